@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint types bench clean
+CODE := src tests benchmarks examples
+
+help: ; @sed -n "s/^\([a-z]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
+setup: ; @tools/setup.sh ## make .venv from requirements.lock
+run: setup ; @exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR'
+test: setup ; @exec .venv/bin/python -m pytest $(ARGS) ## run every test
+lint: setup ; @.venv/bin/ruff check $(CODE) && exec .venv/bin/ruff format --check $(CODE) ## check style and format
+types: setup ; @exec .venv/bin/mypy $(ARGS) ## check types, strictly
+bench: setup ; @exec .venv/bin/python -m benchmarks $(ARGS) ## measure speed
+clean: ; @rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage && find . -name __pycache__ -prune -exec rm -rf {} + ## remove what make made

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long one decision takes in the engine, by number of hosts.
+
+Default filters, the six aggregate filters, every built-in weigher, 52 aggregates, requests of several kinds in turn.
+``used``, ``num_instances``, ``num_io_ops`` and ``last_seen`` change before every decision. The first decision, which
+fills the memo, is shown apart.
+
+    python -m benchmarks.engine [HOSTS ...]
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from kilonova.cli.rules import build_engine
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.flavor import Flavor
+from kilonova.model.host import Capabilities
+from kilonova.model.image import Image
+from kilonova.model.provider import Inventory
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.resources import with_resources
+from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
+
+SIZES = (100, 1_000, 10_000, 100_000)
+GOALS_MS = {10_000: 0.5, 100_000: 6.0}
+AGGREGATE_FILTERS = (
+    "AggregateImagePropertiesIsolation",
+    "AggregateInstanceExtraSpecsFilter",
+    "AggregateIoOpsFilter",
+    "AggregateMultiTenancyIsolation",
+    "AggregateNumInstancesFilter",
+    "AggregateTypeAffinityFilter",
+)
+LIMIT = 3
+NOW = 1_700_000_000.0
+
+
+def engine() -> Engine:
+    return build_engine(SchedulerConfig(enabled_filters=(*DEFAULT_FILTERS, *AGGREGATE_FILTERS)))
+
+
+def cloud(size: int, rng: np.random.Generator) -> HostTable:
+    """Return hosts of three makes in three zones, 80 % of them in some of 49 further aggregates."""
+    makes = [
+        Capabilities(
+            hypervisor_type="QEMU",
+            hypervisor_version=version,
+            supported_instances=(("x86_64", "kvm", "hvm"), ("x86_64", "qemu", "hvm")),
+            cpu_info={"arch": "x86_64", "features": ["aes", "avx2"]},
+        )
+        for version in (6_002_000, 7_000_000, 8_000_000)
+    ]
+    inventory = (
+        Inventory("VCPU", 64, 0, allocation_ratio=4.0),
+        Inventory("MEMORY_MB", 262_144, 4_096),
+        Inventory("DISK_GB", 4_000),
+    )
+    names = [f"compute{row:06d}" for row in range(size)]
+    records = [
+        HostRecord(
+            name,
+            inventory,
+            used={
+                "VCPU": int(rng.integers(0, 128)),
+                "MEMORY_MB": int(rng.integers(0, 200_000)),
+                "DISK_GB": int(rng.integers(0, 3_000)),
+            },
+            traits=frozenset({"COMPUTE_NODE", *(("COMPUTE_STATUS_DISABLED",) if row % 97 == 0 else ())}),
+            capabilities=makes[row % 3],
+            disabled=row % 97 == 0,
+            last_seen=NOW - float(rng.uniform(0, 20)),
+            num_instances=int(rng.integers(0, 40)),
+            num_io_ops=int(rng.integers(0, 6)),
+            failed_builds=int(row % 211 == 0),
+        )
+        for row, name in enumerate(names)
+    ]
+    aggregates = [
+        Aggregate(zone, f"zone-{zone}", f"zone{zone}", tuple(names[zone::3]), {"availability_zone": f"az{zone}"})
+        for zone in range(3)
+    ]
+    metadata: list[dict[str, str]] = [
+        {"ssd": "true"},
+        {"gpu": "true", "instance_type": "gpu.large"},
+        {"filter_tenant_id": "tenant-x", "filter_tenant_id2": "tenant-y,tenant-z"},
+        {"os_distro": "windows,sles"},
+        {"max_io_ops_per_host": "16"},
+        {"max_instances_per_host": "80"},
+        {"ram_weight_multiplier": "2.0"},
+    ]
+    for index in range(49):
+        members = rng.choice(size, size=max(1, size // 60), replace=False)
+        aggregates.append(
+            Aggregate(
+                index + 3,
+                f"aggregate-{index}",
+                f"aggregate{index}",
+                tuple(names[row] for row in members),
+                {**metadata[index % len(metadata)], "rack": str(index)},
+            )
+        )
+    return build_host_table(records, aggregates, taken_at=NOW)
+
+
+def requests() -> list[RequestSpec]:
+    plain = Flavor("1", "m1.small", 1, 2_048, 20)
+    image = Image("image", properties={"hw_architecture": "x86_64", "img_hv_type": "kvm", "os_distro": "ubuntu"})
+    ssd = replace(
+        plain, extra_specs={"aggregate_instance_extra_specs:ssd": "true", "capabilities:cpu_info:features": "<in> aes"}
+    )
+    return [
+        with_resources(RequestSpec(plain, image, project_id="p")),
+        with_resources(RequestSpec(plain, image, project_id="tenant-x", availability_zone="az1")),
+        with_resources(RequestSpec(ssd, image, project_id="p")),
+    ]
+
+
+def stir(hosts: HostTable, rng: np.random.Generator) -> None:
+    """Change what claims and heartbeats change."""
+    rows = rng.integers(0, len(hosts), size=8)
+    hosts.used[rows] += 1
+    hosts.num_instances[rows] = (hosts.num_instances[rows] + 1) % 40
+    hosts.num_io_ops[rows] = (hosts.num_io_ops[rows] + 1) % 6
+    hosts.last_seen[rows] = NOW
+
+
+def timings(
+    chosen: Engine, hosts: HostTable, spec: RequestSpec, rng: np.random.Generator, repeats: int
+) -> Iterator[float]:
+    for _ in range(repeats):
+        stir(hosts, rng)
+        start = time.perf_counter()
+        decision = chosen.decide(hosts, spec, limit=LIMIT)
+        yield (time.perf_counter() - start) * 1e3
+        assert len(decision.ranked) == min(LIMIT, decision.survivors)
+
+
+def main(sizes: tuple[int, ...] = SIZES) -> None:
+    chosen = engine()
+    kinds = ("any host", "zone + tenant", "ssd extra spec")
+    print(f"{'hosts':>8} {'request':<15} {'left':>7} {'first ms':>9} {'median ms':>10} {'p99 ms':>8} {'goal ms':>8}")
+    for size in sizes:
+        rng = np.random.default_rng(1)
+        hosts = cloud(size, rng)
+        for kind, spec in zip(kinds, requests(), strict=True):
+            first = next(timings(chosen, hosts, spec, rng, 1))
+            taken = sorted(timings(chosen, hosts, spec, rng, 300 if size <= 10_000 else 100))
+            left = chosen.decide(hosts, spec, limit=LIMIT).survivors
+            goal = GOALS_MS.get(size)
+            print(
+                f"{size:>8,} {kind:<15} {left:>7,} {first:>9.2f} {statistics.median(taken):>10.3f} "
+                f"{taken[int(len(taken) * 0.99)]:>8.3f} {goal if goal is not None else '':>8}"
+            )
+
+
+if __name__ == "__main__":
+    main(tuple(int(size) for size in sys.argv[1:]) or SIZES)

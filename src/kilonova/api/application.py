@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build the WSGI application: one falcon app per API family, mounted under /compute, /placement and /operator.
+
+Around every request, in this order: authentication, route and method, microversion, content type, body, schemas,
+handler, faults. All that differs between the families is in a :class:`Family`.
+"""
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import parse_qsl
+
+import falcon
+import orjson
+
+from kilonova.api import faults
+from kilonova.api.backend import Backend
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.microversion import Version
+from kilonova.api.policy import Credentials
+from kilonova.errors import KilonovaError, NotFound
+
+LOG = logging.getLogger(__name__)
+
+WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+class Family(Protocol):
+    """What one API does its own way."""
+
+    name: str
+    routes: Routes
+
+    def version(self, headers: Mapping[str, str], path: str) -> Version:
+        """Choose the microversion. Raises: HttpError 400 or 406."""
+
+    def version_headers(self, version: Version | None) -> dict[str, str]:
+        """Return the headers that name the version used."""
+
+    def fault_body(self, error: BaseException, status: int, message: str, version: Version | None, request_id: str) -> Any:
+        """Return the JSON body of an error."""
+
+    def needs_token(self, path: str, method: str) -> bool:
+        """Whether a request without a valid token is refused (discovery is open)."""
+
+    def decode_body(self, method: str, content_type: str | None, raw: bytes, version: Version) -> Any:
+        """Read the body. Raises: HttpError 415, InvalidRequest."""
+
+    def method_not_allowed(self, allowed: Iterable[str], version: Version) -> KilonovaError:
+        """Return the error for a method that the path does not have."""
+
+
+class _Resource:
+    """All methods of one path template."""
+
+    def __init__(self, family: Family, backend: Backend, template: str, endpoints: Mapping[str, Endpoint]) -> None:
+        self._family = family
+        self._backend = backend
+        self._template = template
+        self._endpoints = endpoints
+        for method in METHODS:
+            setattr(self, f"on_{method.lower()}", self._respond)
+
+    def _respond(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+        exchange = Exchange(self._family, self._backend, req)
+        exchange.answer(resp, lambda version: self._endpoint(exchange.method, version), path)
+
+    def _endpoint(self, method: str, version: Version) -> Endpoint:
+        endpoint = self._endpoints.get("GET" if method == "HEAD" and "HEAD" not in self._endpoints else method)
+        if endpoint is None:
+            raise self._family.method_not_allowed(self._endpoints, version)
+        if not endpoint.exists_at(version):
+            raise NotFound("The resource could not be found.")
+        return endpoint
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request on its way through the borders."""
+
+    family: Family
+    backend: Backend
+    req: falcon.Request
+    request_id: str = field(default_factory=lambda: f"req-{uuid.uuid4()}")
+
+    @property
+    def method(self) -> str:
+        method: str = self.req.method
+        return method
+
+    def answer(
+        self, resp: falcon.Response, find: Callable[[Version], Endpoint], path: Mapping[str, str]
+    ) -> None:
+        """Run the request through every check and the handler, and write the answer or the fault."""
+        version: Version | None = None
+        try:
+            environ = self.req.env
+            self.authenticate(environ)
+            headers = _Headers(environ)
+            version = self.family.version(headers, self.req.path)
+            endpoint = find(version)
+            raw = self.req.bounded_stream.read() if self.req.content_length else _chunked_body(environ)
+            query = _query(environ.get("QUERY_STRING", ""))
+            body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
+            if endpoint.query is not None:
+                endpoint.query.check({name: list(values) for name, values in query.items()}, version)
+            if endpoint.body is not None:
+                endpoint.body.check(body, version)
+            request = Request(
+                self.method, self.req.url, self.req.prefix, path, query, headers, version, body
+            )
+            context = Context(self.backend, _credentials(environ), self.request_id, self.req.remote_addr)
+            reply = endpoint.handler(context, request)
+        except Exception as error:  # noqa: BLE001 - the border of a request
+            reply = self.fault(error, version)
+        self.write(resp, reply, version)
+
+    def authenticate(self, environ: Mapping[str, Any]) -> None:
+        if environ.get("HTTP_X_IDENTITY_STATUS") != "Confirmed" and self.family.needs_token(self.req.path, self.method):
+            raise faults.HttpError(
+                401,
+                "The request you have made requires authentication.",
+                WWW_Authenticate=environ.get("kilonova.www_authenticate", "Keystone"),
+            )
+
+    def fault(self, error: Exception, version: Version | None) -> Reply:
+        status = faults.status_of(error)
+        if status >= 500:
+            LOG.exception("%s %s failed [%s]", self.method, self.req.path, self.request_id, exc_info=error)
+        headers = dict(error.headers) if isinstance(error, faults.HttpError) else {}
+        body = self.family.fault_body(error, status, faults.message_of(error), version, self.request_id)
+        return Reply(status, body, headers)
+
+    def write(self, resp: falcon.Response, reply: Reply, version: Version | None) -> None:
+        resp.status = reply.status
+        for name, value in {
+            **self.family.version_headers(version),
+            "X-OpenStack-Request-ID": self.request_id,
+            "X-Compute-Request-Id": self.request_id,
+            **reply.headers,
+        }.items():
+            resp.set_header(name, value)
+        if isinstance(reply.body, bytes):
+            resp.data = reply.body
+        elif reply.body is not None:
+            resp.data = orjson.dumps(reply.body)
+        if reply.body is None and reply.status != 200:
+            resp.content_type = None
+        elif "Content-Type" not in reply.headers:
+            resp.content_type = "application/json"
+
+
+class _Headers(Mapping[str, str]):
+    """Request headers, any case."""
+
+    def __init__(self, environ: Mapping[str, Any]) -> None:
+        self._environ = environ
+
+    def __getitem__(self, name: str) -> str:
+        key = name.upper().replace("-", "_")
+        value: str = self._environ[key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"]
+        return value
+
+    def __iter__(self) -> Any:
+        return (key[5:].replace("_", "-").title() for key in self._environ if key.startswith("HTTP_"))
+
+    def __len__(self) -> int:
+        return sum(key.startswith("HTTP_") for key in self._environ)
+
+
+def _query(text: str) -> dict[str, list[str]]:
+    query: dict[str, list[str]] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        query.setdefault(name, []).append(value)
+    return query
+
+
+def _chunked_body(environ: Mapping[str, Any]) -> bytes:
+    if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
+        body: bytes = environ["wsgi.input"].read()
+        return body
+    return b""
+
+
+def _credentials(environ: Mapping[str, Any]) -> Credentials:
+    roles = environ.get("HTTP_X_ROLES") or ""
+    return Credentials(
+        user_id=environ.get("HTTP_X_USER_ID") or "",
+        project_id=environ.get("HTTP_X_PROJECT_ID") or "",
+        roles=tuple(role.strip() for role in roles.split(",") if role.strip()),
+        system_scope="all" if environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE") == "all" else None,
+        token=environ.get("HTTP_X_AUTH_TOKEN"),
+        user_domain_id=environ.get("HTTP_X_USER_DOMAIN_ID"),
+        project_domain_id=environ.get("HTTP_X_PROJECT_DOMAIN_ID"),
+    )
+
+
+def family_app(family: Family, backend: Backend) -> WsgiApp:
+    """Return the falcon application of one family, without authentication in front."""
+    app = falcon.App()
+    app.req_options.strip_url_path_trailing_slash = False
+    for template, endpoints in family.routes.items():
+        app.add_route(template, _Resource(family, backend, template, endpoints))
+
+    def not_found(req: falcon.Request, resp: falcon.Response, **_: str) -> None:
+        def find(_version: Version) -> Endpoint:
+            raise NotFound("The resource could not be found.")
+
+        Exchange(family, backend, req).answer(resp, find, {})
+
+    app.add_sink(not_found)
+    wsgi_app: WsgiApp = app
+    return wsgi_app
+
+
+def mount(apps: Mapping[str, WsgiApp]) -> WsgiApp:
+    """Return an application that gives each request to the app of its first path segment."""
+    prefixes = sorted(apps, key=len, reverse=True)
+
+    def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        for prefix in prefixes:
+            if path == prefix or path.startswith(prefix + "/"):
+                environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + prefix
+                environ["PATH_INFO"] = path[len(prefix) :]
+                return apps[prefix](environ, start_response)
+        body = orjson.dumps({"services": {prefix.strip("/"): prefix for prefix in sorted(apps)}})
+        status = "200 OK" if path in {"", "/"} else "404 Not Found"
+        start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        return [body]
+
+    return dispatch

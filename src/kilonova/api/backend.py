@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of the cloud that API handlers may use, wired in ``cli/``."""
+
+from dataclasses import dataclass
+
+from kilonova.api.policy import Policy
+from kilonova.conductor.service import Conductor
+from kilonova.config import Settings
+from kilonova.db.database import Database
+from kilonova.images.source import ImageSource
+from kilonova.mirror.mirror import Mirror
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    settings: Settings
+    database: Database
+    mirror: Mirror
+    policy: Policy
+    conductor: Conductor
+    images: ImageSource

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host aggregates: create, name, put hosts in, tag. What Placement mirrors changes in the same transaction."""
+
+from typing import Any
+
+from kilonova.api.compute.actions import run_action
+from kilonova.api.compute.identifiers import integer_id
+from kilonova.api.compute.times import stored_time
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.microversion import Version
+from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas import aggregates as schemas
+from kilonova.api.schemas import queries
+from kilonova.db import aggregates
+from kilonova.errors import InvalidRequest
+from kilonova.model.aggregate import ZONE_KEY, Aggregate
+
+_ONE, _ACTION = "/os-aggregates/{aggregate_id}", "/os-aggregates/{aggregate_id}/action"
+RULES = (
+    rule("os_compute_api:os-aggregates:index", ADMIN, "List aggregates", ("GET", "/os-aggregates")),
+    rule("os_compute_api:os-aggregates:create", ADMIN, "Create an aggregate", ("POST", "/os-aggregates")),
+    rule("os_compute_api:os-aggregates:show", ADMIN, "Show an aggregate", ("GET", _ONE)),
+    rule("os_compute_api:os-aggregates:update", ADMIN, "Rename an aggregate or give it a zone", ("PUT", _ONE)),
+    rule("os_compute_api:os-aggregates:delete", ADMIN, "Delete an aggregate", ("DELETE", _ONE)),
+    rule("os_compute_api:os-aggregates:add_host", ADMIN, "Add a host to an aggregate", ("POST", _ACTION)),
+    rule("os_compute_api:os-aggregates:remove_host", ADMIN, "Remove a host from an aggregate", ("POST", _ACTION)),
+    rule("os_compute_api:os-aggregates:set_metadata", ADMIN, "Change metadata of an aggregate", ("POST", _ACTION)),
+)
+
+
+def list_aggregates(ctx: Context, request: Request) -> Reply:
+    """GET /os-aggregates.  2.41 adds uuid."""
+    ctx.authorize("os_compute_api:os-aggregates:index")
+    with ctx.backend.database.read() as connection:
+        found = aggregates.list_all(connection)
+    return Reply(200, {"aggregates": [aggregate_view(aggregate, request.version) for aggregate in found]})
+
+
+def create_aggregate(ctx: Context, request: Request) -> Reply:
+    """POST /os-aggregates.  The answer lacks hosts and metadata.  Errors: 400, 409 for a taken name."""
+    ctx.authorize("os_compute_api:os-aggregates:create")
+    asked = request.body["aggregate"]
+    created = ctx.backend.database.write(
+        lambda tx: aggregates.create(tx, asked["name"], asked.get("availability_zone"))
+    )
+    view = aggregate_view(created, request.version)
+    del view["hosts"], view["metadata"]
+    return Reply(200, {"aggregate": view})
+
+
+def show_aggregate(ctx: Context, request: Request) -> Reply:
+    """GET /os-aggregates/{aggregate_id}.  Errors: 400, 404."""
+    ctx.authorize("os_compute_api:os-aggregates:show")
+    with ctx.backend.database.read() as connection:
+        return _reply(request, aggregates.get(connection, _id(request)))
+
+
+def update_aggregate(ctx: Context, request: Request) -> Reply:
+    """PUT /os-aggregates/{aggregate_id}.  Errors: 400 also for the zone, 404, 409 for a taken name."""
+    ctx.authorize("os_compute_api:os-aggregates:update")
+    asked, aggregate_id = request.body["aggregate"], _id(request)
+    if ZONE_KEY in asked and asked[ZONE_KEY] is None:
+        raise InvalidRequest(f"Aggregate {aggregate_id} does not support an empty {ZONE_KEY}.", field=ZONE_KEY)
+    name, zone = asked.get("name"), asked.get(ZONE_KEY)
+    return _reply(
+        request, ctx.backend.database.write(lambda tx: aggregates.update(tx, aggregate_id, name=name, zone=zone))
+    )
+
+
+def delete_aggregate(ctx: Context, request: Request) -> Reply:
+    """DELETE /os-aggregates/{aggregate_id}.  Errors: 400 also while it has hosts, 404."""
+    ctx.authorize("os_compute_api:os-aggregates:delete")
+    aggregate_id = _id(request)
+    ctx.backend.database.write(lambda tx: aggregates.delete(tx, aggregate_id))
+    return Reply(200)
+
+
+def act_on_aggregate(ctx: Context, request: Request) -> Reply:
+    """POST /os-aggregates/{aggregate_id}/action."""
+    return run_action(ctx, request, ACTIONS)
+
+
+def add_host(ctx: Context, request: Request) -> Reply:
+    """Add a host.  Errors: 400, 404, 409 for a member or a host of another zone."""
+    ctx.authorize("os_compute_api:os-aggregates:add_host")
+    aggregate_id, host = _id(request), request.body["add_host"]["host"]
+    zone = ctx.backend.settings.compute.default_availability_zone
+    changed = ctx.backend.database.write(lambda tx: aggregates.add_host(tx, aggregate_id, host, default_zone=zone))
+    return _reply(request, changed)
+
+
+def remove_host(ctx: Context, request: Request) -> Reply:
+    """Remove a host.  Errors: 400, 404, 409 if servers would change their zone."""
+    ctx.authorize("os_compute_api:os-aggregates:remove_host")
+    aggregate_id, host = _id(request), request.body["remove_host"]["host"]
+    zone = ctx.backend.settings.compute.default_availability_zone
+    changed = ctx.backend.database.write(lambda tx: aggregates.remove_host(tx, aggregate_id, host, default_zone=zone))
+    return _reply(request, changed)
+
+
+def set_metadata(ctx: Context, request: Request) -> Reply:
+    """Merge metadata; null removes a key.  Errors: 400 also for the zone, 404."""
+    ctx.authorize("os_compute_api:os-aggregates:set_metadata")
+    aggregate_id, metadata = _id(request), request.body["set_metadata"]["metadata"]
+    changed = ctx.backend.database.write(lambda tx: aggregates.set_metadata(tx, aggregate_id, metadata))
+    return _reply(request, changed)
+
+
+def aggregate_view(aggregate: Aggregate, version: Version) -> dict[str, Any]:
+    """Return an aggregate as the API shows it."""
+    view: dict[str, Any] = {
+        "id": aggregate.id,
+        "name": aggregate.name,
+        "availability_zone": aggregate.availability_zone,
+        "hosts": list(aggregate.hosts),
+        "metadata": dict(aggregate.metadata),
+        "created_at": stored_time(aggregate.created_at),
+        "updated_at": stored_time(aggregate.updated_at),
+        "deleted": False,
+        "deleted_at": None,
+    }
+    if version >= Version(2, 41):
+        view["uuid"] = aggregate.uuid
+    return view
+
+
+def _reply(request: Request, aggregate: Aggregate) -> Reply:
+    return Reply(200, {"aggregate": aggregate_view(aggregate, request.version)})
+
+
+def _id(request: Request) -> int:
+    return integer_id(request.path["aggregate_id"], "id")
+
+
+ACTIONS = {
+    "add_host": Endpoint(add_host, body=schemas.ADD_HOST),
+    "remove_host": Endpoint(remove_host, body=schemas.REMOVE_HOST),
+    "set_metadata": Endpoint(set_metadata, body=schemas.SET_METADATA),
+}
+ROUTES: Routes = {
+    "/os-aggregates": {
+        "GET": Endpoint(list_aggregates, query=queries.NONE),
+        "POST": Endpoint(create_aggregate, body=schemas.CREATE, query=queries.NONE),
+    },
+    _ONE: {
+        "GET": Endpoint(show_aggregate, query=queries.NONE),
+        "PUT": Endpoint(update_aggregate, body=schemas.UPDATE, query=queries.NONE),
+        "DELETE": Endpoint(delete_aggregate, query=queries.NONE),
+    },
+    _ACTION: {"POST": Endpoint(act_on_aggregate, query=queries.NONE)},
+}

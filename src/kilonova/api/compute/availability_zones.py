@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Availability zones: what aggregates make of the hosts, as users may see it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.api.compute.times import stored_time
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.policy import ADMIN, ANYONE, rule
+from kilonova.api.schemas import queries
+from kilonova.config import ComputeSettings
+from kilonova.db import aggregates, services
+from kilonova.db.database import utc_now
+from kilonova.model.host import Service
+
+RULES = (
+    rule("os_compute_api:os-availability-zone:list", ANYONE, "List zones", ("GET", "/os-availability-zone")),
+    rule(
+        "os_compute_api:os-availability-zone:detail",
+        ADMIN,
+        "List zones with their hosts and services",
+        ("GET", "/os-availability-zone/detail"),
+    ),
+)
+
+
+def list_zones(ctx: Context, request: Request) -> Reply:
+    """GET /os-availability-zone.  Hosts are never shown; up or down does not matter."""
+    del request
+    ctx.authorize("os_compute_api:os-availability-zone:list")
+    available, unavailable = _zones(ctx)
+    hidden = ctx.backend.settings.compute.internal_service_availability_zone
+    views = [_view(zone, available=True) for zone in available if zone != hidden]
+    views += [_view(zone, available=False) for zone in unavailable if zone != hidden]
+    return Reply(200, {"availabilityZoneInfo": views})
+
+
+def list_zones_detail(ctx: Context, request: Request) -> Reply:
+    """GET /os-availability-zone/detail.  With the internal zone, and each enabled service of each host."""
+    del request
+    ctx.authorize("os_compute_api:os-availability-zone:detail")
+    available, unavailable = _zones(ctx)
+    now, down_time_s = utc_now(), ctx.backend.settings.compute.service_down_time_s
+    views = []
+    for zone, members in available.items():
+        hosts: dict[str, dict[str, Any]] = {}
+        for service in members:
+            hosts.setdefault(service.host, {})[service.binary] = {
+                "active": True,
+                "available": service.is_up(now, down_time_s),
+                "updated_at": stored_time(latest_news(service)),
+            }
+        views.append({**_view(zone, available=True), "hosts": hosts})
+    views += [_view(zone, available=False) for zone in unavailable]
+    return Reply(200, {"availabilityZoneInfo": views})
+
+
+def zone_of(service: Service, zones: Mapping[str, str], settings: ComputeSettings) -> str:
+    """Return the zone of a service; ``zones`` are those of the hosts that aggregates put into one."""
+    if service.binary != services.COMPUTE:
+        return settings.internal_service_availability_zone
+    return zones.get(service.host, settings.default_availability_zone)
+
+
+def latest_news(service: Service) -> Any:
+    """Return when a service last reported or was changed, None if never."""
+    return max((moment for moment in (service.last_seen_at, service.updated_at) if moment is not None), default=None)
+
+
+def _zones(ctx: Context) -> tuple[dict[str, list[Service]], list[str]]:
+    """Return the zones with their enabled services, and the zones that have only disabled ones."""
+    with ctx.backend.database.read() as connection:
+        found, zones = services.list_all(connection), aggregates.zones_of_hosts(connection)
+    available: dict[str, list[Service]] = {}
+    disabled: list[str] = []
+    for service in found:
+        zone = zone_of(service, zones, ctx.backend.settings.compute)
+        if service.disabled:
+            disabled.append(zone)
+        else:
+            available.setdefault(zone, []).append(service)
+    return available, [zone for zone in dict.fromkeys(disabled) if zone not in available]
+
+
+def _view(zone: str, *, available: bool) -> dict[str, Any]:
+    return {"zoneName": zone, "zoneState": {"available": available}, "hosts": None}
+
+
+ROUTES: Routes = {
+    "/os-availability-zone": {"GET": Endpoint(list_zones, query=queries.NONE)},
+    "/os-availability-zone/detail": {"GET": Endpoint(list_zones_detail, query=queries.NONE)},
+}

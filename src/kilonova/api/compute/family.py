@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the compute API answers: microversions 2.1 … 2.104, Nova's fault bodies, JSON with an optional project in the path."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from kilonova.api import faults
+from kilonova.api.compute import (
+    aggregates,
+    availability_zones,
+    flavor_access,
+    flavor_extra_specs,
+    flavors,
+    hypervisors,
+    keypairs,
+    server_actions,
+    server_groups,
+    servers,
+    services,
+    versions,
+)
+from kilonova.api.compute.versions import MAX_VERSION, MIN_VERSION
+from kilonova.api.http import Endpoint, Routes
+from kilonova.api.microversion import Version, requested_version
+from kilonova.errors import InvalidRequest, KilonovaError
+
+RESOURCES = (
+    aggregates,
+    availability_zones,
+    flavor_access,
+    flavor_extra_specs,
+    flavors,
+    hypervisors,
+    keypairs,
+    server_actions,
+    server_groups,
+    servers,
+    services,
+)
+RULES = tuple(rule for resource in RESOURCES for rule in resource.RULES)
+_JSON_TYPES = {"application/json", "application/vnd.openstack.compute+json"}
+
+
+def _routes() -> Routes:
+    routes: dict[str, Mapping[str, Endpoint]] = dict(versions.ROUTES)
+    for resource in RESOURCES:
+        for template, endpoints in resource.ROUTES.items():
+            routes[f"/v2.1{template}"] = endpoints
+            routes[f"/v2.1/{{project_id}}{template}"] = endpoints
+    return routes
+
+
+class ComputeFamily:
+    """The compute API. Source: spec COMPUTE_API §8, §9."""
+
+    name = "compute"
+    routes: Routes = _routes()
+
+    def version(self, headers: Mapping[str, str], path: str) -> Version:
+        wanted = requested_version(headers.get("OpenStack-API-Version"), "compute")
+        wanted = wanted or headers.get("X-OpenStack-Nova-API-Version")
+        if wanted is None or path.rstrip("/") in {"", "/v2.1"}:
+            return MIN_VERSION
+        if wanted == "latest":
+            return MAX_VERSION
+        try:
+            version = Version.parse(wanted)
+        except ValueError:
+            raise InvalidRequest(
+                f"API Version String {wanted} is of invalid format. Must be of format MajorNum.MinorNum."
+            ) from None
+        if not MIN_VERSION <= version <= MAX_VERSION:
+            raise faults.HttpError(
+                406,
+                f"Version {version} is not supported by the API. Minimum is {MIN_VERSION} and maximum is {MAX_VERSION}.",
+            )
+        return version
+
+    def version_headers(self, version: Version | None) -> dict[str, str]:
+        used = version or MIN_VERSION
+        return {
+            "OpenStack-API-Version": f"compute {used}",
+            "X-OpenStack-Nova-API-Version": str(used),
+            "Vary": "OpenStack-API-Version, X-OpenStack-Nova-API-Version",
+        }
+
+    def fault_body(self, error: BaseException, status: int, message: str, version: Version | None, request_id: str) -> Any:
+        del version, request_id
+        return faults.compute_fault(status, message, error.headers if isinstance(error, faults.HttpError) else {})
+
+    def needs_token(self, path: str, method: str) -> bool:
+        del method
+        return path.rstrip("/") not in {"", "/v2.1"}
+
+    def decode_body(self, method: str, content_type: str | None, raw: bytes, version: Version) -> Any:
+        del version
+        if method not in {"POST", "PUT", "PATCH"} or not raw:
+            return None
+        kind = (content_type or "text/plain").split(";")[0].strip().lower()
+        if kind not in _JSON_TYPES and kind != "text/plain":
+            raise faults.HttpError(415, f"Unsupported Content-Type {content_type}")
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise InvalidRequest(f"Cannot understand JSON: {error}") from None
+
+    def method_not_allowed(self, allowed: Iterable[str], version: Version) -> KilonovaError:
+        del version
+        return faults.HttpError(405, "The method is not allowed for this resource.", Allow=", ".join(sorted(allowed)))

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flavors: list, show, create, describe, delete."""
+
+import uuid
+from typing import Any
+
+from kilonova.api.compute.links import bookmark_links, next_page
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.microversion import Version
+from kilonova.api.policy import ADMIN, ANYONE, PROJECT_READER_OR_ADMIN, rule
+from kilonova.api.schemas import flavors as schemas
+from kilonova.api.schemas.types import as_bool
+from kilonova.db import flavors
+from kilonova.errors import InvalidRequest, NotFound
+from kilonova.model.flavor import Flavor
+
+RULES = (
+    rule("os_compute_api:os-flavor-manage:create", ADMIN, "Create a flavor", ("POST", "/flavors")),
+    rule("os_compute_api:os-flavor-manage:update", ADMIN, "Describe a flavor", ("PUT", "/flavors/{flavor_id}")),
+    rule("os_compute_api:os-flavor-manage:delete", ADMIN, "Delete a flavor", ("DELETE", "/flavors/{flavor_id}")),
+    rule("os_compute_api:os-flavor-access", ADMIN, "See private flavors of others", ("GET", "/flavors")),
+    rule(
+        "os_compute_api:os-flavor-extra-specs:index",
+        PROJECT_READER_OR_ADMIN,
+        "See extra specs",
+        ("GET", "/flavors/detail"),
+    ),
+    rule("os_compute_api:flavors", ANYONE, "List flavors", ("GET", "/flavors")),
+)
+
+_SORT_KEYS = {
+    "flavorid": "flavor_id",
+    "id": "created_at",
+    "memory_mb": "memory_mib",
+    "root_gb": "root_gib",
+    "ephemeral_gb": "ephemeral_gib",
+    "swap": "swap_mib",
+    "vcpu_weight": "flavor_id",
+}
+
+#: Field → smallest value, for those that clients may send as digits in a string, which no schema can compare.
+_LEAST = {"ram": 1, "vcpus": 1, "disk": 0, "OS-FLV-EXT-DATA:ephemeral": 0, "swap": 0}
+_MAX_INTEGER, _MAX_FLOAT = 0x7FFFFFFF, 3.40282e38
+
+
+def list_flavors(ctx: Context, request: Request) -> Reply:
+    """GET /flavors.  2.55 adds description, 2.102 the name filter."""
+    found, links = _page(ctx, request)
+    views = []
+    for flavor in found:
+        view: dict[str, Any] = {"id": flavor.flavor_id, "name": flavor.name, "links": _links(request, flavor)}
+        if request.version >= Version(2, 55):
+            view["description"] = flavor.description
+        views.append(view)
+    return Reply(200, {"flavors": views, **links})
+
+
+def list_flavors_detail(ctx: Context, request: Request) -> Reply:
+    """GET /flavors/detail."""
+    found, links = _page(ctx, request)
+    return Reply(200, {"flavors": [flavor_view(ctx, request, flavor) for flavor in found], **links})
+
+
+def show_flavor(ctx: Context, request: Request) -> Reply:
+    """GET /flavors/{flavor_id}.  Errors: 404, also for a private flavor of others."""
+    return Reply(200, {"flavor": flavor_view(ctx, request, find_visible(ctx, request.path["flavor_id"]))})
+
+
+def create_flavor(ctx: Context, request: Request) -> Reply:
+    """POST /flavors.  Errors: 400, 409 for a name or id that is taken."""
+    ctx.authorize("os_compute_api:os-flavor-manage:create")
+    asked = request.body["flavor"]
+    flavor_id = asked.get("id")
+    for field, minimum in _LEAST.items():
+        _check_range(field, asked.get(field, minimum), minimum)
+    flavor = Flavor(
+        flavor_id=str(uuid.uuid4()) if flavor_id in {None, "auto"} else str(flavor_id),
+        name=asked["name"],
+        vcpus=int(asked["vcpus"]),
+        memory_mib=int(asked["ram"]),
+        root_gib=int(asked["disk"]),
+        ephemeral_gib=int(asked.get("OS-FLV-EXT-DATA:ephemeral", 0)),
+        swap_mib=int(asked.get("swap", 0)),
+        rxtx_factor=float(asked.get("rxtx_factor", 1.0)),
+        is_public=as_bool(asked.get("os-flavor-access:is_public", True)),
+        description=asked.get("description"),
+    )
+    if not 0 < flavor.rxtx_factor <= _MAX_FLOAT:
+        raise InvalidRequest(
+            f"Invalid input for field/attribute rxtx_factor. Value: {asked['rxtx_factor']}. It must be above 0 and at"
+            f" most {_MAX_FLOAT}.",
+            field="rxtx_factor",
+        )
+    created = ctx.backend.database.write(lambda tx: flavors.create(tx, flavor))
+    return Reply(200, {"flavor": flavor_view(ctx, request, created)})
+
+
+def update_flavor(ctx: Context, request: Request) -> Reply:
+    """PUT /flavors/{flavor_id}.  Since: 2.55."""
+    ctx.authorize("os_compute_api:os-flavor-manage:update")
+    flavor_id, description = request.path["flavor_id"], request.body["flavor"]["description"]
+    updated = ctx.backend.database.write(lambda tx: flavors.update_description(tx, flavor_id, description))
+    return Reply(200, {"flavor": flavor_view(ctx, request, updated)})
+
+
+def delete_flavor(ctx: Context, request: Request) -> Reply:
+    """DELETE /flavors/{flavor_id}.  Errors: 404."""
+    ctx.authorize("os_compute_api:os-flavor-manage:delete")
+    ctx.backend.database.write(lambda tx: flavors.delete(tx, request.path["flavor_id"]))
+    return Reply(202)
+
+
+def find_visible(ctx: Context, flavor_id: str) -> Flavor:
+    """Return a flavor that the caller may see. Raises: NotFound."""
+    with ctx.backend.database.read() as connection:
+        flavor = flavors.get(connection, flavor_id)
+        if flavor.is_public or ctx.may("os_compute_api:os-flavor-access"):
+            return flavor
+        if ctx.project_id not in flavors.projects(connection, flavor_id):
+            raise NotFound(f"Flavor {flavor_id} could not be found.")
+    return flavor
+
+
+def flavor_view(ctx: Context, request: Request, flavor: Flavor) -> dict[str, Any]:
+    """Return a flavor as the API shows it at the request's microversion."""
+    swap: object = flavor.swap_mib or (0 if request.version >= Version(2, 75) else "")
+    view: dict[str, Any] = {
+        "id": flavor.flavor_id,
+        "name": flavor.name,
+        "ram": flavor.memory_mib,
+        "disk": flavor.root_gib,
+        "vcpus": flavor.vcpus,
+        "swap": swap,
+        "OS-FLV-EXT-DATA:ephemeral": flavor.ephemeral_gib,
+        "os-flavor-access:is_public": flavor.is_public,
+        "links": _links(request, flavor),
+    }
+    if request.version < Version(2, 102):
+        view["rxtx_factor"] = flavor.rxtx_factor
+        view["OS-FLV-DISABLED:disabled"] = flavor.disabled
+    if request.version >= Version(2, 55):
+        view["description"] = flavor.description
+    if request.version >= Version(2, 61) and ctx.may("os_compute_api:os-flavor-extra-specs:index"):
+        view["extra_specs"] = dict(flavor.extra_specs)
+    return view
+
+
+def _links(request: Request, flavor: Flavor) -> list[dict[str, str]]:
+    return bookmark_links(request, f"flavors/{flavor.flavor_id}")
+
+
+def _page(ctx: Context, request: Request) -> tuple[list[Flavor], dict[str, Any]]:
+    sees_all = ctx.may("os_compute_api:os-flavor-access")
+    is_public = _wanted_publicity(request) if sees_all else True
+    with ctx.backend.database.read() as connection:
+        if is_public:
+            found = list(flavors.list_visible(connection, project_id=ctx.project_id))
+        else:
+            found = list(flavors.list_visible(connection, is_public=is_public))
+    for name, field in (("minRam", "memory_mib"), ("minDisk", "root_gib")):
+        text = request.param(name)
+        if text is not None:
+            try:
+                least = int(text)
+            except ValueError:
+                raise InvalidRequest(f"Invalid {name} filter [{text}]") from None
+            found = [flavor for flavor in found if getattr(flavor, field) >= least]
+    if request.version >= Version(2, 102) and (name_filter := request.param("name")):
+        found = [flavor for flavor in found if name_filter in flavor.name]
+    key = request.param("sort_key") or "flavorid"
+    attribute = _SORT_KEYS.get(key, key)
+    present = [flavor for flavor in found if getattr(flavor, attribute) is not None]
+    present.sort(key=lambda flavor: getattr(flavor, attribute))
+    found = [flavor for flavor in found if getattr(flavor, attribute) is None] + present
+    if request.param("sort_dir") == "desc":
+        found.reverse()
+    return next_page(
+        ctx, request, found, lambda flavor: flavor.flavor_id, "flavors", limit=integer_param(request, "limit")
+    )
+
+
+def _wanted_publicity(request: Request) -> bool | None:
+    """Return which flavors an administrator wants: public ones, private ones, or None for all."""
+    text = (request.param("is_public") or "true").lower()
+    if text == "none":
+        return None
+    if text not in {"t", "true", "on", "y", "yes", "1", "f", "false", "off", "n", "no", "0"}:
+        raise InvalidRequest(f"Invalid is_public filter [{text}]", field="is_public")
+    return as_bool(text)
+
+
+def _check_range(field: str, value: Any, minimum: int) -> None:
+    if not minimum <= int(value) <= _MAX_INTEGER:
+        raise InvalidRequest(
+            f"Invalid input for field/attribute {field}. Value: {value}. It must be from {minimum} to {_MAX_INTEGER}.",
+            field=field,
+        )
+
+
+ROUTES: Routes = {
+    "/flavors": {
+        "GET": Endpoint(list_flavors, query=schemas.LIST),
+        "POST": Endpoint(create_flavor, body=schemas.CREATE, query=schemas.SHOW),
+    },
+    "/flavors/detail": {"GET": Endpoint(list_flavors_detail, query=schemas.LIST)},
+    "/flavors/{flavor_id}": {
+        "GET": Endpoint(show_flavor, query=schemas.SHOW),
+        "PUT": Endpoint(update_flavor, body=schemas.UPDATE, query=schemas.SHOW, since=Version(2, 55)),
+        "DELETE": Endpoint(delete_flavor, query=schemas.SHOW),
+    },
+}

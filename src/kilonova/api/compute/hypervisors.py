@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hypervisors: what agents report of them, and until 2.87 how full they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from kilonova.api.compute.identifiers import uuid_id
+from kilonova.api.compute.links import next_page
+from kilonova.api.faults import HttpError
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.microversion import Version
+from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas import hypervisors as schemas
+from kilonova.api.schemas import queries
+from kilonova.api.schemas.types import as_bool
+from kilonova.db import compute_nodes, services
+from kilonova.db.compute_nodes import NodeUsage
+from kilonova.db.database import utc_now
+from kilonova.errors import InvalidRequest, NotFound
+from kilonova.model.host import ComputeNode, Service
+
+_ALL, _ONE = "/os-hypervisors", "/os-hypervisors/{hypervisor_id}"
+RULES = (
+    rule("os_compute_api:os-hypervisors:list", ADMIN, "List hypervisors", ("GET", _ALL)),
+    rule("os_compute_api:os-hypervisors:list-detail", ADMIN, "List with details", ("GET", f"{_ALL}/detail")),
+    rule("os_compute_api:os-hypervisors:statistics", ADMIN, "Sum over all", ("GET", f"{_ALL}/statistics")),
+    rule("os_compute_api:os-hypervisors:show", ADMIN, "Show a hypervisor", ("GET", _ONE)),
+    rule("os_compute_api:os-hypervisors:uptime", ADMIN, "Show how long it is up", ("GET", f"{_ONE}/uptime")),
+    rule("os_compute_api:os-hypervisors:search", ADMIN, "Find by name", ("GET", f"{_ONE}/search")),
+    rule("os_compute_api:os-hypervisors:servers", ADMIN, "Find by name, with servers", ("GET", f"{_ONE}/servers")),
+)
+_BY_UUID, _LAST_BY_NUMBER = Version(2, 53), Version(2, 52)
+_LAST_WITH_USAGE = Version(2, 87)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hypervisors:
+    """Everything that answers about hypervisors are made of, from one read of the database."""
+
+    nodes: Sequence[ComputeNode]
+    numbers: Mapping[str, int]
+    services: Mapping[str, Service]
+    usages: Mapping[str, NodeUsage] = field(default_factory=dict)
+    servers: Mapping[tuple[str, str], Sequence[tuple[str, str]]] = field(default_factory=dict)
+
+
+def list_hypervisors(ctx: Context, request: Request) -> Reply:
+    """GET /os-hypervisors.  2.33 pages; 2.53 searches by name and lists servers.  Errors: 400, 404."""
+    ctx.authorize("os_compute_api:os-hypervisors:list")
+    return _list(ctx, request, detail=False)
+
+
+def list_hypervisors_detail(ctx: Context, request: Request) -> Reply:
+    """GET /os-hypervisors/detail."""
+    ctx.authorize("os_compute_api:os-hypervisors:list-detail")
+    return _list(ctx, request, detail=True)
+
+
+def show_hypervisor(ctx: Context, request: Request) -> Reply:
+    """GET /os-hypervisors/{hypervisor_id}: a number until 2.52, then a uuid.  Errors: 400 from 2.53, 404."""
+    ctx.authorize("os_compute_api:os-hypervisors:show")
+    found = _load(ctx, request, detail=True)
+    node = _one(request, found)
+    return Reply(200, {"hypervisor": _view(ctx, request, found, node, detail=True)})
+
+
+def show_statistics(ctx: Context, request: Request) -> Reply:
+    """GET /os-hypervisors/statistics.  Until 2.87.  Disabled hosts do not count."""
+    ctx.authorize("os_compute_api:os-hypervisors:statistics")
+    found = _load(ctx, request, detail=True)
+    enabled = [node for node in found.nodes if node.host in found.services and not found.services[node.host].disabled]
+    total: dict[str, int] = dict.fromkeys(_usage_view(NodeUsage()), 0)
+    for node in enabled:
+        for name, figure in _usage_view(found.usages[node.uuid]).items():
+            total[name] += figure
+    return Reply(200, {"hypervisor_statistics": {"count": len(enabled), **total}})
+
+
+def show_uptime(ctx: Context, request: Request) -> Reply:
+    """GET /os-hypervisors/{hypervisor_id}/uptime.  Until 2.87.  Errors: 400 if it is down, 404, 501."""
+    ctx.authorize("os_compute_api:os-hypervisors:uptime")
+    found = _load(ctx, request, detail=False)
+    node = _one(request, found)
+    view = _view(ctx, request, found, node, detail=False)
+    if view["state"] == "down":
+        raise InvalidRequest(f"Compute service of {node.host} is unavailable at this time.")
+    uptime = _uptime(node)
+    if uptime is None:
+        raise HttpError(501, "Virt driver does not implement uptime function.")
+    return Reply(200, {"hypervisor": {**view, "uptime": uptime}})
+
+
+def search_hypervisors(ctx: Context, request: Request) -> Reply:
+    """GET /os-hypervisors/{pattern}/search.  Until 2.52.  Errors: 404."""
+    ctx.authorize("os_compute_api:os-hypervisors:search")
+    found = _load(ctx, request, detail=False)
+    nodes = _matching(found, request.path["hypervisor_id"])
+    return Reply(200, {"hypervisors": [_view(ctx, request, found, node, detail=False) for node in nodes]})
+
+
+def list_servers(ctx: Context, request: Request) -> Reply:
+    """GET /os-hypervisors/{pattern}/servers.  Until 2.52.  Errors: 404."""
+    ctx.authorize("os_compute_api:os-hypervisors:servers")
+    found = _load(ctx, request, detail=False, with_servers=True)
+    nodes = _matching(found, request.path["hypervisor_id"])
+    views = [_view(ctx, request, found, node, detail=False, with_servers=True) for node in nodes]
+    return Reply(200, {"hypervisors": views})
+
+
+def _list(ctx: Context, request: Request, *, detail: bool) -> Reply:
+    found = _load(ctx, request, detail=detail)
+    nodes = list(found.nodes)
+    links: dict[str, Any] = {}
+    pattern = request.param("hypervisor_hostname_pattern") if request.version >= _BY_UUID else None
+    if pattern is not None:
+        for name in ("limit", "marker"):
+            if name in request.query:
+                raise InvalidRequest(
+                    f"Paging over hypervisors ({name}) with hypervisor_hostname_pattern is not supported.", field=name
+                )
+        nodes = _matching(found, pattern)
+    elif request.version >= Version(2, 33):
+        nodes, links = next_page(
+            ctx,
+            request,
+            nodes,
+            lambda node: str(_public_id(request, found, node)),
+            "hypervisors",
+            limit=integer_param(request, "limit"),
+        )
+    return Reply(200, {"hypervisors": [_view(ctx, request, found, node, detail=detail) for node in nodes], **links})
+
+
+def _load(ctx: Context, request: Request, *, detail: bool, with_servers: bool = False) -> _Hypervisors:
+    with ctx.backend.database.read() as connection:
+        return _Hypervisors(
+            nodes=compute_nodes.list_all(connection),
+            numbers=compute_nodes.numbers(connection),
+            services={service.host: service for service in services.list_all(connection, binary=services.COMPUTE)},
+            usages=compute_nodes.usages(connection) if detail and request.version <= _LAST_WITH_USAGE else {},
+            servers=compute_nodes.servers(connection) if with_servers or _wants_servers(request) else {},
+        )
+
+
+def _wants_servers(request: Request) -> bool:
+    return request.version >= _BY_UUID and as_bool(request.param("with_servers") or "false")
+
+
+def _one(request: Request, found: _Hypervisors) -> ComputeNode:
+    given = request.path["hypervisor_id"]
+    wanted = uuid_id(given, "hypervisor id") if request.version >= _BY_UUID else given
+    for node in found.nodes:
+        if str(_public_id(request, found, node)) == wanted:
+            return node
+    raise NotFound(f"Hypervisor with ID '{given}' could not be found.")
+
+
+def _matching(found: _Hypervisors, pattern: str) -> list[ComputeNode]:
+    nodes = [node for node in found.nodes if pattern in node.hypervisor_hostname]
+    if not nodes:
+        raise NotFound(f"No hypervisor matching '{pattern}' could be found.")
+    return nodes
+
+
+def _public_id(request: Request, found: _Hypervisors, node: ComputeNode) -> int | str:
+    return node.uuid if request.version >= _BY_UUID else found.numbers[node.uuid]
+
+
+def _view(
+    ctx: Context,
+    request: Request,
+    found: _Hypervisors,
+    node: ComputeNode,
+    *,
+    detail: bool,
+    with_servers: bool = False,
+) -> dict[str, Any]:
+    service = found.services.get(node.host)
+    up = service is not None and service.is_up(utc_now(), ctx.backend.settings.compute.service_down_time_s)
+    view: dict[str, Any] = {
+        "id": _public_id(request, found, node),
+        "hypervisor_hostname": node.hypervisor_hostname,
+        "state": "up" if up else "down",
+        "status": "disabled" if service is None or service.disabled else "enabled",
+    }
+    if detail:
+        capabilities = node.capabilities
+        view["hypervisor_type"] = capabilities.hypervisor_type
+        view["hypervisor_version"] = capabilities.hypervisor_version
+        view["host_ip"] = node.host_ip
+        view["service"] = {
+            "host": node.host,
+            "id": service and (service.uuid if request.version >= _BY_UUID else service.id),
+            "disabled_reason": service and service.disabled_reason,
+        }
+        if request.version <= _LAST_WITH_USAGE:
+            view |= _usage_view(found.usages[node.uuid])
+            cpu_info = dict(capabilities.cpu_info)
+            view["cpu_info"] = cpu_info if request.version >= Version(2, 28) else orjson.dumps(cpu_info).decode()
+        else:
+            view["uptime"] = _uptime(node)
+    if with_servers or _wants_servers(request):
+        there = found.servers.get((node.host, node.hypervisor_hostname), ())
+        if there or request.version >= Version(2, 75):
+            view["servers"] = [{"uuid": uuid, "name": name} for uuid, name in there]
+    return view
+
+
+def _usage_view(usage: NodeUsage) -> dict[str, int]:
+    free_gib = usage.disk_gib - usage.disk_gib_used
+    return {
+        "vcpus": usage.vcpus,
+        "vcpus_used": usage.vcpus_used,
+        "memory_mb": usage.memory_mib,
+        "memory_mb_used": usage.memory_mib_used,
+        "free_ram_mb": usage.memory_mib - usage.memory_mib_used,
+        "local_gb": usage.disk_gib,
+        "local_gb_used": usage.disk_gib_used,
+        "free_disk_gb": free_gib,
+        "disk_available_least": free_gib,
+        "current_workload": usage.busy_instances,
+        "running_vms": usage.instances,
+    }
+
+
+def _uptime(node: ComputeNode) -> str | None:
+    """Return what the machine says of its uptime; None from drivers without a machine."""
+    uptime = node.capabilities.extra.get("uptime")
+    return uptime if isinstance(uptime, str) else None
+
+
+ROUTES: Routes = {
+    _ALL: {"GET": Endpoint(list_hypervisors, query=schemas.LIST)},
+    f"{_ALL}/detail": {"GET": Endpoint(list_hypervisors_detail, query=schemas.LIST)},
+    f"{_ALL}/statistics": {"GET": Endpoint(show_statistics, query=queries.NONE, until=_LAST_WITH_USAGE)},
+    _ONE: {"GET": Endpoint(show_hypervisor, query=schemas.SHOW)},
+    f"{_ONE}/uptime": {"GET": Endpoint(show_uptime, query=queries.NONE, until=_LAST_WITH_USAGE)},
+    f"{_ONE}/search": {"GET": Endpoint(search_hypervisors, query=queries.NONE, until=_LAST_BY_NUMBER)},
+    f"{_ONE}/servers": {"GET": Endpoint(list_servers, query=queries.NONE, until=_LAST_BY_NUMBER)},
+}

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the ids in paths, so that a malformed one is told apart from an unknown one."""
+
+import re
+from uuid import UUID
+
+from kilonova.errors import InvalidRequest
+
+_MAX_ID = 2**63 - 1
+
+
+def integer_id(text: str, name: str) -> int:
+    """Return a row number; one that no table can hold becomes -1, which is never found. Raises: InvalidRequest."""
+    if re.fullmatch(r"-?[0-9]+", text, re.ASCII) is None:
+        raise InvalidRequest(f"Invalid input received: {name} must be an integer, not '{text}'.", field=name)
+    value = int(text) if len(text) < 20 else -1
+    return value if abs(value) <= _MAX_ID else -1
+
+
+def uuid_id(text: str, name: str) -> str:
+    """Return a uuid in its usual form. Raises: InvalidRequest."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise InvalidRequest(f"Invalid input received: {name} must be a UUID, not '{text}'.", field=name) from None

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Key pairs of users: import, generate (until 2.91), list, show, delete."""
+
+from typing import Any
+
+from kilonova.api.compute import key_material
+from kilonova.api.compute.links import next_page
+from kilonova.api.compute.times import stored_time
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.microversion import Version
+from kilonova.api.policy import OWN_OR_ADMIN, rule
+from kilonova.api.schemas import keypairs as schemas
+from kilonova.api.schemas import queries
+from kilonova.db import keypairs
+from kilonova.model.keypair import Keypair
+
+_ONE = "/os-keypairs/{keypair_name}"
+RULES = (
+    rule("os_compute_api:os-keypairs:index", OWN_OR_ADMIN, "List key pairs", ("GET", "/os-keypairs")),
+    rule("os_compute_api:os-keypairs:create", OWN_OR_ADMIN, "Create a key pair", ("POST", "/os-keypairs")),
+    rule("os_compute_api:os-keypairs:show", OWN_OR_ADMIN, "Show a key pair", ("GET", _ONE)),
+    rule("os_compute_api:os-keypairs:delete", OWN_OR_ADMIN, "Delete a key pair", ("DELETE", _ONE)),
+)
+#: Key pairs of one user. Source: Nova, [quota] key_pairs.
+QUOTA = 100
+
+
+def list_keypairs(ctx: Context, request: Request) -> Reply:
+    """GET /os-keypairs.  2.2 adds type, 2.10 user_id in the query, 2.35 pages by name."""
+    user_id = _user_of(ctx, request)
+    ctx.authorize("os_compute_api:os-keypairs:index", user_id=user_id)
+    with ctx.backend.database.read() as connection:
+        found = list(keypairs.list_for(connection, user_id))
+    links: dict[str, Any] = {}
+    if request.version >= Version(2, 35):
+        limit = integer_param(request, "limit")
+        found, links = next_page(ctx, request, found, lambda keypair: keypair.name, "keypairs", limit=limit)
+    return Reply(200, {"keypairs": [{"keypair": _short_view(request, keypair)} for keypair in found], **links})
+
+
+def create_keypair(ctx: Context, request: Request) -> Reply:
+    """POST /os-keypairs.  Errors: 400, 403 over quota, 409 for a taken name."""
+    asked = request.body["keypair"]
+    user_id, kind = asked.get("user_id") or ctx.user_id, asked.get("type", "ssh")
+    ctx.authorize("os_compute_api:os-keypairs:create", user_id=user_id)
+    made = _material(kind, user_id, asked.get("public_key"))
+    keypair = Keypair(
+        id=0, user_id=user_id, name=asked["name"], type=kind, fingerprint=made.fingerprint, public_key=made.public
+    )
+    stored = ctx.backend.database.write(lambda tx: keypairs.create(tx, keypair, limit=QUOTA))
+    view = {**_short_view(request, stored), "user_id": stored.user_id}
+    if made.private is not None:
+        view["private_key"] = made.private
+    return Reply(201 if request.version >= Version(2, 2) else 200, {"keypair": view})
+
+
+def show_keypair(ctx: Context, request: Request) -> Reply:
+    """GET /os-keypairs/{keypair_name}.  Errors: 404."""
+    user_id = _user_of(ctx, request)
+    ctx.authorize("os_compute_api:os-keypairs:show", user_id=user_id)
+    with ctx.backend.database.read() as connection:
+        keypair = keypairs.get(connection, user_id, request.path["keypair_name"])
+    view = {
+        **_short_view(request, keypair),
+        "id": keypair.id,
+        "user_id": keypair.user_id,
+        "created_at": stored_time(keypair.created_at),
+        "updated_at": None,
+        "deleted": False,
+        "deleted_at": None,
+    }
+    return Reply(200, {"keypair": view})
+
+
+def delete_keypair(ctx: Context, request: Request) -> Reply:
+    """DELETE /os-keypairs/{keypair_name}.  Errors: 404."""
+    user_id = _user_of(ctx, request)
+    ctx.authorize("os_compute_api:os-keypairs:delete", user_id=user_id)
+    ctx.backend.database.write(lambda tx: keypairs.delete(tx, user_id, request.path["keypair_name"]))
+    return Reply(204 if request.version >= Version(2, 2) else 202)
+
+
+def _user_of(ctx: Context, request: Request) -> str:
+    """Return whose key pairs are meant: the caller's, or from 2.10 those of ``user_id`` in the query."""
+    if request.version < Version(2, 10):
+        return ctx.user_id
+    return request.param("user_id") or ctx.user_id
+
+
+def _material(kind: str, user_id: str, public_key: str | None) -> key_material.KeyMaterial:
+    if public_key is not None:
+        return key_material.read_x509(public_key) if kind == "x509" else key_material.read_ssh(public_key)
+    return key_material.make_x509(user_id) if kind == "x509" else key_material.make_ssh()
+
+
+def _short_view(request: Request, keypair: Keypair) -> dict[str, Any]:
+    view = {"name": keypair.name, "public_key": keypair.public_key, "fingerprint": keypair.fingerprint}
+    if request.version >= Version(2, 2):
+        view["type"] = keypair.type
+    return view
+
+
+ROUTES: Routes = {
+    "/os-keypairs": {
+        "GET": Endpoint(list_keypairs, query=schemas.LIST),
+        "POST": Endpoint(create_keypair, body=schemas.CREATE, query=queries.NONE),
+    },
+    _ONE: {
+        "GET": Endpoint(show_keypair, query=schemas.ONE),
+        "DELETE": Endpoint(delete_keypair, query=schemas.ONE),
+    },
+}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links in compute answers, and pages of a list by marker and limit."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from kilonova.api.http import Context, Request
+from kilonova.errors import InvalidRequest
+
+T = TypeVar("T")
+
+
+def bookmark_links(request: Request, path: str) -> list[dict[str, str]]:
+    """Return the self and bookmark links of a resource."""
+    return [
+        {"rel": "self", "href": f"{request.root_url}/v2.1/{path}"},
+        {"rel": "bookmark", "href": f"{request.root_url}/{path}"},
+    ]
+
+
+def next_page(
+    ctx: Context, request: Request, items: Sequence[T], key: Callable[[T], str], name: str, *, limit: int | None
+) -> tuple[list[T], dict[str, Any]]:
+    """Cut ``items`` to the page after the marker; the second value holds ``<name>_links`` when there is more.
+
+    Raises: InvalidRequest for a marker that is not in the list.
+    """
+    maximum = ctx.backend.settings.api.max_limit
+    size = maximum if limit is None else min(limit, maximum)
+    start = 0
+    marker = request.param("marker")
+    if marker is not None:
+        keys = [key(item) for item in items]
+        if marker not in keys:
+            raise InvalidRequest(f"marker [{marker}] not found")
+        start = keys.index(marker) + 1
+    page = list(items[start : start + size])
+    if not page or start + size >= len(items):
+        return page, {}
+    return page, {f"{name}_links": [next_link(request, key(page[-1]))]}
+
+
+def next_link(request: Request, marker: str) -> dict[str, str]:
+    """Return the link to the page after ``marker``, keeping the other parameters."""
+    query = [(name, value) for name, values in request.query.items() if name != "marker" for value in values]
+    base = request.url.split("?")[0]
+    return {"rel": "next", "href": f"{base}?{urlencode([*query, ('marker', marker)])}"}

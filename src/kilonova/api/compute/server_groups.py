@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Server groups: create, list, show, delete."""
+
+from typing import Any
+from uuid import uuid4
+
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.microversion import Version
+from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
+from kilonova.api.schemas import queries
+from kilonova.api.schemas import server_groups as schemas
+from kilonova.db import server_groups
+from kilonova.db.database import Transaction
+from kilonova.errors import InvalidRequest
+from kilonova.model.server_group import ServerGroup
+
+_ONE = "/os-server-groups/{server_group_id}"
+RULES = (
+    rule("os_compute_api:os-server-groups:create", PROJECT_MEMBER_OR_ADMIN, "Create", ("POST", "/os-server-groups")),
+    rule("os_compute_api:os-server-groups:delete", PROJECT_MEMBER_OR_ADMIN, "Delete", ("DELETE", _ONE)),
+    rule("os_compute_api:os-server-groups:index", PROJECT_READER_OR_ADMIN, "List", ("GET", "/os-server-groups")),
+    rule("os_compute_api:os-server-groups:index:all_projects", ADMIN, "List all", ("GET", "/os-server-groups")),
+    rule("os_compute_api:os-server-groups:show", PROJECT_READER_OR_ADMIN, "Show", ("GET", _ONE)),
+)
+#: Groups of one project. Source: Nova, [quota] server_groups.
+QUOTA = 10
+
+
+def list_server_groups(ctx: Context, request: Request) -> Reply:
+    """GET /os-server-groups.  ``all_projects`` is for administrators and ignored from others."""
+    ctx.authorize("os_compute_api:os-server-groups:index")
+    everywhere = "all_projects" in request.query and ctx.may("os_compute_api:os-server-groups:index:all_projects")
+    with ctx.backend.database.read() as connection:
+        found = server_groups.list_for(connection, None if everywhere else ctx.project_id)
+    maximum = ctx.backend.settings.api.max_limit
+    size = min(integer_param(request, "limit") or maximum, maximum)
+    offset = integer_param(request, "offset") or 0
+    page = found[offset : offset + size]
+    return Reply(200, {"server_groups": [server_group_view(group, request.version) for group in page]})
+
+
+def create_server_group(ctx: Context, request: Request) -> Reply:
+    """POST /os-server-groups.  2.15 adds soft policies; 2.64 takes one policy and rules.  Errors: 400, 403 quota."""
+    ctx.authorize("os_compute_api:os-server-groups:create")
+    asked = request.body["server_group"]
+    policy = asked["policy"] if "policy" in asked else asked["policies"][0]
+    rules = asked.get("rules") or {}
+    if rules and policy != "anti-affinity":
+        raise InvalidRequest("Only anti-affinity policy supports rules.", field="rules")
+    per_host = int(rules.get("max_server_per_host", 1))
+    if not 1 <= per_host <= 0x7FFFFFFF:
+        raise InvalidRequest(
+            f"Invalid input for field/attribute max_server_per_host. Value: {per_host}. It must be positive.",
+            field="max_server_per_host",
+        )
+    group = ServerGroup(
+        uuid=str(uuid4()),
+        name=asked["name"],
+        policy=policy,
+        project_id=ctx.project_id,
+        user_id=ctx.user_id,
+        max_server_per_host=per_host,
+        has_rules=bool(rules),
+    )
+    created = ctx.backend.database.write(lambda tx: server_groups.create(tx, group, limit=QUOTA))
+    return Reply(200, {"server_group": server_group_view(created, request.version)})
+
+
+def show_server_group(ctx: Context, request: Request) -> Reply:
+    """GET /os-server-groups/{server_group_id}.  Errors: 404."""
+    with ctx.backend.database.read() as connection:
+        group = server_groups.get(connection, request.path["server_group_id"])
+    ctx.authorize("os_compute_api:os-server-groups:show", project_id=group.project_id)
+    return Reply(200, {"server_group": server_group_view(group, request.version)})
+
+
+def delete_server_group(ctx: Context, request: Request) -> Reply:
+    """DELETE /os-server-groups/{server_group_id}, also with members.  Errors: 404."""
+    uuid = request.path["server_group_id"]
+
+    def job(tx: Transaction) -> None:
+        group = server_groups.get(tx.connection, uuid)
+        ctx.authorize("os_compute_api:os-server-groups:delete", project_id=group.project_id)
+        server_groups.delete(tx, uuid)
+
+    ctx.backend.database.write(job)
+    return Reply(204)
+
+
+def server_group_view(group: ServerGroup, version: Version) -> dict[str, Any]:
+    """Return a server group as the API shows it."""
+    view: dict[str, Any] = {"id": group.uuid, "name": group.name, "members": list(group.members)}
+    if version >= Version(2, 64):
+        view["policy"] = group.policy
+        view["rules"] = {"max_server_per_host": group.max_server_per_host} if group.has_rules else {}
+    else:
+        view["policies"] = [group.policy]
+        view["metadata"] = {}
+    if version >= Version(2, 13):
+        view["project_id"] = group.project_id
+        view["user_id"] = group.user_id
+    return view
+
+
+ROUTES: Routes = {
+    "/os-server-groups": {
+        "GET": Endpoint(list_server_groups, query=schemas.LIST),
+        "POST": Endpoint(create_server_group, body=schemas.CREATE, query=queries.NONE),
+    },
+    _ONE: {
+        "GET": Endpoint(show_server_group, query=queries.NONE),
+        "DELETE": Endpoint(delete_server_group, query=queries.NONE),
+    },
+}

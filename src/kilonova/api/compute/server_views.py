@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers as the API shows them at each microversion. Source: spec COMPUTE_API §1.2."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from kilonova.api.compute.links import bookmark_links
+from kilonova.api.http import Context, Request
+from kilonova.api.microversion import Version
+from kilonova.db import aggregates, request_specs, services
+from kilonova.db.database import utc_now
+from kilonova.model.host import Service
+from kilonova.model.instance import Instance, VmState, status_of
+from kilonova.model.request_spec import RequestSpec
+
+_SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a page of servers needs besides the instances, read once for all of them."""
+
+    zones: Mapping[str, str]
+    services: Mapping[str, Service]
+    specs: Mapping[str, tuple[RequestSpec, str | None]]
+
+
+def surroundings(connection: Connection, found: Sequence[Instance], version: Version) -> Surroundings:
+    """Read zones, services and, from 2.71, the stored requests of the given instances."""
+    wants_specs = version >= Version(2, 71)
+    computes = services.list_all(connection, binary="nova-compute") if version >= Version(2, 16) else ()
+    return Surroundings(
+        zones=aggregates.zones_of_hosts(connection),
+        services={service.host: service for service in computes},
+        specs=request_specs.get_many(connection, [instance.uuid for instance in found]) if wants_specs else {},
+    )
+
+
+def summary_view(request: Request, instance: Instance) -> dict[str, Any]:
+    """Return a server as ``GET /servers`` shows it."""
+    return {"id": instance.uuid, "name": instance.name, "links": bookmark_links(request, f"servers/{instance.uuid}")}
+
+
+def detail_view(
+    ctx: Context, request: Request, instance: Instance, around: Surroundings, *, with_groups: bool = False
+) -> dict[str, Any]:
+    """Return a server as ``GET /servers/detail`` and, with groups, ``GET /servers/{id}`` show it."""
+    version = request.version
+    status = status_of(instance.vm_state, instance.task_state)
+    spec, group_uuid = around.specs.get(instance.uuid, (None, None))
+    view: dict[str, Any] = {
+        **summary_view(request, instance),
+        "status": status,
+        "tenant_id": instance.project_id,
+        "user_id": instance.user_id,
+        "metadata": dict(instance.metadata),
+        "hostId": host_id(instance),
+        "image": _image(request, instance, spec),
+        "flavor": _flavor(ctx, request, instance),
+        "created": time_text(instance.created_at),
+        "updated": time_text(instance.updated_at or instance.created_at),
+        "addresses": {},
+        "accessIPv4": instance.access_ip_v4 or "",
+        "accessIPv6": instance.access_ip_v6 or "",
+        "OS-DCF:diskConfig": instance.disk_config,
+        "OS-EXT-AZ:availability_zone": _zone(ctx, instance, around),
+        "config_drive": instance.config_drive,
+        "key_name": instance.key_name,
+        "OS-SRV-USG:launched_at": precise_time_text(instance.launched_at),
+        "OS-SRV-USG:terminated_at": precise_time_text(instance.terminated_at),
+        "OS-EXT-STS:task_state": instance.task_state and instance.task_state.value,
+        "OS-EXT-STS:vm_state": instance.vm_state.value,
+        "OS-EXT-STS:power_state": int(instance.power_state),
+        "os-extended-volumes:volumes_attached": [],
+    }
+    if status in _SHOWS_PROGRESS:
+        view["progress"] = instance.progress
+    if instance.fault is not None and instance.vm_state in {VmState.ERROR, VmState.DELETED}:
+        view["fault"] = _fault(ctx, instance)
+    if ctx.may("os_compute_api:os-extended-server-attributes", project_id=instance.project_id):
+        view |= _administrators_part(instance, version)
+    if version >= Version(2, 9):
+        view["locked"] = instance.locked_by is not None
+    if version >= Version(2, 16) and ctx.may("os_compute_api:servers:show:host_status", project_id=instance.project_id):
+        view["host_status"] = host_status(ctx, instance, around)
+    if version >= Version(2, 19):
+        view["description"] = instance.description
+    if version >= Version(2, 26):
+        view["tags"] = list(instance.tags)
+    if version >= Version(2, 63):
+        view["trusted_image_certificates"] = None
+    if version >= Version(2, 71) and with_groups:
+        view["server_groups"] = [group_uuid] if group_uuid else []
+    if version >= Version(2, 73):
+        view["locked_reason"] = instance.locked_reason
+    if version >= Version(2, 90):
+        view["OS-EXT-SRV-ATTR:hostname"] = instance.hostname
+    if version >= Version(2, 96):
+        view["pinned_availability_zone"] = spec.availability_zone if spec else None
+    if version >= Version(2, 100):
+        hints = spec.hints if spec else {}
+        view["scheduler_hints"] = {name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()}
+    return view
+
+
+def host_id(instance: Instance) -> str:
+    """Return a digest that tells a tenant which servers share a host without naming it; empty without a host."""
+    if not instance.host:
+        return ""
+    return hashlib.sha224(f"{instance.project_id}{instance.host}".encode()).hexdigest()
+
+
+def host_status(ctx: Context, instance: Instance, around: Surroundings) -> str:
+    """Return the state of a server's host. Source: spec COMPUTE_API §1.2, row 2.16."""
+    service = around.services.get(instance.host or "")
+    if service is None:
+        return ""
+    if service.forced_down:
+        return "DOWN"
+    if service.disabled:
+        return "MAINTENANCE"
+    return "UP" if service.is_up(utc_now(), ctx.backend.settings.compute.service_down_time_s) else "UNKNOWN"
+
+
+def time_text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def precise_time_text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.%f")
+
+
+def _zone(ctx: Context, instance: Instance, around: Surroundings) -> str:
+    if instance.host:
+        return around.zones.get(instance.host, ctx.backend.settings.compute.default_availability_zone)
+    return instance.availability_zone or ""
+
+
+def _image(request: Request, instance: Instance, spec: RequestSpec | None) -> Any:
+    if not instance.image_ref:
+        return ""
+    bookmark = bookmark_links(request, f"images/{instance.image_ref}")[1:]
+    view: dict[str, Any] = {"id": instance.image_ref, "links": bookmark}
+    if request.version >= Version(2, 98):
+        view["properties"] = dict(spec.image.properties) if spec and spec.image else {}
+    return view
+
+
+def _flavor(ctx: Context, request: Request, instance: Instance) -> dict[str, Any]:
+    flavor = instance.flavor
+    if request.version < Version(2, 47):
+        return {"id": flavor.flavor_id, "links": bookmark_links(request, f"flavors/{flavor.flavor_id}")[1:]}
+    view: dict[str, Any] = {
+        "vcpus": flavor.vcpus,
+        "ram": flavor.memory_mib,
+        "disk": flavor.root_gib,
+        "ephemeral": flavor.ephemeral_gib,
+        "swap": flavor.swap_mib,
+        "original_name": flavor.name,
+    }
+    if ctx.may("os_compute_api:os-flavor-extra-specs:index"):
+        view["extra_specs"] = dict(flavor.extra_specs)
+    return view
+
+
+def _fault(ctx: Context, instance: Instance) -> dict[str, Any]:
+    fault = instance.fault
+    assert fault is not None
+    view: dict[str, Any] = {"code": fault.code, "message": fault.message, "created": time_text(fault.created_at)}
+    if fault.details and (fault.code != 500 or ctx.may("os_compute_api:servers:show:fault_details")):
+        view["details"] = fault.details
+    return view
+
+
+def _administrators_part(instance: Instance, version: Version) -> dict[str, Any]:
+    view: dict[str, Any] = {
+        "OS-EXT-SRV-ATTR:host": instance.host,
+        "OS-EXT-SRV-ATTR:hypervisor_hostname": instance.node,
+        "OS-EXT-SRV-ATTR:instance_name": instance.instance_name,
+    }
+    if version >= Version(2, 3):
+        view |= {
+            "OS-EXT-SRV-ATTR:hostname": instance.hostname,
+            "OS-EXT-SRV-ATTR:kernel_id": "",
+            "OS-EXT-SRV-ATTR:ramdisk_id": "",
+            "OS-EXT-SRV-ATTR:launch_index": instance.launch_index,
+            "OS-EXT-SRV-ATTR:reservation_id": instance.reservation_id,
+            "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda",
+            "OS-EXT-SRV-ATTR:user_data": instance.user_data,
+        }
+    return view

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The only place where an error becomes an HTTP status and body.
+
+Nova's body: ``{"itemNotFound": {"code": 404, "message": "..."}}``.
+Placement's: ``{"errors": [{"status", "title", "detail", "request_id", "code"}]}``.
+"""
+
+from typing import Any
+
+from kilonova import errors
+
+_STATUS: tuple[tuple[type[errors.KilonovaError], int], ...] = (
+    (errors.InvalidRequest, 400),
+    (errors.Forbidden, 403),
+    (errors.NotFound, 404),
+    (errors.Conflict, 409),
+    (errors.NoValidHost, 409),
+    (errors.Unavailable, 503),
+)
+
+_COMPUTE_NAMES = {
+    400: "badRequest",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "itemNotFound",
+    405: "badMethod",
+    409: "conflictingRequest",
+    413: "overLimit",
+    415: "badMediaType",
+    429: "overLimit",
+    501: "notImplemented",
+    503: "serviceUnavailable",
+}
+
+_TITLES = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    409: "Conflict",
+    415: "Unsupported Media Type",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+
+
+class HttpError(errors.KilonovaError):
+    """A refusal that only HTTP knows: 401, 405, 406, 411, 413, 415. ``headers`` go into the answer."""
+
+    code = "http.refused"
+
+    def __init__(self, status: int, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def status_of(error: BaseException) -> int:
+    """Return the HTTP status of an error; anything unexpected is 500."""
+    if isinstance(error, HttpError):
+        return error.status
+    for kind, status in _STATUS:
+        if isinstance(error, kind):
+            return status
+    return 500
+
+
+def message_of(error: BaseException) -> str:
+    """Return what the client may read."""
+    if isinstance(error, errors.KilonovaError) and status_of(error) != 500:
+        return error.message
+    return (
+        "Unexpected API Error. The request id names the entry in the log of the API service.\n" f"{type(error)}"
+    )
+
+
+def compute_fault(status: int, message: str, headers: dict[str, str]) -> dict[str, Any]:
+    name = _COMPUTE_NAMES.get(status, "computeFault")
+    content: dict[str, Any] = {"code": status, "message": message}
+    if name == "overLimit" and "Retry-After" in headers:
+        content["retryAfter"] = headers["Retry-After"]
+    return {name: content}
+
+
+def title_of(status: int) -> str:
+    return _TITLES.get(status, "Error")

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a handler sees: a request, a context, a reply. No WSGI, no falcon.
+
+A handler is ``(Context, Request) -> Reply``; an :class:`Endpoint` adds what is checked before it runs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kilonova.api.backend import Backend
+from kilonova.api.microversion import Version
+from kilonova.api.policy import Credentials
+from kilonova.api.validation import Schemas
+from kilonova.errors import Forbidden, InvalidRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, decoded.
+
+    ``path``: values of the route's template. ``query``: every value of each parameter, in order.
+    ``body``: decoded JSON, None when empty. ``root_url``: scheme, host and mount point, without a slash at the end.
+    """
+
+    method: str
+    url: str
+    root_url: str
+    path: Mapping[str, str]
+    query: Mapping[str, Sequence[str]]
+    headers: Mapping[str, str]
+    version: Version
+    body: Any = None
+
+    def param(self, name: str) -> str | None:
+        """Return the last value of a query parameter, or None."""
+        values = self.query.get(name)
+        return values[-1] if values else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """``body`` is JSON-ready data, already encoded bytes, or None for an empty answer."""
+
+    status: int = 200
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Context:
+    """Who asks, under which request id, and the parts of the cloud that handlers may use."""
+
+    backend: Backend
+    credentials: Credentials
+    request_id: str
+    remote_address: str | None = None
+
+    @property
+    def user_id(self) -> str:
+        return self.credentials.user_id
+
+    @property
+    def project_id(self) -> str:
+        return self.credentials.project_id
+
+    def may(self, rule: str, *, project_id: str | None = None, user_id: str | None = None) -> bool:
+        """Whether policy allows ``rule`` on something of ``project_id`` / ``user_id`` (default: the caller's own)."""
+        target = {"project_id": project_id or self.project_id, "user_id": user_id or self.user_id}
+        return self.backend.policy.allows(rule, target, self.credentials)
+
+    def authorize(self, rule: str, *, project_id: str | None = None, user_id: str | None = None) -> None:
+        """Raise Forbidden unless :meth:`may`."""
+        if not self.may(rule, project_id=project_id, user_id=user_id):
+            raise Forbidden(f"Policy doesn't allow {rule} to be performed.", rule=rule)
+
+
+Handler = Callable[[Context, Request], Reply]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A handler with its microversion range and the schemas of its body and query.
+
+    Outside ``since`` … ``until`` the method does not exist (404).
+    """
+
+    handler: Handler
+    body: Schemas | None = None
+    query: Schemas | None = None
+    since: Version | None = None
+    until: Version | None = None
+
+    def exists_at(self, version: Version) -> bool:
+        return (self.since is None or version >= self.since) and (self.until is None or version <= self.until)
+
+
+#: path template → method → endpoint
+Routes = Mapping[str, Mapping[str, Endpoint]]
+
+
+def integer_param(request: Request, name: str, *, minimum: int = 0) -> int | None:
+    """Read a query parameter as an integer. Raises: InvalidRequest naming it."""
+    text = request.param(name)
+    if text is None:
+        return None
+    try:
+        value = int(text)
+    except ValueError:
+        value = minimum - 1
+    if value < minimum:
+        raise InvalidRequest(f"Invalid input for query parameters {name}. Value: {text}. An integer of at least {minimum} is expected.")
+    return value

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what: oslo.policy with the rule names operators know, from the modules that use them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from oslo_policy import policy
+
+ADMIN = "rule:context_is_admin"
+PROJECT_READER_OR_ADMIN = "rule:project_reader_or_admin"
+PROJECT_MEMBER_OR_ADMIN = "rule:project_member_or_admin"
+PROJECT_MANAGER_OR_ADMIN = "rule:project_manager_or_admin"
+OWN_OR_ADMIN = "rule:admin_or_owner_user"
+ANYONE = "@"
+
+BASE_RULES = (
+    policy.RuleDefault("context_is_admin", "role:admin"),
+    policy.RuleDefault("admin_api", "rule:context_is_admin"),
+    policy.RuleDefault("project_reader_or_admin", "(role:reader and project_id:%(project_id)s) or rule:context_is_admin"),
+    policy.RuleDefault("project_member_or_admin", "(role:member and project_id:%(project_id)s) or rule:context_is_admin"),
+    policy.RuleDefault("project_manager_or_admin", "(role:manager and project_id:%(project_id)s) or rule:context_is_admin"),
+    policy.RuleDefault("admin_or_owner_user", "user_id:%(user_id)s or rule:context_is_admin"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who the caller is, as the authentication in front of the API established it."""
+
+    user_id: str
+    project_id: str
+    roles: tuple[str, ...] = ()
+    system_scope: str | None = None
+    token: str | None = None
+    user_domain_id: str | None = None
+    project_domain_id: str | None = None
+
+    def as_policy(self) -> dict[str, Any]:
+        return {
+            "user_id": self.user_id,
+            "project_id": self.project_id,
+            "roles": list(self.roles),
+            "system_scope": self.system_scope,
+            "user_domain_id": self.user_domain_id,
+            "project_domain_id": self.project_domain_id,
+        }
+
+
+def rule(name: str, check: str, description: str, *operations: tuple[str, str], **more: Any) -> policy.DocumentedRuleDefault:
+    """Declare a rule next to the handler that uses it: ``rule("os_compute_api:flavors", ANYONE, "...", ("GET", "/flavors"))``."""
+    documented = [{"method": method, "path": path} for method, path in operations] or [{"method": "GET", "path": "/"}]
+    return policy.DocumentedRuleDefault(name, check, description, documented, **more)
+
+
+class Policy:
+    """The rules in force: the defaults of the given modules, overridden by the operator's policy file."""
+
+    def __init__(self, conf: Any, rules: Iterable[policy.RuleDefault]) -> None:
+        self._enforcer = policy.Enforcer(conf, use_conf=True)
+        self._enforcer.suppress_default_change_warnings = True
+        self._enforcer.suppress_deprecation_warnings = True
+        self._enforcer.register_defaults([*BASE_RULES, *rules])
+        self._enforcer.load_rules()
+
+    def allows(self, name: str, target: Mapping[str, Any], credentials: Credentials) -> bool:
+        return bool(self._enforcer.authorize(name, dict(target), credentials.as_policy(), do_raise=False))

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aggregates: create, update, and the three actions."""
+
+from kilonova.api.schemas.types import HOST, METADATA_KEY, NAME, UNPRINTABLE, JSONDict, body
+from kilonova.api.validation import Schemas
+
+# A colon would make `zone:host:node` ambiguous.
+_ZONE: JSONDict = {**NAME, "type": ["string", "null"], "pattern": rf"^(?!\s)[^:{UNPRINTABLE}]*(?<!\s)$"}
+_AGGREGATE: JSONDict = {"name": NAME, "availability_zone": _ZONE}
+
+CREATE = Schemas({(2, 1): body("aggregate", _AGGREGATE, required=("name",))})
+_update = body("aggregate", _AGGREGATE)
+_update["properties"]["aggregate"]["anyOf"] = [{"required": ["name"]}, {"required": ["availability_zone"]}]
+UPDATE = Schemas({(2, 1): _update})
+ADD_HOST = Schemas({(2, 1): body("add_host", {"host": HOST}, required=("host",))})
+REMOVE_HOST = Schemas({(2, 1): body("remove_host", {"host": HOST}, required=("host",))})
+_METADATA: JSONDict = {
+    "type": "object",
+    "patternProperties": {METADATA_KEY: {"type": ["string", "null"], "maxLength": 255}},
+    "additionalProperties": False,
+}
+SET_METADATA = Schemas({(2, 1): body("set_metadata", {"metadata": _METADATA}, required=("metadata",))})

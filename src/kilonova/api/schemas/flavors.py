@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flavors: create, update, list."""
+
+from kilonova.api.schemas import queries
+from kilonova.api.schemas.types import BOOLEAN, NAME, JSONDict, body, non_negative_integer, positive_integer, query
+from kilonova.api.validation import Schemas
+
+_FLAVOR: JSONDict = {
+    "name": NAME,
+    "id": {
+        "oneOf": [
+            {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?! )[a-zA-Z0-9. _-]+(?<! )$"},
+            {"type": "integer"},
+            {"type": "null"},
+        ]
+    },
+    "ram": positive_integer(),
+    "vcpus": positive_integer(),
+    "disk": non_negative_integer(),
+    "OS-FLV-EXT-DATA:ephemeral": non_negative_integer(),
+    "swap": non_negative_integer(),
+    "rxtx_factor": {
+        "type": ["number", "string"],
+        "pattern": r"^[0-9]+(\.[0-9]+)?$",
+        "minimum": 0,
+        "exclusiveMinimum": 0,
+        "maximum": 3.40282e38,
+    },
+    "os-flavor-access:is_public": BOOLEAN,
+}
+_DESCRIPTION: JSONDict = {
+    "type": ["string", "null"],
+    "maxLength": 65535,
+    "pattern": r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$",
+}
+_REQUIRED = ("name", "ram", "vcpus", "disk")
+
+CREATE = Schemas(
+    {
+        (2, 1): body("flavor", _FLAVOR, required=_REQUIRED),
+        (2, 55): body("flavor", {**_FLAVOR, "description": _DESCRIPTION}, required=_REQUIRED),
+    }
+)
+UPDATE = Schemas({(2, 55): body("flavor", {"description": _DESCRIPTION}, required=("description",))})
+
+_LIST: JSONDict = {
+    "limit": {"type": "string", "pattern": "^[0-9]+$"},
+    "marker": {"type": "string"},
+    "is_public": {"type": "string"},
+    "minRam": {"type": "string"},
+    "minDisk": {"type": "string"},
+    "sort_key": {
+        "enum": [
+            "created_at", "description", "disabled", "ephemeral_gb", "flavorid", "id", "is_public", "memory_mb", "name",
+            "root_gb", "rxtx_factor", "swap", "updated_at", "vcpu_weight", "vcpus",
+        ]
+    },
+    "sort_dir": {"enum": ["asc", "desc"]},
+}  # fmt: skip
+LIST = Schemas(
+    {
+        (2, 1): query(_LIST),
+        (2, 75): query(_LIST, extra=False),
+        (2, 102): query({**_LIST, "name": {"type": "string"}}, extra=False),
+    }
+)
+SHOW = queries.NONE

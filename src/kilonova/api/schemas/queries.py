@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queries that several resources take."""
+
+from kilonova.api.schemas.types import JSONDict, query
+from kilonova.api.validation import Schemas
+
+#: No parameters: unknown ones are tolerated up to 2.101.
+NONE = Schemas({(2, 102): query({}, extra=False)})
+PAGE: JSONDict = {"limit": {"type": "string", "pattern": "^[0-9]+$"}, "marker": {"type": "string"}}

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pieces that several schemas share."""
+
+from typing import Any
+
+JSONDict = dict[str, Any]
+
+#: What no name may hold: control characters and line separators.
+UNPRINTABLE = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+#: 1 to 255 printable characters, none of white space at either end.
+NAME: JSONDict = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": rf"^(?!\s)[^{UNPRINTABLE}]*(?<!\s)$",
+}
+#: A service host as operators name them.
+HOST: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._-]*$"}
+#: Free key=value pairs.
+METADATA_KEY = r"^[a-zA-Z0-9_:. -]{1,255}$"
+BOOLEAN: JSONDict = {
+    "enum": [True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes", "y", "t",
+             False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no", "n", "f"]
+}  # fmt: skip
+_TRUE = {"true", "1", "on", "yes", "y", "t"}
+
+
+def positive_integer(maximum: int = 0x7FFFFFFF) -> JSONDict:
+    """Return the schema of an integer from 1 to ``maximum``, digits in a string accepted."""
+    return _integer(1, maximum)
+
+
+def non_negative_integer(maximum: int = 0x7FFFFFFF) -> JSONDict:
+    """Return the schema of an integer from 0 to ``maximum``, digits in a string accepted."""
+    return _integer(0, maximum)
+
+
+def _integer(minimum: int, maximum: int) -> JSONDict:
+    digits = len(str(maximum))
+    return {
+        "type": ["integer", "string"],
+        "pattern": "^[0-9]+$",
+        "maxLength": digits,
+        "minimum": minimum,
+        "maximum": maximum,
+    }
+
+
+def body(name: str, properties: JSONDict, *, required: tuple[str, ...] = (), extra: bool = False) -> JSONDict:
+    """Return the schema of ``{name: {...}}`` with nothing beside it."""
+    inner: JSONDict = {"type": "object", "properties": properties, "additionalProperties": extra}
+    if required:
+        inner["required"] = list(required)
+    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
+
+
+def query(properties: JSONDict, *, extra: bool = True) -> JSONDict:
+    """Return the schema of a query: every parameter is a list of strings, each of which must fit its entry."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": schema} for name, schema in properties.items()},
+        "additionalProperties": extra,
+    }
+
+
+def as_bool(value: Any) -> bool:
+    """Read a value that fits :data:`BOOLEAN`."""
+    return value if isinstance(value, bool) else str(value).lower() in _TRUE

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON Schemas as data: a fast check on every request, and the words for the error when it fails."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jsonschema
+import jsonschema_rs
+
+from kilonova.api.microversion import Version
+from kilonova.errors import InvalidRequest
+
+Schema = Mapping[str, Any]
+
+
+class _Compiled:
+    def __init__(self, schema: Schema) -> None:
+        self.schema = dict(schema)
+        self.is_valid = jsonschema_rs.validator_for(self.schema, validate_formats=True).is_valid
+
+    def explain(self, instance: Any) -> InvalidRequest:
+        validator = jsonschema.Draft202012Validator(self.schema, format_checker=jsonschema.FormatChecker())
+        errors = sorted(validator.iter_errors(instance), key=lambda error: [str(part) for part in error.absolute_path])
+        if not errors:
+            return InvalidRequest("The request does not match its schema.")
+        error = jsonschema.exceptions.best_match(errors) or errors[0]
+        field = ".".join(str(part) for part in error.absolute_path)
+        if not field:
+            return InvalidRequest(error.message)
+        return InvalidRequest(f"Invalid input for field/attribute {field}. Value: {error.instance}. {error.message}", field=field)
+
+
+class Schemas:
+    """The schema of one body or query by microversion: ``Schemas({(2, 1): {...}, (2, 55): {...}})``.
+
+    A version before the first entry has no schema: anything is accepted there.
+    """
+
+    def __init__(self, by_version: Mapping[tuple[int, int], Schema]) -> None:
+        self._steps = sorted((Version(*version), schema) for version, schema in by_version.items())
+        self._compiled: dict[int, _Compiled] = {}
+
+    def check(self, instance: Any, version: Version) -> None:
+        """Raise InvalidRequest naming the field unless ``instance`` fits the schema in force at ``version``."""
+        index = -1
+        for start, _ in self._steps:
+            if version < start:
+                break
+            index += 1
+        if index < 0:
+            return
+        compiled = self._compiled.get(index)
+        if compiled is None:
+            compiled = self._compiled[index] = _Compiled(self._steps[index][1])
+        if not compiled.is_valid(instance):
+            raise compiled.explain(instance)

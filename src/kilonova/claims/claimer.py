@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Place servers: decide on the mirror, assume, commit, and decide again when the claim lost a race.
+
+::
+
+    lock ── snapshot ── decide ── assume ── unlock ── commit (with whoever else waits) ──▶ confirmed through the log
+              ▲                                          │ a guard failed
+              └──────────────── forget ◀─────────────────┘
+"""
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from kilonova.claims.commit import Bundle, Claim, InstancesGone, commit_bundles
+from kilonova.claims.decision_log import DecisionLog
+from kilonova.db import tables as t
+from kilonova.db.database import Database
+from kilonova.db.workflows import Workflow
+from kilonova.errors import ClaimLost, NoValidHost
+from kilonova.mirror.mirror import Assumption, Mirror
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.resources import with_resources
+
+LOG = logging.getLogger(__name__)
+_RANKED_KEPT = 10
+_MAX_RACES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Servers of one request, to be placed together or not at all.
+
+    ``workflows``: for each instance its workflow as it will be once the claim is durable; the host,
+    node and provider of its body are filled in.
+    """
+
+    spec: RequestSpec
+    workflows: tuple[Workflow, ...]
+    group_uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """``workflows`` in the order asked, without the instances that were ``gone`` meanwhile."""
+
+    workflows: tuple[Workflow, ...]
+    gone: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What was decided and assumed for one order, not yet durable."""
+
+    claims: list[Claim] = field(default_factory=list)
+    decisions: list[tuple[str, Decision, str | None]] = field(default_factory=list)
+    hosts: HostTable | None = None
+    seq: int = 0
+
+
+class Claimer:
+    """Turns orders into durable claims. Safe to call from any thread."""
+
+    def __init__(
+        self,
+        database: Database,
+        mirror: Mirror,
+        engine: Engine,
+        owner: str,
+        log: DecisionLog,
+        *,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        self._database = database
+        self._mirror = mirror
+        self._engine = engine
+        self._owner = owner
+        self._log = log
+        self._rng = rng
+        self._class_ids: dict[str, int] = {}
+
+    def place(self, order: Order) -> Placed:
+        """Claim a host for every instance of ``order``.
+
+        Raises: NoValidHost with the funnel when a host is missing for any of them; nothing is claimed then.
+        """
+        gone: frozenset[str] = frozenset()
+        for _ in range(_MAX_RACES):
+            waiting = tuple(flow for flow in order.workflows if flow.instance_uuid not in gone)
+            if not waiting:
+                return Placed((), gone)
+            plan = self._decide(replace(order, workflows=waiting))
+            bundle = Bundle(tuple(plan.claims), self._owner)
+            try:
+                outcome = self._database.submit_merged(commit_bundles, bundle).result()
+            except ClaimLost as lost:
+                LOG.info("%s [%s]; deciding again", lost.message, order.spec.request_id)
+                self._forget(plan)
+                continue
+            except BaseException:
+                self._forget(plan)
+                raise
+            if isinstance(outcome, InstancesGone):
+                self._forget(plan)
+                gone |= outcome.uuids
+                continue
+            self._record(order.spec.request_id, plan)
+            return Placed(tuple(claim.workflow for claim in plan.claims), gone)
+        raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
+
+    def _decide(self, order: Order) -> _Plan:
+        spec = with_resources(order.spec)
+        plan = _Plan()
+        with self._mirror.lock:
+            hosts = self._mirror.snapshot()
+            plan.hosts, plan.seq = hosts, self._mirror.seq
+            for index, workflow in enumerate(order.workflows):
+                if index:
+                    hosts = self._mirror.snapshot()
+                if order.group_uuid is not None:
+                    spec = replace(spec, group=self._mirror.group(order.group_uuid))
+                try:
+                    decision = self._engine.decide(
+                        hosts, spec, limit=_RANKED_KEPT, rng=self._rng, is_first=index == 0, trace=_tracer(spec, hosts)
+                    )
+                except BaseException:
+                    self._forget(plan)
+                    raise
+                if not decision.ranked:
+                    plan.decisions.append((workflow.instance_uuid, decision, None))
+                    self._forget(plan)
+                    self._record(spec.request_id, plan)
+                    raise _no_valid_host(decision, index, len(order.workflows))
+                best = decision.ranked[0]
+                plan.decisions.append((workflow.instance_uuid, decision, best.host))
+                plan.claims.append(self._assume(spec, order.group_uuid, workflow, best.uuid, best.host, best.node))
+        return plan
+
+    def _assume(
+        self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, provider: str, host: str, node: str
+    ) -> Claim:
+        claim_id = str(uuid.uuid4())
+        resources = dict(spec.query.resources)
+        self._mirror.assume(Assumption(claim_id, provider, resources, host, node, group_uuid))
+        return Claim(
+            claim_id=claim_id,
+            instance_uuid=workflow.instance_uuid,
+            project_id=spec.project_id,
+            user_id=spec.user_id,
+            provider_id=self._mirror.provider_id(provider),
+            resources={self._class_id(name): amount for name, amount in resources.items()},
+            host=host,
+            node=node,
+            workflow=replace(workflow, body={**workflow.body, "host": host, "node": node, "provider": provider}),
+            group_uuid=group_uuid,
+        )
+
+    def _forget(self, plan: _Plan) -> None:
+        for claim in plan.claims:
+            self._mirror.forget(claim.claim_id)
+
+    def _record(self, request_id: str, plan: _Plan) -> None:
+        assert plan.hosts is not None
+        for instance_uuid, decision, chosen in plan.decisions:
+            self._log.record(
+                request_id=request_id,
+                instance_uuid=instance_uuid,
+                seq=plan.seq,
+                hosts=plan.hosts,
+                decision=decision,
+                chosen=chosen,
+            )
+
+    def _class_id(self, name: str) -> int:
+        if name not in self._class_ids:
+            with self._database.read() as connection:
+                rows: Sequence[Any] = connection.execute(sa.select(t.resource_classes.c.name, t.resource_classes.c.id)).all()
+            self._class_ids: Mapping[str, int] = {row.name: row.id for row in rows}
+        return self._class_ids[name]
+
+
+def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:
+    of_many = f" for server {index + 1} of {count}" if count > 1 else ""
+    reasons = decision.summary() or "There are no hosts."
+    return NoValidHost(
+        f"No valid host was found{of_many}. {reasons}",
+        steps=[(step.rule, step.reason, step.hosts_in, step.hosts_out) for step in decision.steps],
+    )
+
+
+def _tracer(spec: RequestSpec, hosts: HostTable) -> Any:
+    """Return what logs the survivors of each rule, or None when nobody would read it."""
+    if not LOG.isEnabledFor(logging.DEBUG):
+        return None
+
+    def trace(rule: str, mask: BoolArray) -> None:
+        names = [f"({hosts.hosts[row]}, {hosts.nodes[row]})" for row in np.flatnonzero(mask)]
+        LOG.debug("[%s] %s: %d left: %s", spec.request_id, rule, len(names), ", ".join(names))
+
+    return trace
+
+

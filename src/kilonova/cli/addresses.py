@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where services listen, what clients are told, and whether the port is free."""
+
+import errno
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kilonova.errors import ConfigurationError, Unavailable
+
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # read, not bound
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str
+    port: int
+
+    @property
+    def text(self) -> str:
+        return f"{_bracketed(self.host)}:{self.port}"
+
+    @property
+    def local_url(self) -> str:
+        """How this machine reaches it."""
+        return f"http://{_bracketed(_WILDCARDS.get(self.host, self.host))}:{self.port}"
+
+    @property
+    def public_url(self) -> str:
+        """How clients are told to reach it: a wildcard becomes this machine's own address."""
+        host = _own_address(self.host) if self.host in _WILDCARDS else self.host
+        return f"http://{_bracketed(host)}:{self.port}"
+
+
+def parse(text: str, option: str) -> Address:
+    """Read ``HOST:PORT`` or ``[IPV6]:PORT``. Raises: ConfigurationError naming the option."""
+    host, _, port = text.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if (
+        not bare
+        or not port.isascii()
+        or not port.isdigit()
+        or not 0 < int(port) < 65536
+        or (":" in bare and bare == host)
+    ):
+        raise ConfigurationError(f"{option} must be HOST:PORT with a port from 1 to 65535, not {text!r}")
+    return Address(bare, int(port))
+
+
+def require_free(addresses: Mapping[str, Address], patience_s: float = 1.0) -> None:
+    """Check that each address can be listened on; the key says whose it is and which option moves it.
+
+    ``patience_s`` lets the processes of a supervisor that was just killed go away.
+    Raises: ConfigurationError for two services at one address; Unavailable naming what is taken.
+    """
+    seen: dict[int, str] = {}
+    for owner, address in addresses.items():
+        if address.port in seen:
+            raise ConfigurationError(f"port {address.port} is given to {seen[address.port]} and to {owner}")
+        seen[address.port] = owner
+    deadline = time.monotonic() + patience_s
+    for owner, address in addresses.items():
+        while (problem := _problem(address)) is not None:
+            if problem.errno != errno.EADDRINUSE:
+                raise ConfigurationError(f"cannot listen on {address.text} for {owner}: {problem.strerror}")
+            if time.monotonic() > deadline:
+                raise Unavailable(f"port {address.port} on {address.host} is taken, and {owner} needs it")
+            time.sleep(0.05)
+
+
+def _problem(address: Address) -> OSError | None:
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(place)
+            listener.listen(1)
+    except OSError as error:
+        return error
+    return None
+
+
+def _own_address(wildcard: str) -> str:
+    """Find the address that packets to the outside carry; nothing is sent."""
+    family, outside = (socket.AF_INET6, "2001:db8::1") if ":" in wildcard else (socket.AF_INET, "192.0.2.1")
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((outside, 9))
+            return str(probe.getsockname()[0])
+    except OSError:
+        return _WILDCARDS[wildcard]
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kilonova api`: serve the API alone (with the scheduler, the conductor and any simulated hosts it was told of)."""
+
+import atexit
+import logging
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from kilonova.companions.parent_death import die_with_parent
+from kilonova.errors import ConfigurationError, Unavailable
+
+CONFIG_VARIABLE = "KILONOVA_CONFIG"
+_SWITCH_INTERVAL_S = 0.0005
+
+
+def api(
+    config_file: Annotated[list[str], typer.Option("--config-file", help="Configuration file; later ones win.")],
+) -> None:
+    """Serve the compute, placement and operator APIs on [api] bind."""
+    from kilonova import config  # noqa: PLC0415 - what follows is slow to import and needed by this command only
+
+    settings = config.load(config_file)
+    os.environ[CONFIG_VARIABLE] = os.pathsep.join(os.path.abspath(path) for path in config_file)  # noqa: PTH100
+    _check_port(settings.api.bind_host, settings.api.bind_port)
+    _check_start(settings)
+    from granian import Granian  # noqa: PLC0415
+
+    # granian always shares its port (SO_REUSEPORT): the check above keeps a second instance from taking part of it.
+    Granian(
+        "kilonova.cli.api:serve",
+        factory=True,
+        interface="wsgi",
+        address=settings.api.bind_host,
+        port=settings.api.bind_port,
+        workers=1,
+        blocking_threads=settings.api.threads,
+        backpressure=max(64, settings.api.threads * 16),
+        http="1",
+        websockets=False,
+        log_enabled=True,
+        log_level="warning",
+        workers_kill_timeout=10,
+    ).serve()
+
+
+def serve() -> Callable[..., Any]:
+    """Start the control process inside granian's worker and return its WSGI application."""
+    die_with_parent()
+    return application()
+
+
+def application() -> Callable[..., Any]:
+    """Return the WSGI application for the configuration files named in ``KILONOVA_CONFIG`` (separated by ``:``)."""
+    from kilonova import config  # noqa: PLC0415
+    from kilonova.api.auth import strip_environment_headers  # noqa: PLC0415
+    from kilonova.cli.control import start_control_process  # noqa: PLC0415
+
+    files = [path for path in os.environ.get(CONFIG_VARIABLE, "").split(os.pathsep) if path]
+    if not files:
+        raise ConfigurationError(f"{CONFIG_VARIABLE} names no configuration file.")
+    strip_environment_headers()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    settings = config.load(files)
+    configure_logging(debug=settings.debug)
+    control = start_control_process(settings)
+    atexit.register(control.close)
+    return control.application
+
+
+def configure_logging(*, debug: bool) -> None:
+    """Log to standard error, one line an event."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr, force=True
+    )
+    logging.getLogger("kilonova").setLevel(logging.DEBUG if debug else logging.INFO)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def _check_start(settings: Any) -> None:
+    """Say at once, in one line, what would only fail inside the worker."""
+    from kilonova.cli.rules import build_engine  # noqa: PLC0415
+    from kilonova.scenario.load import load_scenario  # noqa: PLC0415
+
+    build_engine(settings.scheduler)
+    if settings.fake.scenario:
+        load_scenario(settings.fake.scenario)
+
+
+def _check_port(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise Unavailable(f"[api] bind: {host}:{port} cannot be used: {error.strerror}.") from error

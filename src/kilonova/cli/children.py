@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Child processes that log to a file, die with this process, and are stopped by their own id."""
+
+import contextlib
+import http.client
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+from kilonova.companions.parent_death import die_with_parent
+
+_STOP_PATIENCE_S = 8.0
+_LOG_LIMIT_BYTES = 20_000_000
+
+
+class Child:
+    """One running child. Start it from the main thread: it dies with the thread that started it."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path, probe_url: str, cwd: Path) -> None:
+        self.name = name
+        self.log = log
+        self.probe_url = probe_url
+        with _open_log(log) as output:
+            self._log_start = output.tell()
+            parent = os.getpid()
+            self._process = subprocess.Popen(  # noqa: S603
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env=_environment(os.environ),
+                start_new_session=True,  # Ctrl-C in a terminal is for the supervisor alone
+                preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  # one thread, nothing imported
+            )
+        self.pid = self._process.pid
+        self.pidfd = os.pidfd_open(self.pid)
+
+    def ended(self) -> bool:
+        """Say whether the process is over, without reaping it: its id stays its own until `reap`."""
+        return bool(select.select([self.pidfd], [], [], 0)[0])
+
+    def answers(self) -> bool:
+        """Say whether the service answers its probe with success."""
+        where = urlsplit(self.probe_url)
+        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=2)
+        try:
+            connection.request("GET", where.path)
+            return connection.getresponse().status in (200, 300)
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def ask_to_stop(self) -> None:
+        signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
+
+    def reap(self) -> None:
+        """End whatever is left of the process and of what it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self.pidfd)
+
+    def obituary(self, lines: int = 15) -> str:
+        """Say how the process ended and what it wrote last. Waits for its end."""
+        end = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
+        if end is None or end.si_code == os.CLD_EXITED:
+            how = f"ended with exit status {end.si_status if end else 'unknown'}"
+        else:
+            how = f"was killed by {signal.Signals(end.si_status).name}"
+        with self.log.open("rb") as file:
+            file.seek(max(self._log_start, self.log.stat().st_size - 16_384))
+            last = file.read().decode(errors="replace").splitlines()[-lines:]
+        if not last:
+            return f"{self.name} {how}; it wrote nothing to {self.log}"
+        return "\n  ".join([f"{self.name} {how}; the last lines of {self.log}:", *last])
+
+
+def wait_for_an_end(children: Sequence[Child]) -> Child:
+    """Sleep until one of the children ends."""
+    ended = select.select([child.pidfd for child in children], [], [])[0]
+    return next(child for child in children if child.pidfd in ended)
+
+
+def stop(children: Sequence[Child], patience_s: float = _STOP_PATIENCE_S) -> None:
+    """Ask all to stop, wait, then end the rest. Returns when none is left."""
+    for child in children:
+        child.ask_to_stop()
+    deadline = time.monotonic() + patience_s
+    waiting = [child for child in children if not child.ended()]
+    while waiting and time.monotonic() < deadline:
+        select.select([child.pidfd for child in waiting], [], [], deadline - time.monotonic())
+        waiting = [child for child in waiting if not child.ended()]
+    for child in children:
+        child.reap()
+
+
+def _open_log(path: Path) -> IO[bytes]:
+    if path.exists() and path.stat().st_size > _LOG_LIMIT_BYTES:
+        path.replace(path.with_suffix(".log.1"))
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+
+
+def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what would change a service from outside: OpenStack clients' and services' settings, fake headers."""
+    kept = {name: value for name, value in inherited.items() if not name.startswith(("OS_", "HTTP_X_"))}
+    direct = ",".join(filter(None, (kept.get("no_proxy"), "127.0.0.1", "localhost", "::1")))
+    return {**kept, "no_proxy": direct, "PYTHONUNBUFFERED": "1"}

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a data folder: passwords, ``kilonova.conf``, ``clouds.yaml`` and the companions' settings."""
+
+import configparser
+import fcntl
+import io
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from kilonova.cli.addresses import Address
+from kilonova.companions.private_file import write_private
+from kilonova.companions.settings import Account, CatalogEntry, GlanceSettings, KeystoneSettings, save
+from kilonova.errors import ConfigurationError, Unavailable
+
+REGION = "RegionOne"
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """One cloud on this machine: where its data is and where its services listen."""
+
+    folder: Path
+    compute: Address
+    identity: Address
+    image: Address
+    hosts: int
+    scenario: Path | None = None
+
+    @property
+    def auth_url(self) -> str:
+        return f"{self.identity.public_url}/identity"
+
+    @property
+    def conf(self) -> Path:
+        return self.folder / "kilonova.conf"
+
+    @property
+    def clouds_yaml(self) -> Path:
+        return self.folder / "clouds.yaml"
+
+    def log(self, name: str) -> Path:
+        return self.folder / "log" / f"{name}.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """The administrator, the services' own account, and a plain member of another project."""
+
+    admin: Account
+    service: Account
+    demo: Account
+
+
+def make_folder(folder: Path) -> None:
+    """Create the data folder, private to its owner. Raises: ConfigurationError."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in ("log", "keystone", "glance", "hypervisors"):
+            (folder / name).mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"cannot use the data folder {folder}: {error.strerror}") from error
+
+
+def lock_folder(folder: Path) -> int:
+    """Hold the folder until this process ends. Returns the lock's file descriptor. Raises: Unavailable."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(lock, 32, 0).decode(errors="replace").strip()
+        os.close(lock)
+        raise Unavailable(f"the data folder {folder} is in use by another `kilonova up` (process {owner})") from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def accounts(folder: Path) -> Accounts:
+    """Read the accounts with the folder's own random passwords, made when they are first asked for."""
+    path = folder / "passwords.json"
+    passwords: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    missing = {"admin", "service", "demo"} - passwords.keys()
+    if missing:
+        passwords.update({name: secrets.token_urlsafe(24) for name in missing})
+        write_private(path, json.dumps(passwords, indent=2) + "\n")
+    return Accounts(
+        admin=Account("admin", passwords["admin"], "admin", ("admin",)),
+        service=Account("service", passwords["service"], "service", ("admin", "service")),
+        demo=Account("demo", passwords["demo"], "demo", ("member",)),
+    )
+
+
+def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
+    """Write what Keystone and Glance are told, the catalogue with the present addresses included."""
+    compute = cloud.compute.public_url
+    keystone = KeystoneSettings(
+        folder=str(cloud.folder / "keystone"),
+        host=cloud.identity.host,
+        port=cloud.identity.port,
+        region=REGION,
+        accounts=(people.admin, people.service, people.demo),
+        catalog=(
+            CatalogEntry("identity", "keystone", cloud.auth_url),
+            CatalogEntry("image", "glance", cloud.image.public_url),
+            CatalogEntry("compute", "kilonova", f"{compute}/compute/v2.1"),
+            CatalogEntry("placement", "placement", f"{compute}/placement"),
+            CatalogEntry("kilonova", "kilonova-operator", f"{compute}/operator/v1"),
+        ),
+    )
+    glance = GlanceSettings(
+        folder=str(cloud.folder / "glance"),
+        host=cloud.image.host,
+        port=cloud.image.port,
+        url=cloud.image.public_url,
+        auth_url=f"{cloud.identity.local_url}/identity",
+        region=REGION,
+        service=people.service,
+    )
+    save(keystone, cloud.folder / "keystone" / "settings.json")
+    save(glance, cloud.folder / "glance" / "settings.json")
+
+
+def write_conf(cloud: Cloud, people: Accounts | None) -> None:
+    """Write ``kilonova.conf``; without accounts it says nothing of identity and images, which are the operator's."""
+    sections: dict[str, Mapping[str, object]] = {
+        "api": {"bind": cloud.compute.text},
+        "database": {"connection": f"sqlite:///{cloud.folder / 'kilonova.db'}"},
+        "fake": {
+            "hosts": cloud.hosts,
+            "state_dir": cloud.folder / "hypervisors",
+            **({"scenario": cloud.scenario} if cloud.scenario else {}),
+        },
+    }
+    if people is not None:
+        sections["api"] = {"auth_strategy": "keystone", **sections["api"]}
+        sections["keystone_authtoken"] = {
+            "www_authenticate_uri": cloud.auth_url,
+            "auth_url": f"{cloud.identity.local_url}/identity",
+            "auth_type": "password",
+            "username": people.service.user,
+            "password": people.service.password,
+            "project_name": people.service.project,
+            "user_domain_name": "Default",
+            "project_domain_name": "Default",
+            "region_name": REGION,
+            "service_token_roles_required": "true",
+            "include_service_catalog": "false",
+        }
+        sections["glance"] = {"endpoint_override": cloud.image.local_url}
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_dict({name: {key: str(value) for key, value in options.items()} for name, options in sections.items()})
+    text = io.StringIO()
+    parser.write(text)
+    header = "# Written at every start by `kilonova up`; put settings of your own in a file for --config-file.\n"
+    write_private(cloud.conf, header + text.getvalue())
+
+
+def write_clouds_yaml(cloud: Cloud, people: Accounts) -> None:
+    """Write ``clouds.yaml`` with ``kilonova`` for the administrator and ``kilonova-demo`` for the plain member."""
+    clouds = {
+        name: {
+            "auth": {
+                "auth_url": cloud.auth_url,
+                "username": account.user,
+                "password": account.password,
+                "project_name": account.project,
+                "user_domain_name": "Default",
+                "project_domain_name": "Default",
+            },
+            "region_name": REGION,
+            "identity_api_version": 3,
+        }
+        for name, account in (("kilonova", people.admin), ("kilonova-demo", people.demo))
+    }
+    write_private(cloud.clouds_yaml, yaml.safe_dump({"clouds": clouds}, sort_keys=False))

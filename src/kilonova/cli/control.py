@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wire one control process together: database, mirror, engine, claims, conductor, simulated hosts, API."""
+
+import fcntl
+import logging
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+import numpy as np
+
+from kilonova.api import auth
+from kilonova.api.application import WsgiApp, family_app, mount
+from kilonova.api.backend import Backend
+from kilonova.api.compute import family as compute_api
+from kilonova.api.operator import family as operator_api
+from kilonova.api.placement import family as placement_api
+from kilonova.api.policy import Policy
+from kilonova.claims.claimer import Claimer
+from kilonova.claims.decision_log import DecisionLog
+from kilonova.cli.rules import build_engine
+from kilonova.compute.agent import Agent, start_agents
+from kilonova.compute.heartbeat import HeartbeatTimer
+from kilonova.compute.virt.fake import AllocationRatios, FakeDriver
+from kilonova.conductor.service import Conductor
+from kilonova.config import ComputeSettings, Settings
+from kilonova.db import schema
+from kilonova.db.database import Database
+from kilonova.errors import ConfigurationError
+from kilonova.images.glance import GlanceImages
+from kilonova.images.source import FixedImages, ImageSource
+from kilonova.messaging.local import LocalBus
+from kilonova.mirror.mirror import Mirror
+from kilonova.model.image import Image
+from kilonova.scenario.load import load_scenario
+from kilonova.scenario.model import Scenario, SimulatedHost, default_hosts
+
+LOG = logging.getLogger(__name__)
+_LOCK_WAIT_S = 5.0
+_ONE_PROCESS_SERVICES = ("nova-conductor", "nova-scheduler")
+
+
+@dataclass(slots=True)
+class ControlProcess:
+    """A running control process; ``application`` is its WSGI app."""
+
+    settings: Settings
+    database: Database
+    mirror: Mirror
+    conductor: Conductor
+    bus: LocalBus
+    application: WsgiApp
+    heartbeat: HeartbeatTimer | None = None
+    lock: IO[bytes] | None = None
+
+    def close(self) -> None:
+        """Stop taking work, finish what runs, let go of the database."""
+        if self.heartbeat is not None:
+            self.heartbeat.stop()
+        self.conductor.stop()
+        self.bus.close()
+        self.database.close()
+        if self.lock is not None:
+            self.lock.close()
+
+
+def start_control_process(settings: Settings, *, engine: Any = None) -> ControlProcess:
+    """Start everything but the HTTP server. ``engine`` stands in for the configured one in tests.
+
+    Raises: ConfigurationError, also when another control process has the SQLite database.
+    """
+    engine = engine or build_engine(settings.scheduler)
+    policy = Policy(settings.conf, (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES))
+    scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
+    database = Database(settings.database_url)
+    lock = _lock_database(database)
+    schema.require_current(database)
+    mirror = Mirror.follow(database)
+    owner = str(uuid.uuid4())
+    bus = LocalBus()
+    log = DecisionLog(database, settings.decision_retention)
+    claimer = Claimer(database, mirror, engine, owner, log, rng=np.random.default_rng())
+    conductor = Conductor(database, claimer, bus, owner, max_attempts=settings.scheduler.max_attempts)
+    conductor.register_services(os.uname().nodename, _ONE_PROCESS_SERVICES)
+    heartbeat = _start_hosts(settings, scenario, bus)
+    resumed = conductor.resume()
+    if resumed:
+        LOG.info("%d unfinished operations are resumed", resumed)
+    conductor.start()
+    backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario))
+    return ControlProcess(settings, database, mirror, conductor, bus, _application(settings, backend), heartbeat, lock)
+
+
+def _application(settings: Settings, backend: Backend) -> WsgiApp:
+    compute = family_app(compute_api.ComputeFamily(), backend)
+    placement = family_app(placement_api.PlacementFamily(), backend)
+    operator = family_app(operator_api.OperatorFamily(), backend)
+    if settings.api.auth_strategy == "noauth2":
+        apps: Mapping[str, WsgiApp] = {
+            "/compute": auth.noauth2(compute, plain_roles=("member", "reader")),
+            "/placement": auth.noauth2(placement, plain_roles=()),
+            "/operator": auth.noauth2(operator, plain_roles=("member", "reader")),
+        }
+    else:
+        protect: Callable[[WsgiApp], WsgiApp] = auth.keystone(settings.conf)
+        apps = {"/compute": protect(compute), "/placement": protect(placement), "/operator": protect(operator)}
+    return auth.with_cors(mount(apps), settings.conf)
+
+
+def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
+    if settings.glance_endpoint:
+        return GlanceImages(settings.glance_endpoint)
+    known = scenario.images if scenario else ()
+    return FixedImages(
+        Image(image_id(image.name), image.name, disk_format=image.disk_format, properties=image.properties)
+        for image in known
+    )
+
+
+def image_id(name: str) -> str:
+    """Return the id of a scenario's image in a cloud without an image service: the same for the same name."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"kilonova:image:{name}"))
+
+
+def _start_hosts(settings: Settings, scenario: Scenario | None, bus: LocalBus) -> HeartbeatTimer | None:
+    hosts = scenario.hosts if scenario else default_hosts(settings.fake.hosts)
+    if not hosts:
+        return None
+    if settings.fake.state_dir is None:
+        raise ConfigurationError("[fake] state_dir must be set when there are simulated hosts.")
+    folder = settings.fake.state_dir
+    folder.mkdir(parents=True, exist_ok=True)
+    agents = [Agent(host.name, _driver(host, folder, settings.compute), bus) for host in hosts]
+    start_agents(agents, bus)
+    heartbeat = HeartbeatTimer(bus, [host.name for host in hosts], settings.compute.report_interval_s)
+    heartbeat.start()
+    return heartbeat
+
+
+def _driver(host: SimulatedHost, folder: Path, compute: ComputeSettings) -> FakeDriver:
+    ratios = AllocationRatios(
+        cpu=_ratio(compute.cpu_allocation_ratio, compute.initial_cpu_allocation_ratio),
+        memory=_ratio(compute.ram_allocation_ratio, compute.initial_ram_allocation_ratio),
+        disk=_ratio(compute.disk_allocation_ratio, compute.initial_disk_allocation_ratio),
+        reserved_memory_mib=compute.reserved_host_memory_mib,
+    )
+    return FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios)
+
+
+def _ratio(fixed: float | None, initial: float) -> float:
+    return initial if not fixed else fixed
+
+
+def _lock_database(database: Database) -> IO[bytes] | None:
+    """Be the only control process of an SQLite file; a predecessor that is just dying is waited for."""
+    if not database.is_sqlite:
+        return None
+    path = Path(f"{database.url.database}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("ab")
+    except OSError as error:
+        raise ConfigurationError(f"[database] connection: {path} cannot be opened: {error.strerror}.") from error
+    deadline = time.monotonic() + _LOCK_WAIT_S
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                lock.close()
+                raise ConfigurationError(
+                    f"Another control process uses the SQLite database {database.url.database}. "
+                    "SQLite serves one; use PostgreSQL or MariaDB for more."
+                ) from None
+            time.sleep(0.05)
+        else:
+            return lock

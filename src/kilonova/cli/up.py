@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova up``: Keystone, Glance and the control process as children of one supervisor.
+
+::
+
+    kilonova up ── keystone      identity, http://HOST:5000/identity
+               ├── glance        images,   http://HOST:9292
+               └── kilonova api  compute and placement, simulated hosts
+
+One folder holds everything. All children stop when the supervisor stops, however it stops; when one ends, all end.
+"""
+
+import configparser
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kilonova.cli import addresses, tiny_image
+from kilonova.cli.addresses import Address
+from kilonova.cli.children import Child, stop, wait_for_an_end
+from kilonova.cli.cloud_files import (
+    Accounts,
+    Cloud,
+    accounts,
+    lock_folder,
+    make_folder,
+    write_clouds_yaml,
+    write_companion_settings,
+    write_conf,
+)
+from kilonova.cli.scenario_file import find_scenario
+from kilonova.cli.start_progress import StartProgress
+from kilonova.errors import ConfigurationError, Unavailable
+
+_START_PATIENCE_S = 120.0
+_POLL_S = 0.03
+
+CONTROL_COMMAND = (sys.executable, "-m", "kilonova", "api")
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """What the operator asked for. ``config_file`` comes after the generated file, so it wins."""
+
+    folder: Path
+    compute: Address
+    identity: Address
+    image: Address
+    control_command: Sequence[str]
+    hosts: int = 3
+    scenario: Path | None = None
+    config_file: Path | None = None
+    companions: bool = True
+
+
+def default_folder() -> Path:
+    data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(data_home) / "kilonova"
+
+
+def up(
+    hosts: Annotated[int, typer.Option(min=0, max=100_000, help="How many compute hosts to simulate.")] = 3,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for everything: database, images, passwords, logs.",
+            show_default="$XDG_DATA_HOME/kilonova or ~/.local/share/kilonova",
+        ),
+    ] = None,
+    bind: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where compute and placement listen; HOST is for all services.")
+    ] = "127.0.0.1:8774",
+    identity_port: Annotated[int, typer.Option(min=1, max=65535, help="Keystone's port.")] = 5000,
+    image_port: Annotated[int, typer.Option(min=1, max=65535, help="Glance's port.")] = 9292,
+    scenario: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="Scenario that names and shapes the hosts.")
+    ] = None,
+    config_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="More settings for the control process; they win.")
+    ] = None,
+    companions: Annotated[
+        bool,
+        typer.Option("--companions/--no-companions", help="Start Keystone and Glance, or use those of --config-file."),
+    ] = True,
+) -> None:
+    """Start a cloud on this machine and keep it running until Ctrl-C."""
+    compute = addresses.parse(bind, "--bind")
+    if config_file is not None and not config_file.is_file():
+        raise ConfigurationError(f"--config-file {config_file} is not a file")
+    if not companions and config_file is None:
+        raise ConfigurationError("--no-companions needs --config-file with your own identity and image services")
+    run(
+        UpOptions(
+            folder=(data or default_folder()).expanduser().absolute(),
+            compute=compute,
+            identity=Address(compute.host, identity_port),
+            image=Address(compute.host, image_port),
+            control_command=CONTROL_COMMAND,
+            hosts=hosts,
+            scenario=find_scenario(scenario) if scenario else None,
+            config_file=config_file.absolute() if config_file else None,
+            companions=companions,
+        )
+    )
+
+
+def run(options: UpOptions) -> None:
+    """Start everything, say so, and return when told to stop. Raises: ConfigurationError, Unavailable."""
+    started = time.monotonic()
+    options = _with_configured_bind(options)
+    make_folder(options.folder)
+    lock = lock_folder(options.folder)
+    children: list[Child] = []
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)
+        addresses.require_free(_needed(options))
+        cloud = Cloud(
+            folder=options.folder,
+            compute=options.compute,
+            identity=options.identity,
+            image=options.image,
+            hosts=options.hosts,
+            scenario=options.scenario,
+        )
+        people = accounts(options.folder) if options.companions else None
+        write_conf(cloud, people)
+        if people is not None:
+            write_companion_settings(cloud, people)
+            write_clouds_yaml(cloud, people)
+        with StartProgress() as progress:
+            for child in _start_children(options, cloud):
+                children.append(child)
+                progress.start(child.name, f"starting {child.name}, log in {child.log}")
+            _wait_until_up(children, progress)
+            if people is not None and not (options.folder / "seeded").exists():
+                _fill(cloud, people, progress)
+        _announce(cloud, options, time.monotonic() - started)
+        raise Unavailable(wait_for_an_end(children).obituary())
+    except KeyboardInterrupt:
+        print("\nstopping", flush=True)
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        stop(children)
+        os.close(lock)
+    print("stopped", flush=True)
+
+
+def _with_configured_bind(options: UpOptions) -> UpOptions:
+    """Let ``[api] bind`` of the operator's own file decide where the control process is looked for."""
+    if options.config_file is None:
+        return options
+    parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
+    try:
+        parser.read(options.config_file, encoding="utf-8")
+    except (configparser.Error, OSError, UnicodeDecodeError) as error:
+        first = str(error).splitlines()[0]
+        raise ConfigurationError(f"--config-file {options.config_file} cannot be read: {first}") from error
+    bind = parser.get("api", "bind", fallback=None)
+    return replace(options, compute=addresses.parse(bind, f"[api] bind in {options.config_file}")) if bind else options
+
+
+def _needed(options: UpOptions) -> dict[str, Address]:
+    companions = {"Keystone (--identity-port)": options.identity, "Glance (--image-port)": options.image}
+    return {"the control process (--bind)": options.compute, **(companions if options.companions else {})}
+
+
+def _start_children(options: UpOptions, cloud: Cloud) -> Iterator[Child]:
+    """Start one child after the other, the slowest first, without waiting for any."""
+    companion = (sys.executable, "-m")
+    if options.companions:
+        yield Child(
+            "keystone",
+            (*companion, "kilonova.companions.keystone", "--settings", f"{cloud.folder}/keystone/settings.json"),
+            cloud.log("keystone"),
+            f"{options.identity.local_url}/identity",
+            cloud.folder,
+        )
+        yield Child(
+            "glance",
+            (*companion, "kilonova.companions.glance", "--settings", f"{cloud.folder}/glance/settings.json"),
+            cloud.log("glance"),
+            f"{options.image.local_url}/",
+            cloud.folder,
+        )
+    files = [cloud.conf, *([options.config_file] if options.config_file else [])]
+    yield Child(
+        "control",
+        (*options.control_command, *(word for file in files for word in ("--config-file", str(file)))),
+        cloud.log("control"),
+        f"{options.compute.local_url}/compute/v2.1",
+        cloud.folder,
+    )
+
+
+def _wait_until_up(children: Sequence[Child], progress: StartProgress) -> None:
+    deadline = time.monotonic() + _START_PATIENCE_S
+    waiting = list(children)
+    while waiting:
+        for child in children:
+            if child.ended():
+                raise Unavailable(child.obituary())
+        for child in [child for child in waiting if child.answers()]:
+            waiting.remove(child)
+            progress.finish(child.name, f"{child.name} is up")
+        if waiting and time.monotonic() > deadline:
+            names = " and ".join(child.name for child in waiting)
+            raise Unavailable(f"{names} did not answer within {_START_PATIENCE_S:.0f} s; see {waiting[0].log}")
+        progress.tick()
+        time.sleep(_POLL_S if waiting else 0)
+
+
+def _fill(cloud: Cloud, people: Accounts, progress: StartProgress) -> None:
+    from kilonova.cli.seeding import FirstContents  # noqa: PLC0415
+
+    progress.start("contents", "making the first flavors and the first image")
+    FirstContents(
+        cloud.folder / "seeded",
+        people.admin,
+        auth_url=f"{cloud.identity.local_url}/identity",
+        compute_url=f"{cloud.compute.local_url}/compute/v2.1",
+        image_url=cloud.image.local_url,
+    ).create(progress.tick)
+    progress.finish("contents", "flavors and image are there")
+
+
+def _announce(cloud: Cloud, options: UpOptions, seconds: float) -> None:
+    where = f"{cloud.compute.public_url}/compute/v2.1"
+    lines = [f"Kilonova is ready at {where} after {seconds:.1f} s. Ctrl-C stops it. Type next:"]
+    if options.companions:
+        lines += [
+            f"  export OS_CLIENT_CONFIG_FILE={shlex.quote(str(cloud.clouds_yaml))}",
+            "  export OS_CLOUD=kilonova",
+            f"  {_client()} server create --flavor m1.tiny --image {tiny_image.NAME} --wait first",
+        ]
+    else:
+        lines[0] = lines[0].removesuffix(" Type next:")
+    print("\n".join(lines), flush=True)
+
+
+def _client() -> str:
+    """Name the ``openstack`` client that was installed with Kilonova, as short as a shell here understands it."""
+    client = Path(sys.executable).with_name("openstack")
+    if not client.exists():
+        return "openstack"
+    here = Path.cwd()
+    return shlex.quote(str(client.relative_to(here) if client.is_relative_to(here) else client))

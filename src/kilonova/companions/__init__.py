@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real Keystone and the real Glance, each as a child process of ``kilonova up``.
+
+In: a settings file (``settings.py``) with addresses, accounts and a folder. Out: the service, listening.
+Forbidden here: anything of Kilonova but ``errors``; the companions know nothing of compute.
+Keystone and Glance are imported only by their own module, each in a process of its own: both use one global CONF.
+"""

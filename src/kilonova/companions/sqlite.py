@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make OpenStack services behave on SQLite: no half-made schema, no "database is locked"."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy.engine import Engine
+
+BUSY_TIMEOUT_S = 30
+_READS = frozenset({"SELECT", "PRAGMA", "EXPLAIN"})
+
+
+def url(database: Path) -> str:
+    return f"sqlite:///{database}?timeout={BUSY_TIMEOUT_S}"
+
+
+def bring_up_to_date(database: Path, version: str, migrate: Callable[[Path], None]) -> None:
+    """Have ``database`` at the schema of ``version`` (any text that changes with it); nothing to do is the usual case.
+
+    SQLite runs most schema changes outside a transaction, so a migration killed half way could never be finished.
+    It therefore works on a copy, which takes the place of the database when it is whole.
+    """
+    mark = database.with_suffix(".version")
+    if database.exists() and mark.exists() and mark.read_text(encoding="utf-8") == version:
+        return
+    part = database.with_suffix(".part")
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        part.with_name(part.name + suffix).unlink(missing_ok=True)
+    if database.exists():
+        with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(part)) as copy:
+            source.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            source.backup(copy)
+    migrate(part)
+    with closing(sqlite3.connect(part)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")  # stays with the file
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for suffix in ("-wal", "-shm"):  # empty since the checkpoint, and not the new file's
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
+    part.replace(database)
+    mark.write_text(version, encoding="utf-8")
+
+
+def lock_on_first_write(engines: Any = Engine) -> None:
+    """Let transactions take SQLite's write lock when they first write, and not before, on one engine or on all.
+
+    oslo.db opens each transaction with a plain BEGIN. One that reads and then writes is refused at once, whatever
+    the busy timeout, when another wrote in between: a 500 as soon as two clients work at the same time. Here the
+    reads before the first write run on their own, as under READ COMMITTED, which these services expect of a server.
+    """
+    sqlalchemy.event.listen(engines, "before_cursor_execute", _begin_late, retval=True)
+
+
+def _begin_late(
+    connection: Any, cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool
+) -> tuple[str, Any]:
+    if connection.dialect.name == "sqlite":
+        if statement == "BEGIN":
+            return "SELECT 1", parameters
+        if not cursor.connection.in_transaction and statement.lstrip()[:7].split(None, 1)[0].upper() not in _READS:
+            cursor.execute("BEGIN IMMEDIATE")
+    return statement, parameters

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent of one host: takes messages, calls the driver, replies.
+
+Messages of one instance run in the order in which they came, those of different instances side by side.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from kilonova.compute.virt.base import VirtDriver
+from kilonova.errors import DriverError, KilonovaError
+from kilonova.messaging.local import Bus, LocalBus
+from kilonova.messaging.messages import (
+    AgentMessage,
+    DestroyGuest,
+    HostsStarted,
+    RebootGuest,
+    SpawnGuest,
+    StartGuest,
+    StepReply,
+    StopGuest,
+)
+from kilonova.model.host import NodeReport
+from kilonova.model.instance import PowerState
+
+LOG = logging.getLogger(__name__)
+_ANNOUNCED_TOGETHER = 200
+
+
+class Agent:
+    """Serves one hypervisor."""
+
+    def __init__(self, host: str, driver: VirtDriver, bus: Bus) -> None:
+        self.host = host
+        self.driver = driver
+        self._bus = bus
+        self._lock = threading.Lock()
+        self._waiting: dict[str, deque[AgentMessage]] = {}
+
+    def accept(self, message: AgentMessage) -> Callable[[], None] | None:
+        """Queue a message, keeping the order; return the work to run in a thread, None when its instance has one."""
+        uuid = message.instance_uuid
+        with self._lock:
+            queue = self._waiting.get(uuid)
+            if queue is not None:
+                queue.append(message)
+                return None
+            self._waiting[uuid] = deque([message])
+        return lambda: self._work_off(uuid)
+
+    def _work_off(self, uuid: str) -> None:
+        queue = self._waiting[uuid]
+        while True:
+            self._bus.tell(self._carry_out(queue[0]))
+            with self._lock:
+                queue.popleft()
+                if not queue:
+                    del self._waiting[uuid]
+                    return
+
+    def _carry_out(self, message: AgentMessage) -> StepReply:
+        try:
+            power_state = self._call_driver(message)
+        except DriverError as error:
+            LOG.info("Host %s: %s", self.host, error.message)
+            return StepReply(message.step, self.host, error.message, self._power_state(message.instance_uuid))
+        except Exception as error:
+            LOG.exception("Host %s: driver failed on %r", self.host, message)
+            return StepReply(message.step, self.host, f"{type(error).__name__}: {error}")
+        return StepReply(message.step, self.host, None, power_state)
+
+    def _call_driver(self, message: AgentMessage) -> PowerState:
+        match message:
+            case SpawnGuest():
+                self.driver.spawn(message.guest)
+                return PowerState.RUNNING
+            case DestroyGuest():
+                self.driver.destroy(message.instance_uuid)
+                return PowerState.NOSTATE
+            case StartGuest():
+                self.driver.start(message.instance_uuid)
+                return PowerState.RUNNING
+            case StopGuest():
+                self.driver.stop(message.instance_uuid)
+                return PowerState.SHUTDOWN
+            case RebootGuest():
+                self.driver.reboot(message.instance_uuid, hard=message.hard)
+                return PowerState.RUNNING
+
+    def _power_state(self, uuid: str) -> PowerState:
+        try:
+            return self.driver.list_guests().get(uuid, PowerState.NOSTATE)
+        except KilonovaError:
+            return PowerState.NOSTATE
+
+
+def start_agents(agents: Sequence[Agent], bus: LocalBus) -> None:
+    """Announce hypervisors and their guests, destroy guests that no server owns, then take messages."""
+    for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
+        group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
+        reports: list[NodeReport] = []
+        guests: dict[str, Mapping[str, PowerState]] = {}
+        for agent in group.values():
+            reports.append(agent.driver.report())
+            guests[agent.host] = agent.driver.list_guests()
+        orphans = bus.announce(HostsStarted(tuple(reports), guests))
+        for host, uuids in orphans.guests.items():
+            for uuid in uuids:
+                LOG.warning("Host %s: guest %s belongs to no server here; it is destroyed", host, uuid)
+                group[host].driver.destroy(uuid)
+        for agent in group.values():
+            bus.serve_agent(agent.host, agent.accept)

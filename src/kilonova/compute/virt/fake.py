@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated hypervisor. Its guests live in a file of its own, so it outlives its agent as a real one would."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from kilonova.errors import DriverError
+from kilonova.model.host import NodeReport
+from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.model.provider import Inventory
+from kilonova.scenario.model import SimulatedHost
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationRatios:
+    """Ratios that the operator configured, and memory kept for the host itself. Units: MiB."""
+
+    cpu: float = 4.0
+    memory: float = 1.0
+    disk: float = 1.0
+    reserved_memory_mib: int = 512
+
+
+class FakeDriver:
+    """Simulates one host of a scenario. ``sleep`` stands for the time that a real hypervisor would take."""
+
+    def __init__(
+        self,
+        host: SimulatedHost,
+        state_file: Path,
+        ratios: AllocationRatios,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._host = host
+        self._file = state_file
+        self._ratios = ratios
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._failures_left = host.failing_spawns
+        self._guests: dict[str, int] = self._read()
+
+    def report(self) -> NodeReport:
+        host, ratios = self._host, self._ratios
+        reserved = min(ratios.reserved_memory_mib, host.memory_mib)
+        standard = (
+            Inventory("VCPU", host.vcpus, 0, 1, host.vcpus, 1, ratios.cpu),
+            Inventory("MEMORY_MB", host.memory_mib, reserved, 1, host.memory_mib, 1, ratios.memory),
+            Inventory("DISK_GB", host.disk_gib, 0, 1, host.disk_gib, 1, ratios.disk),
+        )
+        extra = tuple(Inventory(name, total, max_unit=total) for name, total in host.inventories.items())
+        return NodeReport(
+            host=host.name,
+            hypervisor_hostname=host.hypervisor_hostname,
+            capabilities=host.capabilities,
+            inventories=tuple(inventory for inventory in (*standard, *extra) if inventory.total > 0),
+            traits=host.traits,
+        )
+
+    def list_guests(self) -> Mapping[str, PowerState]:
+        with self._lock:
+            return {uuid: PowerState(state) for uuid, state in self._guests.items()}
+
+    def spawn(self, guest: GuestSpec) -> None:
+        if self._host.spawn_delay_s:
+            self._sleep(self._host.spawn_delay_s)
+        with self._lock:
+            if guest.uuid in self._guests:
+                return
+            if self._failures_left:
+                self._failures_left -= self._failures_left > 0
+                raise DriverError(f"Simulated failure to start guest {guest.name}.")
+            self._guests[guest.uuid] = int(PowerState.RUNNING)
+            self._write()
+
+    def destroy(self, uuid: str) -> None:
+        if self._host.destroy_delay_s:
+            self._sleep(self._host.destroy_delay_s)
+        with self._lock:
+            if self._guests.pop(uuid, None) is not None:
+                self._write()
+
+    def start(self, uuid: str) -> None:
+        self._set(uuid, PowerState.RUNNING)
+
+    def stop(self, uuid: str) -> None:
+        self._set(uuid, PowerState.SHUTDOWN)
+
+    def reboot(self, uuid: str, *, hard: bool) -> None:
+        del hard
+        self._set(uuid, PowerState.RUNNING)
+
+    def _set(self, uuid: str, state: PowerState) -> None:
+        with self._lock:
+            if uuid not in self._guests:
+                raise DriverError(f"Guest {uuid} is not on hypervisor {self._host.hypervisor_hostname}.")
+            if self._guests[uuid] != state:
+                self._guests[uuid] = int(state)
+                self._write()
+
+    def _read(self) -> dict[str, int]:
+        try:
+            guests: dict[str, int] = orjson.loads(self._file.read_bytes())
+        except FileNotFoundError:
+            return {}
+        return guests
+
+    def _write(self) -> None:
+        """Replace the file in one step: a kill leaves the old or the new one."""
+        draft = self._file.with_suffix(".new")
+        draft.write_bytes(orjson.dumps(self._guests))
+        os.replace(draft, self._file)  # noqa: PTH105 - the one-step replace is the point

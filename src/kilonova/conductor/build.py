@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build: claim a host, spawn the guest there; when the spawn fails, clean up and go to the next best host.
+
+::
+
+    claim ──▶ spawn ──ok──▶ done (active)
+      ▲         │ failed
+      │         ▼
+      └── undo spawn: destroy what is left, release the claim     (no host or attempts left: error, with a fault)
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kilonova.claims.claimer import Order
+from kilonova.conductor.actions import release_claim
+from kilonova.conductor.steps import Step, steps
+from kilonova.db import compute_nodes, instances, workflows
+from kilonova.db.database import Transaction
+from kilonova.db.workflows import Workflow
+from kilonova.errors import ConcurrentUpdate, KilonovaError, NotFound, UnexpectedTaskState
+from kilonova.messaging.messages import DestroyGuest, SpawnGuest, StepId, StepReply
+from kilonova.model.instance import Fault, GuestSpec, Instance, PowerState, TaskState, VmState
+from kilonova.model.request_spec import RequestSpec
+
+if TYPE_CHECKING:
+    from kilonova.conductor.service import Conductor
+
+LOG = logging.getLogger(__name__)
+KIND = "build"
+#: Somebody else (a delete) took the instance over: the build has nothing left to do.
+TAKEN_OVER = (ConcurrentUpdate, NotFound, UnexpectedTaskState)
+
+
+def claim_together(conductor: "Conductor", flows: Sequence[Workflow]) -> tuple[Workflow, ...]:
+    """Claim hosts for the instances of one request, all or none, and return their workflows at the next step."""
+    jobs = conductor.build_jobs(flows)
+    flows = [flow for flow in flows if flow.uuid in jobs]
+    if not flows:
+        return ()
+    _, spec, group_uuid = jobs[flows[0].uuid]
+    tried = frozenset(host for flow in flows for host in flow.body.get("tried", ()))
+    spec = replace(
+        spec,
+        instance_uuids=tuple(flow.instance_uuid for flow in flows),
+        ignore_hosts=spec.ignore_hosts | tried,
+    )
+    at_spawn = tuple(replace(flow, step="spawn", attempt=flow.attempt + 1) for flow in flows)
+    try:
+        placed = conductor.claimer.place(Order(spec, at_spawn, group_uuid))
+    except KilonovaError as error:
+        for flow in flows:
+            _give_up(conductor, flow, _exhausted(flow, error.message))
+        return ()
+    except Exception as error:
+        LOG.exception("Scheduling failed [%s]", spec.request_id)
+        for flow in flows:
+            _give_up(conductor, flow, f"Scheduling failed: {type(error).__name__}: {error}")
+        return ()
+    for uuid in placed.gone:
+        conductor.forget_instance(uuid)
+    return placed.workflows
+
+
+def spawn_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
+    """Send the guest to its host."""
+    job = conductor.build_jobs([flow]).get(flow.uuid)
+    if job is None:
+        return None
+    instance, spec, _ = job
+    message = SpawnGuest(StepId(flow.uuid, flow.step, flow.attempt), guest_of(instance, spec))
+    return conductor.send(flow, message)
+
+
+def guest_spawned(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflow | None:
+    """The guest runs, or the host failed it."""
+    if reply.error is not None:
+        return conductor.turn_back(flow, reply.error)
+
+    def activate(tx: Transaction) -> None:
+        workflows.finish(tx, flow.uuid, conductor.owner)
+        instances.change(
+            tx,
+            flow.instance_uuid,
+            expected_tasks={TaskState.SPAWNING},
+            vm_state=VmState.ACTIVE,
+            task_state=None,
+            power_state=PowerState.RUNNING,
+            launched_at=tx.now,
+        )
+        compute_nodes.reset_failed_builds(tx, flow.body["provider"])
+
+    conductor.end(flow, activate)
+    return None
+
+
+def destroy_remains(conductor: "Conductor", flow: Workflow) -> Workflow | None:
+    """Clean the host that failed."""
+    message = DestroyGuest(StepId(flow.uuid, flow.step, flow.attempt), flow.instance_uuid)
+    return conductor.send(flow, message)
+
+
+def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflow | None:
+    """Release the claim, then claim the next host or give up.
+
+    A host that does not answer counts as clean: it destroys guests that no server owns when it comes back.
+    """
+    if reply.error is not None:
+        LOG.warning("Instance %s left on host %s: %s", flow.instance_uuid, reply.host, reply.error)
+    job = conductor.build_jobs([flow]).get(flow.uuid)
+    if job is None:
+        return None
+    _, spec, group_uuid = job
+    host = flow.body["host"]
+    tried = [*flow.body.get("tried", ()), host]
+    error = flow.body.get("error", "")
+    attempts = conductor.max_attempts
+    may_retry = len(tried) < attempts and spec.force_host is None and spec.force_node is None
+    again = replace(
+        flow, step="claim", attempt=flow.attempt + 1, body={"tried": tried, "last_error": error}
+    )
+
+    def release(tx: Transaction) -> None:
+        if may_retry:
+            workflows.move(tx, again, conductor.owner)
+        else:
+            workflows.finish(tx, flow.uuid, conductor.owner)
+        release_claim(tx, flow.instance_uuid, group_uuid, host)
+        values = {"host": None, "node": None, "task_state": TaskState.SCHEDULING}
+        if not may_retry:
+            values |= {"vm_state": VmState.ERROR, "task_state": None}
+            message = error if attempts == 1 or spec.force_host else _too_many(flow.instance_uuid, attempts, error)
+            instances.record_fault(tx, flow.instance_uuid, Fault(500, message, _details(tried, error)))
+        instances.change(tx, flow.instance_uuid, expected_tasks={TaskState.SPAWNING}, **values)
+        compute_nodes.count_failed_build(tx, flow.body["provider"])
+
+    try:
+        conductor.database.write(release)
+    except TAKEN_OVER:
+        conductor.forget(flow)
+        return None
+    if may_retry:
+        return again
+    conductor.forget(flow)
+    return None
+
+
+def guest_of(instance: Instance, spec: RequestSpec) -> GuestSpec:
+    """Return what a hypervisor needs to make the guest of an instance."""
+    flavor = instance.flavor
+    return GuestSpec(
+        uuid=instance.uuid,
+        name=instance.instance_name,
+        hostname=instance.hostname,
+        vcpus=flavor.vcpus,
+        memory_mib=flavor.memory_mib,
+        root_gib=flavor.root_gib,
+        ephemeral_gib=flavor.ephemeral_gib,
+        swap_mib=flavor.swap_mib,
+        image_ref=instance.image_ref,
+        image_properties=dict(spec.image.properties) if spec.image else {},
+        extra_specs=dict(flavor.extra_specs),
+        project_id=instance.project_id,
+        user_id=instance.user_id,
+        key_name=instance.key_name,
+        user_data=instance.user_data,
+        metadata=dict(instance.metadata),
+    )
+
+
+def _give_up(conductor: "Conductor", flow: Workflow, message: str) -> None:
+    def fail(tx: Transaction) -> None:
+        workflows.finish(tx, flow.uuid, conductor.owner)
+        instances.record_fault(tx, flow.instance_uuid, Fault(500, message, _details(flow.body.get("tried", []), message)))
+        instances.change(
+            tx,
+            flow.instance_uuid,
+            expected_tasks={TaskState.SCHEDULING},
+            vm_state=VmState.ERROR,
+            task_state=None,
+        )
+
+    conductor.end(flow, fail)
+
+
+def _exhausted(flow: Workflow, message: str) -> str:
+    last = flow.body.get("last_error")
+    return f"{message} (after a failed build: {last})" if last else message
+
+
+def _too_many(uuid: str, attempts: int, error: str) -> str:
+    return f"Exceeded maximum number of retries. Exceeded max scheduling attempts {attempts} for instance {uuid}. Last error: {error}"
+
+
+def _details(tried: Sequence[str], error: str) -> str:
+    return f"{error}\nHosts tried: {', '.join(tried) or 'none'}"
+
+
+def _claim_one(conductor: "Conductor", flow: Workflow) -> Workflow | None:
+    placed = claim_together(conductor, [flow])
+    return placed[0] if placed else None
+
+
+BUILD = steps(
+    Step("claim", do=_claim_one),
+    Step("spawn", do=spawn_guest, reply=guest_spawned, undo=destroy_remains, undone=remains_destroyed),
+)

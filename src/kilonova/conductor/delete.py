@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delete: destroy the guest, then release everything and mark the instance deleted in one transaction."""
+
+import logging
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from kilonova.conductor.actions import release_claim
+from kilonova.conductor.steps import Step, steps
+from kilonova.db import instances, workflows
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.db.workflows import Workflow
+from kilonova.messaging.messages import DestroyGuest, StepId, StepReply
+from kilonova.model.instance import Fault, TaskState, VmState
+
+if TYPE_CHECKING:
+    from kilonova.conductor.service import Conductor
+
+LOG = logging.getLogger(__name__)
+KIND = "delete"
+
+
+def destroy_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
+    """Ask the host to destroy the guest; without a host there is none."""
+    if flow.body.get("host") is None:
+        return guest_destroyed(conductor, flow, StepReply(StepId(flow.uuid, flow.step, flow.attempt), ""))
+    return conductor.send(flow, DestroyGuest(StepId(flow.uuid, flow.step, flow.attempt), flow.instance_uuid))
+
+
+def guest_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflow | None:
+    """Release and mark deleted. A host that is not there counts as done: it cleans up when it comes back."""
+    if reply.error is not None and not conductor.is_unreachable(reply):
+        conductor.end(flow, lambda tx: _fail(tx, conductor, flow, reply.error or ""))
+        return None
+
+    def vanish(tx: Transaction) -> None:
+        workflows.finish(tx, flow.uuid, conductor.owner)
+        release_claim(tx, flow.instance_uuid, flow.body.get("group"), flow.body.get("host"))
+        tx.execute(sa.delete(t.server_group_members).where(t.server_group_members.c.instance_uuid == flow.instance_uuid))
+        instances.mark_deleted(tx, flow.instance_uuid)
+
+    conductor.end(flow, vanish)
+    return None
+
+
+def _fail(tx: Transaction, conductor: "Conductor", flow: Workflow, error: str) -> None:
+    workflows.finish(tx, flow.uuid, conductor.owner)
+    instances.record_fault(tx, flow.instance_uuid, Fault(500, error))
+    instances.change(
+        tx, flow.instance_uuid, expected_tasks={TaskState.DELETING}, vm_state=VmState.ERROR, task_state=None
+    )
+
+
+DELETE = steps(Step("destroy", do=destroy_guest, reply=guest_destroyed))

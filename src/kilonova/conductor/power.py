@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start, stop and reboot: one message to the host, then the settled state.
+
+A failure leaves a fault and no running task; a reboot after which the guest does not run leaves the instance in error.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kilonova.conductor.steps import Step, Steps, steps
+from kilonova.db import instances, workflows
+from kilonova.db.database import Transaction
+from kilonova.db.workflows import Workflow
+from kilonova.messaging.messages import AgentMessage, RebootGuest, StartGuest, StepId, StepReply, StopGuest
+from kilonova.model.instance import Fault, PowerState, TaskState, VmState
+
+if TYPE_CHECKING:
+    from kilonova.conductor.service import Conductor
+
+
+@dataclass(frozen=True, slots=True)
+class PowerAction:
+    """``task``: shown while it runs. ``settled``: vm_state afterwards; None keeps it. ``failed``: vm_state when it fails."""
+
+    task: TaskState
+    message: Callable[[StepId, str], AgentMessage]
+    settled: VmState | None
+    failed: VmState | None = None
+
+
+ACTIONS: Mapping[str, PowerAction] = {
+    "start": PowerAction(TaskState.POWERING_ON, StartGuest, VmState.ACTIVE),
+    "stop": PowerAction(TaskState.POWERING_OFF, StopGuest, VmState.STOPPED),
+    "reboot": PowerAction(TaskState.REBOOTING, RebootGuest, VmState.ACTIVE, VmState.ERROR),
+    "hard-reboot": PowerAction(
+        TaskState.REBOOTING_HARD, lambda step, uuid: RebootGuest(step, uuid, hard=True), VmState.ACTIVE, VmState.ERROR
+    ),
+}
+
+
+def _ask_host(conductor: "Conductor", flow: Workflow) -> Workflow | None:
+    action = ACTIONS[flow.kind]
+    return conductor.send(flow, action.message(StepId(flow.uuid, flow.step, flow.attempt), flow.instance_uuid))
+
+
+def _settle(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflow | None:
+    action = ACTIONS[flow.kind]
+
+    def settle(tx: Transaction) -> None:
+        workflows.finish(tx, flow.uuid, conductor.owner)
+        values: dict[str, Any] = {"task_state": None}
+        if reply.error is None:
+            values["power_state"] = reply.power_state
+            if action.settled is not None:
+                values["vm_state"] = action.settled
+        else:
+            instances.record_fault(tx, flow.instance_uuid, Fault(500, reply.error))
+            if action.failed is not None and reply.power_state is not PowerState.RUNNING:
+                values["vm_state"] = action.failed
+        instances.change(tx, flow.instance_uuid, expected_tasks={action.task}, **values)
+
+    conductor.end(flow, settle)
+    return None
+
+
+POWER: Mapping[str, Steps] = {kind: steps(Step("act", do=_ask_host, reply=_settle)) for kind in ACTIONS}

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run workflows: journal, send, park, resume, adopt.
+
+A workflow in this process is in ``_flows`` from its start (or adoption) to its end. Every write is fenced by the owner,
+so a workflow that another process took over, or that a delete cancelled, ends here without a trace.
+"""
+
+import logging
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from kilonova.claims.claimer import Claimer
+from kilonova.conductor import build, delete, power
+from kilonova.conductor.steps import Step, Steps
+from kilonova.db import compute_nodes, group_guards, instances, providers, request_specs, services, workflows
+from kilonova.db.database import Database, Transaction
+from kilonova.db.workflows import Workflow
+from kilonova.errors import Unavailable
+from kilonova.messaging.local import LocalBus
+from kilonova.messaging.messages import (
+    AgentMessage,
+    ConductorMessage,
+    Heartbeat,
+    HostsStarted,
+    Orphans,
+    StepId,
+    StepReply,
+)
+from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.request_spec import RequestSpec
+
+LOG = logging.getLogger(__name__)
+
+KINDS: Mapping[str, Steps] = {build.KIND: build.BUILD, delete.KIND: delete.DELETE, **power.POWER}
+_UNREACHABLE = "The host cannot be reached: "
+_RENEW_EVERY_S = 15.0
+
+BuildJob = tuple[Instance, RequestSpec, str | None]
+
+
+class Conductor:
+    """The workflows of one control process, named ``owner``."""
+
+    def __init__(
+        self, database: Database, claimer: Claimer, bus: LocalBus, owner: str, *, max_attempts: int
+    ) -> None:
+        self.database = database
+        self.claimer = claimer
+        self.owner = owner
+        self.max_attempts = max_attempts
+        self._bus = bus
+        self._lock = threading.Lock()
+        self._own_services: tuple[str, tuple[str, ...]] = ("", ())
+        self._flows: dict[str, Workflow] = {}
+        self._jobs: dict[str, BuildJob] = {}
+        self._stop = threading.Event()
+        self._renewer = threading.Thread(target=self._renew_leases, name="leases", daemon=True)
+        bus.serve_conductor(self.handle, self.greet)
+
+    # --- what the API asks for ----------------------------------------------------------------------------------------
+
+    def build(self, built: Sequence[Instance], spec: RequestSpec, group_uuid: str | None) -> None:
+        """Store new instances with their request and start building them. Returns once they are durable."""
+        flows = [
+            Workflow(str(uuid.uuid4()), build.KIND, instance.uuid, instance.reservation_id, spec.request_id, "claim")
+            for instance in built
+        ]
+
+        def store(tx: Transaction) -> tuple[Instance, ...]:
+            instances.insert(tx, [instances.new_row(instance, tx.now, group_uuid) for instance in built])
+            request_specs.insert(tx, spec, [instance.uuid for instance in built], group_uuid)
+            if group_uuid is not None:
+                group_guards.add_members(tx, group_uuid, [instance.uuid for instance in built])
+            workflows.insert(tx, flows, self.owner)
+            return instances.get_many(tx.connection, [instance.uuid for instance in built])
+
+        stored = {instance.uuid: instance for instance in self.database.write(store)}
+        with self._lock:
+            for flow in flows:
+                self._flows[flow.uuid] = flow
+                self._jobs[flow.uuid] = (stored[flow.instance_uuid], spec, group_uuid)
+        self._bus.run_in_conductor(lambda: self._claim(flows))
+
+    def delete(self, instance: Instance, request_id: str) -> None:
+        """Start deleting an instance, whatever else is under way for it."""
+        flow_uuid = str(uuid.uuid4())
+
+        def begin(tx: Transaction) -> Workflow | None:
+            current = instances.find(tx.connection, instance.uuid)
+            if current is None or current.task_state is TaskState.DELETING:
+                return None
+            workflows.cancel_for_instance(tx, instance.uuid)
+            group = instances.group_of(tx.connection, instance.uuid)
+            body = {"host": current.host, "node": current.node, "group": group}
+            flow = Workflow(flow_uuid, delete.KIND, instance.uuid, "", request_id, "destroy", 0, body)
+            workflows.insert(tx, [flow], self.owner)
+            instances.change(tx, instance.uuid, task_state=TaskState.DELETING, progress=0)
+            return flow
+
+        flow = self.database.write(begin)
+        if flow is not None:
+            self.forget_instance(instance.uuid)
+            self._begin(flow)
+
+    def change_power(
+        self,
+        instance: Instance,
+        kind: str,
+        request_id: str,
+        *,
+        expected_states: frozenset[VmState],
+        expected_tasks: frozenset[TaskState | None],
+    ) -> None:
+        """Start a ``start``, ``stop``, ``reboot`` or ``hard-reboot``. Raises: NotFound, UnexpectedTaskState."""
+        body = {"host": instance.host, "node": instance.node}
+        flow = Workflow(str(uuid.uuid4()), kind, instance.uuid, "", request_id, "act", 0, body)
+
+        def begin(tx: Transaction) -> None:
+            workflows.cancel_for_instance(tx, instance.uuid)
+            instances.change(
+                tx,
+                instance.uuid,
+                expected_states=expected_states,
+                expected_tasks=expected_tasks,
+                task_state=power.ACTIONS[kind].task,
+            )
+            workflows.insert(tx, [flow], self.owner)
+
+        self.database.write(begin)
+        self._begin(flow)
+
+    def register_services(self, host: str, binaries: Sequence[str]) -> None:
+        """Show this process under the service names that operators look for."""
+
+        def register(tx: Transaction) -> None:
+            for binary in binaries:
+                services.ensure(tx, host, binary)
+            services.record_heartbeats(tx, [host], binaries=binaries)
+
+        self.database.write(register)
+        self._own_services = (host, tuple(binaries))
+
+    # --- life of the conductor ----------------------------------------------------------------------------------------
+
+    def resume(self) -> int:
+        """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are."""
+        everything = self.database.is_sqlite
+        adopted = self.database.write(lambda tx: workflows.adopt(tx, self.owner, everything=everything))
+        waiting: dict[str, list[Workflow]] = defaultdict(list)
+        with self._lock:
+            for flow in adopted:
+                self._flows[flow.uuid] = flow
+        for flow in adopted:
+            if flow.kind == build.KIND and flow.step == "claim" and not flow.body.get("tried"):
+                waiting[flow.reservation_id].append(flow)
+            else:
+                self._bus.run_in_conductor(lambda flow=flow: self._run(flow))  # type: ignore[misc]
+        for flows in waiting.values():
+            self._bus.run_in_conductor(lambda flows=flows: self._claim(flows))  # type: ignore[misc]
+        return len(adopted)
+
+    def start(self) -> None:
+        """Begin to renew leases and to adopt the workflows of dead processes."""
+        self._renewer.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._renewer.is_alive():
+            self._renewer.join()
+
+    def _renew_leases(self) -> None:
+        while not self._stop.wait(_RENEW_EVERY_S):
+            try:
+                host, binaries = self._own_services
+                self.database.write(lambda tx: workflows.renew(tx, self.owner))
+                self.database.write(lambda tx: services.record_heartbeats(tx, [host], binaries=binaries))
+                if not self.database.is_sqlite:
+                    self.resume()
+            except Exception:
+                LOG.exception("Leases were not renewed")
+
+    # --- what agents say ----------------------------------------------------------------------------------------------
+
+    def handle(self, message: ConductorMessage) -> None:
+        """Take a message of an agent."""
+        match message:
+            case Heartbeat():
+                self.database.write(lambda tx: services.record_heartbeats(tx, message.hosts))
+            case StepReply():
+                self._resume_with(message)
+
+    def greet(self, message: HostsStarted) -> Orphans:
+        """Register hypervisors that start and tell which of their guests belong to no server."""
+
+        def register(tx: Transaction) -> dict[str, tuple[str, ...]]:
+            for report in message.reports:
+                services.ensure(tx, report.host, "nova-compute")
+                node = compute_nodes.report(tx, report)
+                providers.ensure_for_node(tx, node.uuid, report.hypervisor_hostname, report.inventories, report.traits)
+            services.record_heartbeats(tx, [report.host for report in message.reports])
+            return {
+                report.host: _orphans(tx, report.host, tuple(message.guests.get(report.host, ())))
+                for report in message.reports
+                if message.guests.get(report.host)
+            }
+
+        found = self.database.write(register)
+        return Orphans({host: uuids for host, uuids in found.items() if uuids})
+
+    # --- for the steps ------------------------------------------------------------------------------------------------
+
+    def send(self, flow: Workflow, message: AgentMessage) -> Workflow | None:
+        """Send a message to the workflow's host and park; a host that cannot be reached answers with an error at once."""
+        try:
+            self._bus.cast(flow.body["host"], message)
+        except Unavailable as error:
+            step = StepId(flow.uuid, flow.step, flow.attempt)
+            return self._reply_to(flow, StepReply(step, flow.body["host"], _UNREACHABLE + error.message))
+        return None
+
+    def is_unreachable(self, reply: StepReply) -> bool:
+        return reply.error is not None and reply.error.startswith(_UNREACHABLE)
+
+    def turn_back(self, flow: Workflow, error: str) -> Workflow | None:
+        """Journal that the present step failed and is being undone."""
+        back = replace(flow, attempt=flow.attempt + 1, body={**flow.body, "undoing": True, "error": error})
+        try:
+            self.database.write(lambda tx: workflows.move(tx, back, self.owner))
+        except build.TAKEN_OVER:
+            self.forget(flow)
+            return None
+        return back
+
+    def end(self, flow: Workflow, last: Callable[[Transaction], None]) -> None:
+        """Commit the last transaction of a workflow, unless somebody else took its instance over."""
+        try:
+            self.database.write(last)
+        except build.TAKEN_OVER as error:
+            LOG.info("Workflow %s (%s) ends early: %s", flow.uuid, flow.kind, error)
+        self.forget(flow)
+
+    def forget(self, flow: Workflow) -> None:
+        with self._lock:
+            self._flows.pop(flow.uuid, None)
+            self._jobs.pop(flow.uuid, None)
+
+    def forget_instance(self, instance_uuid: str) -> None:
+        with self._lock:
+            for flow in [flow for flow in self._flows.values() if flow.instance_uuid == instance_uuid]:
+                self._flows.pop(flow.uuid)
+                self._jobs.pop(flow.uuid, None)
+
+    def build_jobs(self, flows: Sequence[Workflow]) -> Mapping[str, BuildJob]:
+        """Return workflow uuid → (instance, request, group uuid); workflows whose instance is gone are ended and left out."""
+        with self._lock:
+            found = {flow.uuid: self._jobs[flow.uuid] for flow in flows if flow.uuid in self._jobs}
+        missing = [flow for flow in flows if flow.uuid not in found]
+        if missing:
+            uuids = [flow.instance_uuid for flow in missing]
+            with self.database.read() as connection:
+                specs = request_specs.get_many(connection, uuids)
+                present = {instance.uuid: instance for instance in instances.get_many(connection, uuids)}
+            for flow in missing:
+                if flow.instance_uuid in present and flow.instance_uuid in specs:
+                    spec, group_uuid = specs[flow.instance_uuid]
+                    found[flow.uuid] = (present[flow.instance_uuid], spec, group_uuid)
+                else:
+                    self.end(flow, lambda tx, flow=flow: workflows.finish(tx, flow.uuid, self.owner))  # type: ignore[misc]
+            with self._lock:
+                self._jobs.update(found)
+        return found
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    def _begin(self, flow: Workflow) -> None:
+        with self._lock:
+            self._flows[flow.uuid] = flow
+        self._bus.run_in_conductor(lambda: self._run(flow))
+
+    def _claim(self, flows: Sequence[Workflow]) -> None:
+        for flow in build.claim_together(self, flows):
+            self._run(flow)
+
+    def _run(self, flow: Workflow | None) -> None:
+        """Run steps until the workflow parks or ends."""
+        while flow is not None:
+            with self._lock:
+                if flow.uuid not in self._flows:
+                    return
+                self._flows[flow.uuid] = flow
+            step = self._step(flow)
+            act = step.undo if flow.undoing else step.do
+            assert act is not None
+            flow = act(self, flow)
+
+    def _resume_with(self, reply: StepReply) -> None:
+        with self._lock:
+            flow = self._flows.get(reply.step.workflow)
+        if flow is None or (flow.step, flow.attempt) != (reply.step.step, reply.step.attempt):
+            LOG.debug("Late reply dropped: %r", reply)
+            return
+        self._run(self._reply_to(flow, reply))
+
+    def _reply_to(self, flow: Workflow, reply: StepReply) -> Workflow | None:
+        step = self._step(flow)
+        act = step.undone if flow.undoing else step.reply
+        assert act is not None
+        return act(self, flow, reply)
+
+    def _step(self, flow: Workflow) -> Step:
+        return KINDS[flow.kind][flow.step]
+
+
+def _orphans(tx: Transaction, host: str, guests: Sequence[str]) -> tuple[str, ...]:
+    owned = {instance.uuid for instance in instances.on_host(tx.connection, host)}
+    return tuple(guest for guest in guests if guest not in owned)

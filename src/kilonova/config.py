@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings: oslo.config files read once in ``cli/`` into frozen dataclasses that are handed down.
+
+Names and defaults are those operators know from nova.conf; what is new says so in its help text.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from oslo_config import cfg
+
+from kilonova.errors import ConfigurationError
+from kilonova.scheduler.settings import SchedulerConfig
+
+DEFAULT_BIND = "127.0.0.1:8774"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    auth_strategy: str = "keystone"
+    bind_host: str = "127.0.0.1"
+    bind_port: int = 8774
+    max_limit: int = 1000
+    enable_instance_password: bool = True
+    threads: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FakeSettings:
+    """The simulated hosts of this process. ``scenario`` shapes them; without one they are ``node1`` … ``nodeN``."""
+
+    hosts: int = 0
+    state_dir: Path | None = None
+    scenario: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeSettings:
+    """Units: seconds where the name ends in ``_s``."""
+
+    service_down_time_s: int = 60
+    report_interval_s: int = 10
+    default_availability_zone: str = "nova"
+    default_schedule_zone: str | None = None
+    internal_service_availability_zone: str = "internal"
+    initial_cpu_allocation_ratio: float = 4.0
+    initial_ram_allocation_ratio: float = 1.0
+    initial_disk_allocation_ratio: float = 1.0
+    cpu_allocation_ratio: float | None = None
+    ram_allocation_ratio: float | None = None
+    disk_allocation_ratio: float | None = None
+    reserved_host_memory_mib: int = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that a control process was told. ``conf`` is for libraries that read oslo.config themselves."""
+
+    database_url: str
+    api: ApiSettings = field(default_factory=ApiSettings)
+    fake: FakeSettings = field(default_factory=FakeSettings)
+    compute: ComputeSettings = field(default_factory=ComputeSettings)
+    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    glance_endpoint: str | None = None
+    debug: bool = False
+    decision_retention: int = 10_000
+    conf: Any = None
+
+
+_OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
+    "DEFAULT": (
+        cfg.BoolOpt("debug", default=False, help="Log every rule's survivors and more."),
+        cfg.IntOpt("service_down_time", default=60, min=1, help="Seconds after which a silent service counts as down."),
+        cfg.IntOpt("report_interval", default=10, min=1, help="Seconds between two heartbeats of an agent."),
+        cfg.StrOpt("default_availability_zone", default="nova", help="Zone shown for hosts in no zone."),
+        cfg.StrOpt("default_schedule_zone", help="Zone used when a request names none."),
+        cfg.StrOpt("internal_service_availability_zone", default="internal"),
+        cfg.FloatOpt("initial_cpu_allocation_ratio", default=4.0, min=0.0),
+        cfg.FloatOpt("initial_ram_allocation_ratio", default=1.0, min=0.0),
+        cfg.FloatOpt("initial_disk_allocation_ratio", default=1.0, min=0.0),
+        cfg.FloatOpt("cpu_allocation_ratio", min=0.0),
+        cfg.FloatOpt("ram_allocation_ratio", min=0.0),
+        cfg.FloatOpt("disk_allocation_ratio", min=0.0),
+        cfg.IntOpt("reserved_host_memory_mb", default=512, min=0),
+    ),
+    "api": (
+        cfg.StrOpt("auth_strategy", default="keystone", choices=["keystone", "noauth2"]),
+        cfg.StrOpt("bind", default=DEFAULT_BIND, help="HOST:PORT to listen on (Kilonova's own)."),
+        cfg.IntOpt("max_limit", default=1000, min=1, help="Most items in one answer of a list."),
+        cfg.BoolOpt("enable_instance_password", default=True),
+        cfg.IntOpt("threads", default=4, min=1, max=64, help="Requests handled at once (Kilonova's own)."),
+    ),
+    "database": (cfg.StrOpt("connection", secret=True, help="sqlite:///FILE, postgresql://… or mysql://…"),),
+    "glance": (cfg.StrOpt("endpoint_override", help="URL of the image service."),),
+    "fake": (
+        cfg.IntOpt("hosts", default=0, min=0, help="Simulated hosts in this process (Kilonova's own)."),
+        cfg.StrOpt("state_dir", help="Where simulated hypervisors keep their guests."),
+        cfg.StrOpt("scenario", help="YAML file that names and shapes the hosts."),
+    ),
+    "operator": (
+        cfg.IntOpt("decision_retention", default=10_000, min=0, help="Decisions kept for `kilonova explain`."),
+    ),
+}
+
+# Old names of options that the documents and old deployments use, by present (group, name).
+_DEPRECATED: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
+    ("filter_scheduler", "available_filters"): (("DEFAULT", "scheduler_available_filters"),),
+    ("filter_scheduler", "enabled_filters"): (("DEFAULT", "scheduler_default_filters"),),
+    ("filter_scheduler", "weight_classes"): (("DEFAULT", "scheduler_weight_classes"),),
+    ("filter_scheduler", "host_subset_size"): (("DEFAULT", "scheduler_host_subset_size"),),
+    ("scheduler", "max_attempts"): (("DEFAULT", "scheduler_max_attempts"),),
+}
+
+
+def load(files: Sequence[str]) -> Settings:
+    """Read configuration files, later ones first. Raises: ConfigurationError naming the option."""
+    conf = cfg.ConfigOpts()
+    for group, options in _OPTIONS.items():
+        conf.register_opts(options, group=None if group == "DEFAULT" else group)
+    for name, option in _scheduler_options():
+        conf.register_opt(option, group=name)
+    try:
+        conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
+        return _settings(conf)
+    except cfg.Error as error:
+        raise ConfigurationError(str(error).strip()) from error
+
+
+def _settings(conf: Any) -> Settings:
+    if not conf.database.connection:
+        raise ConfigurationError("[database] connection is not set.")
+    host, port = split_bind(conf.api.bind, "[api] bind")
+    try:
+        return Settings(
+            database_url=conf.database.connection,
+            api=ApiSettings(
+                auth_strategy=conf.api.auth_strategy,
+                bind_host=host,
+                bind_port=port,
+                max_limit=conf.api.max_limit,
+                enable_instance_password=conf.api.enable_instance_password,
+                threads=conf.api.threads,
+            ),
+            fake=FakeSettings(
+                hosts=conf.fake.hosts,
+                state_dir=Path(conf.fake.state_dir) if conf.fake.state_dir else None,
+                scenario=Path(conf.fake.scenario) if conf.fake.scenario else None,
+            ),
+            compute=ComputeSettings(
+                service_down_time_s=conf.service_down_time,
+                report_interval_s=conf.report_interval,
+                reserved_host_memory_mib=conf.reserved_host_memory_mb,
+                **{
+                    name: getattr(conf, name)
+                    for name in (
+                        "default_availability_zone",
+                        "default_schedule_zone",
+                        "internal_service_availability_zone",
+                        "initial_cpu_allocation_ratio",
+                        "initial_ram_allocation_ratio",
+                        "initial_disk_allocation_ratio",
+                        "cpu_allocation_ratio",
+                        "ram_allocation_ratio",
+                        "disk_allocation_ratio",
+                    )
+                },
+            ),
+            scheduler=_scheduler_settings(conf),
+            glance_endpoint=conf.glance.endpoint_override,
+            debug=conf.debug,
+            decision_retention=conf.operator.decision_retention,
+            conf=conf,
+        )
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def split_bind(text: str, name: str) -> tuple[str, int]:
+    """Read ``HOST:PORT``. Raises: ConfigurationError naming ``name``."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ConfigurationError(f"{name} must be HOST:PORT, not {text!r}.")
+    return host.strip("[]"), int(port)
+
+
+_SCHEDULER_GROUP = frozenset(
+    {
+        "max_attempts",
+        "limit_tenants_to_placement_aggregate",
+        "placement_aggregate_required_for_tenants",
+        "enable_isolated_aggregate_filtering",
+    }
+)
+_MULTI = frozenset({"available_filters", "weight_classes"})
+_MINIMUM = {"host_subset_size": 1, "max_instances_per_host": 1, "max_attempts": 1}
+
+
+def _group_of(name: str) -> str:
+    return "scheduler" if name in _SCHEDULER_GROUP else "filter_scheduler"
+
+
+def _scheduler_options() -> list[tuple[str, cfg.Opt]]:
+    """Return one option for each field of the scheduler's settings but the down time, which is in [DEFAULT]."""
+    hints = get_type_hints(SchedulerConfig)
+    options = []
+    for item in dataclasses.fields(SchedulerConfig):
+        if item.name == "service_down_time":
+            continue
+        group = _group_of(item.name)
+        deprecated = [cfg.DeprecatedOpt(old, group=where) for where, old in _DEPRECATED.get((group, item.name), ())]
+        options.append((group, _option(item.name, hints[item.name], item.default, deprecated)))
+    return options
+
+
+def _option(name: str, hint: Any, default: Any, deprecated: list[Any]) -> cfg.Opt:
+    common = {"default": default, "deprecated_opts": deprecated}
+    if get_origin(hint) is tuple:
+        many = cfg.MultiStrOpt if name in _MULTI else cfg.ListOpt
+        return many(name, **{**common, "default": list(default)})
+    kinds = {int: cfg.IntOpt, float: cfg.FloatOpt, bool: cfg.BoolOpt, str: cfg.StrOpt}
+    bare = next((part for part in get_args(hint) if part is not type(None)), hint)
+    bounds = {"min": _MINIMUM[name]} if name in _MINIMUM else {}
+    return kinds[bare](name, **common, **bounds)
+
+
+def _scheduler_settings(conf: Any) -> SchedulerConfig:
+    values: dict[str, Any] = {"service_down_time": conf.service_down_time}
+    for item in dataclasses.fields(SchedulerConfig):
+        if item.name not in values:
+            value = conf[_group_of(item.name)][item.name]
+            values[item.name] = tuple(value) if isinstance(value, list) else value
+    return SchedulerConfig(**values)

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host aggregates, and the copy of their members that Placement keeps as provider aggregates.
+
+A host is in any number of aggregates but in at most one availability zone. What would break that, or move servers
+that exist into another zone, is refused: as a conflict when a host comes or goes, as bad input when a zone changes.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import compute_nodes
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.db.statements import insert_missing
+from kilonova.errors import Conflict, InvalidRequest, NotFound
+from kilonova.model.aggregate import ZONE_KEY, Aggregate
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def list_all(connection: Connection) -> tuple[Aggregate, ...]:
+    """Return every aggregate in the order of creation."""
+    return _read(connection, None)
+
+
+def get(connection: Connection, aggregate_id: int) -> Aggregate:
+    """Return an aggregate. Raises: NotFound."""
+    found = _read(connection, aggregate_id)
+    if not found:
+        raise NotFound(f"Aggregate {aggregate_id} could not be found.", aggregate_id=aggregate_id)
+    return found[0]
+
+
+def zones_of_hosts(connection: Connection) -> dict[str, str]:
+    """Return the availability zone of every host that is in one."""
+    return {host: zone for host, (_, zone) in _zones(connection).items()}
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def create(tx: Transaction, name: str, zone: str | None = None) -> Aggregate:
+    """Store a new aggregate without hosts. Raises: Conflict when the name is taken."""
+    row = {"uuid": str(uuid4()), "name": name, "created_at": tx.now}
+    if not insert_missing(tx, t.aggregates, row):
+        raise Conflict(f"Aggregate {name} already exists.", name=name)
+    aggregate_id: int = tx.execute(sa.select(t.aggregates.c.id).where(t.aggregates.c.uuid == row["uuid"])).scalar_one()
+    if zone is not None:
+        tx.execute(sa.insert(t.aggregate_metadata), {"aggregate_id": aggregate_id, "key": ZONE_KEY, "value": zone})
+    return _log(tx, aggregate_id)
+
+
+def update(tx: Transaction, aggregate_id: int, *, name: str | None = None, zone: str | None = None) -> Aggregate:
+    """Rename an aggregate and/or give its hosts a zone. What is None stays.
+
+    Raises: NotFound; Conflict when the name is taken; InvalidRequest for the zone.
+    """
+    aggregate = get(tx.connection, aggregate_id)
+    values: dict[str, Any] = {"updated_at": tx.now}
+    if name is not None and name != aggregate.name:
+        _require_free_name(tx, name)
+        values["name"] = name
+    tx.execute(sa.update(t.aggregates).where(t.aggregates.c.id == aggregate_id).values(values))
+    if zone is not None:
+        _set_zone(tx, aggregate, zone)
+    return _log(tx, aggregate_id)
+
+
+def set_metadata(tx: Transaction, aggregate_id: int, metadata: Mapping[str, str | None]) -> Aggregate:
+    """Merge ``metadata`` into the aggregate's; None removes a key.
+
+    Raises: NotFound; InvalidRequest for the zone, also for an empty one: a zone once set can only be renamed.
+    """
+    aggregate = get(tx.connection, aggregate_id)
+    rest = dict(metadata)
+    if ZONE_KEY in rest:
+        zone = rest.pop(ZONE_KEY)
+        if not zone:
+            raise InvalidRequest(f"Aggregate {aggregate.name} does not support an empty {ZONE_KEY}.", field=ZONE_KEY)
+        _set_zone(tx, aggregate, zone)
+    for key, value in rest.items():
+        _put(tx, aggregate_id, key, value)
+    return _log(tx, aggregate_id)
+
+
+def add_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str) -> Aggregate:
+    """Put a host into an aggregate, and its providers into the aggregate of the same uuid in Placement.
+
+    Raises: NotFound for the aggregate or the host; Conflict when it is a member, or for the zone.
+    """
+    _require_host(tx, host)
+    aggregate = get(tx.connection, aggregate_id)
+    if host in aggregate.hosts:
+        raise Conflict(f"Aggregate {aggregate_id} already has host {host}.", host=host)
+    zone = aggregate.availability_zone
+    if zone is not None:
+        present = _zones(tx.connection, without=aggregate_id).get(host)
+        if present is not None and present[1] != zone:
+            raise Conflict(f"Cannot add host {host} to aggregate {aggregate_id}: it is already in zone {present[1]}.")
+        if present is None and zone != default_zone and _has_instances(tx, host):
+            raise Conflict(
+                f"Cannot add host {host} to aggregate {aggregate_id}: its instances would move from availability zone"
+                f" {default_zone} to {zone}."
+            )
+    tx.execute(sa.insert(t.aggregate_hosts), {"aggregate_id": aggregate_id, "host": host})
+    for provider_id in compute_nodes.provider_ids(tx.connection, host):
+        _join_in_placement(tx, provider_id, aggregate.uuid)
+    return _log(tx, aggregate_id)
+
+
+def remove_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str) -> Aggregate:
+    """Take a host out of an aggregate, here and in Placement.
+
+    Raises: NotFound for the aggregate or the membership; Conflict for the zone.
+    """
+    aggregate = get(tx.connection, aggregate_id)
+    if host not in aggregate.hosts:
+        raise NotFound(f"Aggregate {aggregate_id} has no host {host}.", host=host)
+    zone = aggregate.availability_zone
+    if zone not in {None, default_zone}:
+        elsewhere = _zones(tx.connection, without=aggregate_id)
+        if host not in elsewhere and _has_instances(tx, host):
+            raise Conflict(
+                f"Cannot remove host {host} from aggregate {aggregate_id}: its instances would move from availability"
+                f" zone {zone} to {default_zone}."
+            )
+    _leave(tx, aggregate, host)
+    return _log(tx, aggregate_id)
+
+
+def delete(tx: Transaction, aggregate_id: int) -> None:
+    """Remove an aggregate. Raises: NotFound; InvalidRequest while it has hosts."""
+    aggregate = get(tx.connection, aggregate_id)
+    if aggregate.hosts:
+        raise InvalidRequest(f"Cannot remove aggregate {aggregate_id}: host aggregate is not empty.")
+    tx.execute(sa.delete(t.aggregate_metadata).where(t.aggregate_metadata.c.aggregate_id == aggregate_id))
+    tx.execute(sa.delete(t.aggregates).where(t.aggregates.c.id == aggregate_id))
+    tx.log("aggregate", str(aggregate_id), None)
+
+
+def forget_host(tx: Transaction, host: str) -> None:
+    """Take a host that goes away out of every aggregate."""
+    for aggregate in list_all(tx.connection):
+        if host in aggregate.hosts:
+            _leave(tx, aggregate, host)
+            _log(tx, aggregate.id)
+
+
+def mirror_into_placement(tx: Transaction, host: str) -> None:
+    """Put the providers of ``host`` into the aggregates of the host. Safe to repeat: for providers that came later."""
+    members = sa.select(t.aggregates.c.uuid).join(
+        t.aggregate_hosts, t.aggregate_hosts.c.aggregate_id == t.aggregates.c.id
+    )
+    uuids = tx.execute(members.where(t.aggregate_hosts.c.host == host)).scalars().all()
+    for provider_id in compute_nodes.provider_ids(tx.connection, host):
+        for uuid in uuids:
+            _join_in_placement(tx, provider_id, uuid)
+
+
+# --- zones ------------------------------------------------------------------------------------------------------------
+
+
+def _set_zone(tx: Transaction, aggregate: Aggregate, zone: str) -> None:
+    elsewhere = _zones(tx.connection, without=aggregate.id)
+    others = sorted({elsewhere[host][1] for host in aggregate.hosts if host in elsewhere} - {zone})
+    if others:
+        raise InvalidRequest(
+            f"One or more hosts of aggregate {aggregate.id} are already in zone(s) {', '.join(others)}."
+        )
+    if zone != aggregate.availability_zone and any(_has_instances(tx, host) for host in aggregate.hosts):
+        raise InvalidRequest(
+            f"One or more hosts of aggregate {aggregate.id} contain instances: its zone cannot change."
+        )
+    _put(tx, aggregate.id, ZONE_KEY, zone)
+
+
+def _zones(connection: Connection, *, without: int | None = None) -> dict[str, tuple[int, str]]:
+    """Return host → (aggregate id, zone), leaving one aggregate out of account."""
+    member, data = t.aggregate_hosts.c, t.aggregate_metadata.c
+    joined = sa.select(member.host, member.aggregate_id, data.value).join(
+        t.aggregate_metadata, (data.aggregate_id == member.aggregate_id) & (data.key == ZONE_KEY)
+    )
+    return {host: (key, zone) for host, key, zone in connection.execute(joined.order_by(member.id)) if key != without}
+
+
+def _has_instances(tx: Transaction, host: str) -> bool:
+    there = sa.select(t.instances.c.id).where(t.instances.c.host == host, t.instances.c.deleted.is_(False))
+    return tx.execute(there.limit(1)).first() is not None
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _read(connection: Connection, aggregate_id: int | None) -> tuple[Aggregate, ...]:
+    """Return one aggregate, or all of them."""
+    rows = sa.select(t.aggregates).order_by(t.aggregates.c.id)
+    members = sa.select(t.aggregate_hosts.c.aggregate_id, t.aggregate_hosts.c.host).order_by(t.aggregate_hosts.c.id)
+    pairs = sa.select(t.aggregate_metadata).order_by(t.aggregate_metadata.c.key)
+    if aggregate_id is not None:
+        rows = rows.where(t.aggregates.c.id == aggregate_id)
+        members = members.where(t.aggregate_hosts.c.aggregate_id == aggregate_id)
+        pairs = pairs.where(t.aggregate_metadata.c.aggregate_id == aggregate_id)
+    hosts: dict[int, list[str]] = defaultdict(list)
+    for owner, host in connection.execute(members):
+        hosts[owner].append(host)
+    metadata: dict[int, dict[str, str]] = defaultdict(dict)
+    for owner, key, value in connection.execute(pairs):
+        metadata[owner][key] = value
+    return tuple(
+        Aggregate(**row, hosts=tuple(hosts[row["id"]]), metadata=metadata[row["id"]])
+        for row in connection.execute(rows).mappings()
+    )
+
+
+def _require_free_name(tx: Transaction, name: str) -> None:
+    if tx.execute(sa.select(t.aggregates.c.id).where(t.aggregates.c.name == name)).first() is not None:
+        raise Conflict(f"Aggregate {name} already exists.", name=name)
+
+
+def _require_host(tx: Transaction, host: str) -> None:
+    service = sa.select(t.services.c.id).where(t.services.c.host == host, t.services.c.binary == "nova-compute")
+    if tx.execute(service).first() is None:
+        raise NotFound(f"Compute host {host} could not be found.", host=host)
+
+
+def _put(tx: Transaction, aggregate_id: int, key: str, value: str | None) -> None:
+    table = t.aggregate_metadata
+    tx.execute(sa.delete(table).where(table.c.aggregate_id == aggregate_id, table.c.key == key))
+    if value is not None:
+        tx.execute(sa.insert(table), {"aggregate_id": aggregate_id, "key": key, "value": value})
+
+
+def _leave(tx: Transaction, aggregate: Aggregate, host: str) -> None:
+    table = t.aggregate_hosts
+    tx.execute(sa.delete(table).where(table.c.aggregate_id == aggregate.id, table.c.host == host))
+    link = t.resource_provider_aggregates
+    ours = sa.select(t.placement_aggregates.c.id).where(t.placement_aggregates.c.uuid == aggregate.uuid)
+    for provider_id in compute_nodes.provider_ids(tx.connection, host):
+        gone = sa.delete(link).where(link.c.resource_provider_id == provider_id, link.c.aggregate_id.in_(ours))
+        if tx.execute(gone).rowcount:
+            compute_nodes.touch_provider(tx, provider_id)
+
+
+def _join_in_placement(tx: Transaction, provider_id: int, aggregate_uuid: str) -> None:
+    groups, links = t.placement_aggregates, t.resource_provider_aggregates
+    insert_missing(tx, groups, {"uuid": aggregate_uuid})
+    group_id = tx.execute(sa.select(groups.c.id).where(groups.c.uuid == aggregate_uuid)).scalar_one()
+    if insert_missing(tx, links, {"resource_provider_id": provider_id, "aggregate_id": group_id}):
+        compute_nodes.touch_provider(tx, provider_id)
+
+
+def _log(tx: Transaction, aggregate_id: int) -> Aggregate:
+    aggregate = get(tx.connection, aggregate_id)
+    value = {
+        "uuid": aggregate.uuid,
+        "name": aggregate.name,
+        "hosts": list(aggregate.hosts),
+        "metadata": dict(aggregate.metadata),
+    }
+    tx.log("aggregate", str(aggregate_id), value)
+    return aggregate

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hypervisors by (service host, hypervisor hostname). A node keeps its uuid, which is also its provider's, for good."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import providers
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.db.statements import insert_missing, mapping
+from kilonova.errors import NotFound
+from kilonova.model.host import Capabilities, ComputeNode, NodeReport
+
+_FIGURES = {"VCPU": "vcpus", "MEMORY_MB": "memory_mib", "DISK_GB": "disk_gib"}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUsage:
+    """How full a hypervisor is: totals and use of the three classic classes, reserved counted as used, and its servers.
+
+    Units: cores, MiB, GiB.
+    """
+
+    vcpus: int = 0
+    vcpus_used: int = 0
+    memory_mib: int = 0
+    memory_mib_used: int = 0
+    disk_gib: int = 0
+    disk_gib_used: int = 0
+    instances: int = 0
+    busy_instances: int = 0
+
+
+def report(tx: Transaction, said: NodeReport) -> ComputeNode:
+    """Take what an agent says of a hypervisor: a new row the first time, otherwise whatever differs."""
+    table = t.compute_nodes
+    known = table.c.host == said.host, table.c.hypervisor_hostname == said.hypervisor_hostname
+    row = tx.execute(sa.select(table).where(*known)).mappings().first()
+    values = {"host_ip": said.host_ip, "capabilities": capabilities_as_json(said.capabilities)}
+    if row is None:
+        key = {"uuid": str(uuid4()), "host": said.host, "hypervisor_hostname": said.hypervisor_hostname}
+        insert_missing(tx, table, {**key, **values, "failed_builds": 0, "created_at": tx.now})
+        return _log(tx, tx.execute(sa.select(table.c.uuid).where(*known)).scalar_one())
+    if all(row[name] == value for name, value in values.items()):
+        return _node(row)
+    tx.execute(sa.update(table).where(*known).values(**values, updated_at=tx.now))
+    return _log(tx, row["uuid"])
+
+
+def get(connection: Connection, uuid: str) -> ComputeNode:
+    """Return a hypervisor. Raises: NotFound."""
+    row = connection.execute(sa.select(t.compute_nodes).where(t.compute_nodes.c.uuid == uuid)).mappings().first()
+    if row is None:
+        raise NotFound(f"Compute host {uuid} could not be found.", uuid=uuid)
+    return _node(row)
+
+
+def get_by_id(connection: Connection, node_id: int) -> ComputeNode:
+    """Return a hypervisor by its number. Raises: NotFound."""
+    row = connection.execute(sa.select(t.compute_nodes).where(t.compute_nodes.c.id == node_id)).mappings().first()
+    if row is None:
+        raise NotFound(f"Compute host {node_id} could not be found.")
+    return _node(row)
+
+
+def list_all(connection: Connection) -> tuple[ComputeNode, ...]:
+    """Return every hypervisor in the order of their first report."""
+    rows = connection.execute(sa.select(t.compute_nodes).order_by(t.compute_nodes.c.id)).mappings()
+    return tuple(_node(row) for row in rows)
+
+
+def list_by_host(connection: Connection, host: str) -> tuple[ComputeNode, ...]:
+    """Return the hypervisors of one service host."""
+    mine = sa.select(t.compute_nodes).where(t.compute_nodes.c.host == host).order_by(t.compute_nodes.c.id)
+    return tuple(_node(row) for row in connection.execute(mine).mappings())
+
+
+def numbers(connection: Connection) -> dict[str, int]:
+    """Return the number of each hypervisor by its uuid; clients before 2.53 know it by that."""
+    return mapping(connection, sa.select(t.compute_nodes.c.uuid, t.compute_nodes.c.id))
+
+
+def usages(connection: Connection) -> dict[str, NodeUsage]:
+    """Return the usage of every hypervisor by its uuid."""
+    figures: dict[str, dict[str, int]] = {uuid: {} for uuid in numbers(connection)}
+    inventory, provider = t.inventories.c, t.resource_providers.c
+    totals = (
+        sa.select(provider.uuid, t.resource_classes.c.name, inventory.total, inventory.reserved + inventory.used)
+        .join_from(t.inventories, t.resource_providers, provider.id == inventory.resource_provider_id)
+        .join(t.resource_classes, t.resource_classes.c.id == inventory.resource_class_id)
+        .where(t.resource_classes.c.name.in_(list(_FIGURES)))
+    )
+    for uuid, resource_class, total, used in connection.execute(totals):
+        if uuid in figures:
+            name = _FIGURES[resource_class]
+            figures[uuid] |= {name: total, f"{name}_used": used}
+    node, instance = t.compute_nodes.c, t.instances.c
+    busy = sa.case((instance.task_state.is_not(None), 1), else_=0)
+    guests = (
+        sa.select(node.uuid, sa.func.count(), sa.func.sum(busy))
+        .join_from(
+            t.compute_nodes,
+            t.instances,
+            (instance.host == node.host) & (instance.node == node.hypervisor_hostname) & instance.deleted.is_(False),
+        )
+        .group_by(node.uuid)
+    )
+    for uuid, instances, busy_instances in connection.execute(guests):
+        figures[uuid] |= {"instances": instances, "busy_instances": int(busy_instances)}
+    return {uuid: NodeUsage(**values) for uuid, values in figures.items()}
+
+
+def servers(connection: Connection) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Return the (uuid, name) of the instances on each (host, hypervisor hostname)."""
+    instance = t.instances.c
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    placed = sa.select(instance.host, instance.node, instance.uuid, instance.name).where(
+        instance.deleted.is_(False), instance.host.is_not(None)
+    )
+    for host, node, uuid, name in connection.execute(placed.order_by(instance.id)):
+        found.setdefault((host, node or host), []).append((uuid, name))
+    return found
+
+
+def count_failed_build(tx: Transaction, uuid: str) -> None:
+    """Note one more build that failed in a row. Raises: NotFound."""
+    table = t.compute_nodes
+    tx.execute(sa.update(table).where(table.c.uuid == uuid).values(failed_builds=table.c.failed_builds + 1))
+    _log(tx, uuid)
+
+
+def reset_failed_builds(tx: Transaction, uuid: str) -> None:
+    """Note that a build succeeded. Writes nothing when none had failed, or the node is gone."""
+    table = t.compute_nodes
+    failing = sa.update(table).where(table.c.uuid == uuid, table.c.failed_builds > 0)
+    if tx.execute(failing.values(failed_builds=0)).rowcount:
+        _log(tx, uuid)
+
+
+def delete_of_host(tx: Transaction, host: str) -> None:
+    """Remove the hypervisors of a host with their providers. Raises: Conflict while something is allocated there."""
+    for node in list_by_host(tx.connection, host):
+        if providers.find(tx.connection, node.uuid) is not None:
+            providers.delete(tx, node.uuid)
+        tx.execute(sa.delete(t.compute_nodes).where(t.compute_nodes.c.uuid == node.uuid))
+        tx.log("node", node.uuid, None)
+
+
+def provider_ids(connection: Connection, host: str) -> tuple[int, ...]:
+    """Return the numbers of the providers of the hypervisors of ``host``."""
+    nodes = sa.select(t.compute_nodes.c.uuid).where(t.compute_nodes.c.host == host)
+    wanted = sa.select(t.resource_providers.c.id).where(t.resource_providers.c.uuid.in_(nodes))
+    return tuple(connection.execute(wanted.order_by(t.resource_providers.c.id)).scalars())
+
+
+def touch_provider(tx: Transaction, provider_id: int) -> None:
+    """Raise a provider's generation after its traits or aggregates changed, and tell the mirrors."""
+    providers.touch(tx, [provider_id])
+    providers.log_provider(tx, provider_id)
+
+
+def capabilities_as_json(capabilities: Capabilities) -> dict[str, Any]:
+    """Return capabilities as plain JSON data, equal for equal values."""
+    value: dict[str, Any] = orjson.loads(
+        orjson.dumps(
+            {
+                "hypervisor_type": capabilities.hypervisor_type,
+                "hypervisor_version": capabilities.hypervisor_version,
+                "supported_instances": [list(triple) for triple in capabilities.supported_instances],
+                "cpu_info": dict(capabilities.cpu_info),
+                "extra": dict(capabilities.extra),
+            }
+        )
+    )
+    return value
+
+
+def capabilities_from_json(value: Mapping[str, Any]) -> Capabilities:
+    """Read what :func:`capabilities_as_json` wrote."""
+    return Capabilities(
+        hypervisor_type=value["hypervisor_type"],
+        hypervisor_version=value["hypervisor_version"],
+        supported_instances=tuple((arch, kind, mode) for arch, kind, mode in value["supported_instances"]),
+        cpu_info=value["cpu_info"],
+        extra=value["extra"],
+    )
+
+
+def as_change(node: ComputeNode) -> Mapping[str, Any]:
+    """Return what the mirrors keep of a hypervisor."""
+    return {
+        "host": node.host,
+        "node": node.hypervisor_hostname,
+        "host_ip": node.host_ip,
+        "capabilities": capabilities_as_json(node.capabilities),
+        "failed_builds": node.failed_builds,
+    }
+
+
+def _log(tx: Transaction, uuid: str) -> ComputeNode:
+    node = get(tx.connection, uuid)
+    tx.log("node", uuid, as_change(node))
+    return node
+
+
+def _node(row: Mapping[Any, Any]) -> ComputeNode:
+    fields = {name: value for name, value in row.items() if name not in {"id", "capabilities"}}
+    return ComputeNode(**fields, capabilities=capabilities_from_json(row["capabilities"]))

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One database for one control process: snapshots for readers, one writer thread for everything else.
+
+The writer takes whatever is waiting, runs it in one transaction and commits once (group commit). On SQLite that is the
+only way to write; on a server database it is what lifts the limit that the change counter's lock sets.
+
+::
+
+    caller ──write(job)──▶ queue ──▶ writer thread: BEGIN; job … job; change log; COMMIT ──▶ listeners ──▶ callers resume
+
+A job may run more than once (a deadlock or a lost race for a lock retries the whole batch), so it must do nothing but
+database work. Its result is handed over only after the commit is durable and every listener has seen its changes.
+"""
+
+import logging
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import URL, Connection, CursorResult, Engine, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.sql import Executable
+
+from kilonova.db import tables as t
+from kilonova.errors import ConfigurationError, Unavailable
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+_MAX_BATCH = 256
+_MAX_TRIES = 12
+_IMMEDIATE = "kilonova_immediate"
+
+
+def utc_now() -> datetime:
+    """Return the present in UTC, without zone, as the tables keep it."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One mirrored fact, as an absolute value; ``value`` None says that ``key`` is gone."""
+
+    kind: str
+    key: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one transaction changed. ``claims`` are the ids of the claims that became durable with it."""
+
+    seq: int
+    changes: tuple[Change, ...]
+    claims: tuple[str, ...] = ()
+
+
+class Transaction:
+    """A write transaction. ``now`` is its one time stamp; ``log`` tells the mirrors what changed."""
+
+    def __init__(self, connection: Connection, now: datetime) -> None:
+        self.connection = connection
+        self.now = now
+        self.changes: list[Change] = []
+        self.claims: list[str] = []
+
+    def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
+        return cast("CursorResult[Any]", self.connection.execute(statement, parameters))
+
+    def log(self, kind: str, key: str, value: Any) -> None:
+        """Record a mirrored change. The last value logged for a (kind, key) wins."""
+        self.changes.append(Change(kind, key, value))
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo both the rows and the logged changes of the block when it raises."""
+        changes, claims = len(self.changes), len(self.claims)
+        try:
+            with self.connection.begin_nested():
+                yield
+        except BaseException:
+            del self.changes[changes:]
+            del self.claims[claims:]
+            raise
+
+
+Merged = Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]]
+
+
+@dataclass(slots=True)
+class _Job:
+    run: Merged[Any, Any]
+    item: Any
+    future: Future[Any] = field(default_factory=Future)
+
+
+def _run_singly(tx: Transaction, jobs: Sequence[Callable[[Transaction], Any]]) -> Sequence[Any]:
+    """Run unrelated jobs after each other, each undone alone when it fails."""
+    outcomes: list[Any] = []
+    for job in jobs:
+        try:
+            with tx.savepoint():
+                outcomes.append(job(tx))
+        except DBAPIError as error:
+            if is_retryable(error):
+                raise
+            outcomes.append(error)
+        except Exception as error:  # noqa: BLE001 - handed to the caller who waits for this job
+            outcomes.append(error)
+    return outcomes
+
+
+class Database:
+    """A database, its readers' pool and its writer thread.
+
+    Raises: ConfigurationError for a URL that is none or a backend that is not supported.
+    """
+
+    def __init__(self, url: str, *, clock: Callable[[], datetime] = utc_now) -> None:
+        self.url = _checked_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._clock = clock
+        self.engine = _create_engine(self.url)
+        self._listeners: list[Callable[[Commit], None]] = []
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._start = threading.Lock()
+        self._closed = False
+
+    def on_commit(self, listener: Callable[[Commit], None]) -> None:
+        """Call ``listener`` with every commit of this process, in commit order, before its writers resume."""
+        self._listeners.append(listener)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection inside one read transaction."""
+        with self.engine.begin() as connection:
+            yield connection
+
+    def write(self, job: Callable[[Transaction], T]) -> T:
+        """Run ``job`` in a transaction and return its result once that is durable."""
+        result: T = self.submit(job).result()
+        return result
+
+    def submit(self, job: Callable[[Transaction], T]) -> "Future[T]":
+        """Queue ``job`` for the writer; the future resolves after the commit."""
+        return self.submit_merged(_run_singly, job)
+
+    def submit_merged(self, run: Merged[Item, Outcome], item: Item) -> "Future[Outcome]":
+        """Queue ``item``; items waiting together for the same ``run`` are given to it in one call, in order.
+
+        ``run`` answers with one outcome per item; an exception among them fails only that item, and ``run`` has
+        undone what that item did.
+        """
+        if self._closed:
+            raise Unavailable("The database is closed.")
+        job = _Job(run, item)
+        self._queue.put(job)
+        if self._thread is None:
+            self._start_writer()
+        return job.future
+
+    def close(self) -> None:
+        """Finish what is queued and let go of every connection."""
+        with self._start:
+            self._closed = True
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._queue.put(None)
+            thread.join()
+        self.engine.dispose()
+
+    # --- the writer thread --------------------------------------------------------------------------------------------
+
+    def _start_writer(self) -> None:
+        with self._start:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._write_forever, name="db-writer", daemon=True)
+                self._thread.start()
+
+    def _write_forever(self) -> None:
+        while True:
+            job = self._queue.get()
+            batch: list[_Job] = []
+            while job is not None:
+                batch.append(job)
+                if len(batch) >= _MAX_BATCH:
+                    break
+                try:
+                    job = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+            if batch:
+                self._write_batch(batch)
+            if job is None:
+                return
+
+    def _write_batch(self, batch: list[_Job]) -> None:
+        for attempt in range(1, _MAX_TRIES + 1):
+            try:
+                commit, outcomes = self._transact(batch)
+            except Exception as error:  # noqa: BLE001 - every waiting caller must hear of it
+                if isinstance(error, DBAPIError) and is_retryable(error) and attempt < _MAX_TRIES:
+                    LOG.info("Write batch of %d retried after: %s", len(batch), error.orig)
+                    time.sleep(min(0.002 * 2**attempt, 0.25))
+                    continue
+                if len(batch) > 1:
+                    for job in batch:
+                        self._write_batch([job])
+                    return
+                LOG.exception("A write failed")
+                batch[0].future.set_exception(error)
+                return
+            break
+        if commit is not None:
+            for listener in self._listeners:
+                listener(commit)
+        for job, outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                job.future.set_exception(outcome)
+            else:
+                job.future.set_result(outcome)
+
+    def _transact(self, batch: list[_Job]) -> tuple[Commit | None, list[Any]]:
+        outcomes: list[Any] = []
+        commit: Commit | None = None
+        with self.engine.connect().execution_options(**{_IMMEDIATE: True}) as connection, connection.begin():
+            tx = Transaction(connection, self._clock())
+            start = 0
+            while start < len(batch):
+                end = start + 1
+                while end < len(batch) and batch[end].run is batch[start].run:
+                    end += 1
+                outcomes += batch[start].run(tx, [job.item for job in batch[start:end]])
+                start = end
+            if tx.changes:
+                commit = _append_to_log(tx)
+        return commit, outcomes
+
+
+def _append_to_log(tx: Transaction) -> Commit:
+    """Take the next seq (its row lock lasts until commit, so seq order is commit order) and write the log row."""
+    latest: dict[tuple[str, str], Change] = {}
+    for change in tx.changes:
+        latest.pop((change.kind, change.key), None)
+        latest[change.kind, change.key] = change
+    changes = tuple(latest.values())
+    tx.execute(sa.update(t.change_counter).where(t.change_counter.c.id == 1).values(seq=t.change_counter.c.seq + 1))
+    seq = tx.execute(sa.select(t.change_counter.c.seq)).scalar_one()
+    body = encode_body(changes, tuple(tx.claims))
+    row = {"seq": seq, "token": str(uuid.uuid4()), "created_at": tx.now, "body": body}
+    tx.execute(sa.insert(t.change_log), row)
+    return Commit(seq, changes, tuple(tx.claims))
+
+
+def encode_body(changes: Sequence[Change], claims: Sequence[str]) -> bytes:
+    return orjson.dumps({"changes": [(c.kind, c.key, c.value) for c in changes], "claims": list(claims)})
+
+
+def decode_commit(seq: int, body: bytes) -> Commit:
+    content = orjson.loads(body)
+    return Commit(seq, tuple(Change(*change) for change in content["changes"]), tuple(content["claims"]))
+
+
+def is_retryable(error: DBAPIError) -> bool:
+    """Whether the same batch may succeed when run again: deadlock, serialisation failure, lock time-out or a lost connection."""
+    original = error.orig
+    state = getattr(original, "sqlstate", None)
+    if state in {"40001", "40P01", "55P03"}:
+        return True
+    code = original.args[0] if original is not None and original.args else None
+    if code in {1205, 1213, 1020}:
+        return True
+    return isinstance(error, OperationalError) and (
+        "database is locked" in str(original) or error.connection_invalidated
+    )
+
+
+def _checked_url(text: str) -> URL:
+    try:
+        url = make_url(text)
+    except sa.exc.ArgumentError as error:
+        raise ConfigurationError(f"[database] connection is not a database URL: {text!r}") from error
+    backend = url.get_backend_name()
+    drivers = {
+        "sqlite": "sqlite",
+        "postgresql": "postgresql+psycopg",
+        "mysql": "mysql+pymysql",
+        "mariadb": "mariadb+pymysql",
+    }
+    if backend not in drivers:
+        raise ConfigurationError(f"[database] connection names an unsupported database: {backend!r}")
+    if "+" not in url.drivername:
+        url = url.set(drivername=drivers[backend])
+    return url
+
+
+def _create_engine(url: URL) -> Engine:
+    common: dict[str, Any] = {
+        "json_serializer": lambda value: orjson.dumps(value).decode(),
+        "json_deserializer": orjson.loads,
+        "pool_size": 8,
+        "max_overflow": 16,
+    }
+    if url.get_backend_name() != "sqlite":
+        return sa.create_engine(url, pool_pre_ping=True, **common)
+    if url.database in {None, "", ":memory:"}:
+        raise ConfigurationError(
+            "[database] connection must name a file: an SQLite database in memory cannot be shared."
+        )
+    engine = sa.create_engine(
+        url, poolclass=sa.pool.QueuePool, connect_args={"check_same_thread": False, "timeout": 30}, **common
+    )
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "busy_timeout=30000",
+            "cache_size=-65536",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        immediate = connection.get_execution_options().get(_IMMEDIATE, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+    return engine

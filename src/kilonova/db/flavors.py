@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flavors, their extra specs and the projects that may use the private ones."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.errors import Conflict, NotFound
+from kilonova.model.flavor import Flavor
+
+
+def create(tx: Transaction, flavor: Flavor) -> Flavor:
+    """Store a new flavor. Raises: Conflict when its name or id is taken."""
+    for column, value, label in (
+        (t.flavors.c.flavor_id, flavor.flavor_id, "ID"),
+        (t.flavors.c.name, flavor.name, "name"),
+    ):
+        if tx.execute(sa.select(t.flavors.c.id).where(column == value)).first() is not None:
+            raise Conflict(f"Flavor with {label} {value} already exists.")
+    row = {
+        field.name: getattr(flavor, field.name)
+        for field in dataclasses.fields(flavor)
+        if field.name not in {"extra_specs", "created_at", "updated_at"}
+    }
+    tx.execute(sa.insert(t.flavors), {**row, "created_at": tx.now})
+    return get(tx.connection, flavor.flavor_id)
+
+
+def update_description(tx: Transaction, flavor_id: str, description: str | None) -> Flavor:
+    """Change what is written about a flavor. Raises: NotFound."""
+    _row_id(tx.connection, flavor_id)
+    values = {"description": description, "updated_at": tx.now}
+    tx.execute(sa.update(t.flavors).where(t.flavors.c.flavor_id == flavor_id).values(values))
+    return get(tx.connection, flavor_id)
+
+
+def delete(tx: Transaction, flavor_id: str) -> None:
+    """Remove a flavor; instances keep their own copies. Raises: NotFound."""
+    row_id = _row_id(tx.connection, flavor_id)
+    for table in (t.flavor_extra_specs, t.flavor_projects):
+        tx.execute(sa.delete(table).where(table.c.flavor_id == row_id))
+    tx.execute(sa.delete(t.flavors).where(t.flavors.c.id == row_id))
+
+
+def get(connection: Connection, flavor_id: str) -> Flavor:
+    """Return a flavor by its public id. Raises: NotFound."""
+    row = connection.execute(sa.select(t.flavors).where(t.flavors.c.flavor_id == flavor_id)).mappings().first()
+    if row is None:
+        raise NotFound(f"Flavor {flavor_id} could not be found.")
+    return _flavors(connection, [row])[0]
+
+
+def list_visible(
+    connection: Connection, *, project_id: str | None = None, is_public: bool | None = None
+) -> tuple[Flavor, ...]:
+    """Return flavors by public id order: public ones and those ``project_id`` may use, or by ``is_public`` alone."""
+    statement = sa.select(t.flavors).order_by(t.flavors.c.flavor_id)
+    if project_id is not None:
+        own = sa.select(t.flavor_projects.c.flavor_id).where(t.flavor_projects.c.project_id == project_id)
+        statement = statement.where(t.flavors.c.is_public.is_(True) | t.flavors.c.id.in_(own))
+    elif is_public is not None:
+        statement = statement.where(t.flavors.c.is_public.is_(is_public))
+    return _flavors(connection, connection.execute(statement).mappings().all())
+
+
+def merge_extra_specs(tx: Transaction, flavor_id: str, specs: Mapping[str, str]) -> None:
+    """Set extra specs, keeping the others. Raises: NotFound."""
+    row_id = _row_id(tx.connection, flavor_id)
+    table = t.flavor_extra_specs
+    tx.execute(sa.delete(table).where(table.c.flavor_id == row_id, table.c.key.in_(list(specs))))
+    if specs:
+        tx.execute(
+            sa.insert(table), [{"flavor_id": row_id, "key": key, "value": value} for key, value in specs.items()]
+        )
+
+
+def delete_extra_spec(tx: Transaction, flavor_id: str, key: str) -> None:
+    """Remove one extra spec. Raises: NotFound for the flavor or the key."""
+    row_id = _row_id(tx.connection, flavor_id)
+    table = t.flavor_extra_specs
+    if tx.execute(sa.delete(table).where(table.c.flavor_id == row_id, table.c.key == key)).rowcount == 0:
+        raise NotFound(f"Flavor {flavor_id} has no extra specs with key {key}.")
+
+
+def projects(connection: Connection, flavor_id: str) -> tuple[str, ...]:
+    """Return the projects that a flavor is shared with. Raises: NotFound."""
+    row_id = _row_id(connection, flavor_id)
+    table = t.flavor_projects
+    return tuple(
+        connection.execute(
+            sa.select(table.c.project_id).where(table.c.flavor_id == row_id).order_by(table.c.project_id)
+        ).scalars()
+    )
+
+
+def add_project(tx: Transaction, flavor_id: str, project_id: str) -> None:
+    """Share a flavor. Raises: NotFound, Conflict when shared already."""
+    row_id = _row_id(tx.connection, flavor_id)
+    if project_id in projects(tx.connection, flavor_id):
+        raise Conflict(f"Flavor access already exists for flavor {flavor_id} and project {project_id} combination.")
+    tx.execute(sa.insert(t.flavor_projects), {"flavor_id": row_id, "project_id": project_id})
+
+
+def remove_project(tx: Transaction, flavor_id: str, project_id: str) -> None:
+    """Stop sharing a flavor. Raises: NotFound for the flavor or the share."""
+    row_id = _row_id(tx.connection, flavor_id)
+    table = t.flavor_projects
+    gone = tx.execute(sa.delete(table).where(table.c.flavor_id == row_id, table.c.project_id == project_id))
+    if gone.rowcount == 0:
+        raise NotFound(f"Flavor access not found for {flavor_id} / {project_id} combination.")
+
+
+def as_json(flavor: Flavor) -> dict[str, Any]:
+    """Return the copy of a flavor that an instance keeps."""
+    return {
+        field.name: getattr(flavor, field.name)
+        for field in dataclasses.fields(flavor)
+        if field.name not in {"created_at", "updated_at"}
+    } | {"extra_specs": dict(flavor.extra_specs)}
+
+
+def from_json(value: Mapping[str, Any]) -> Flavor:
+    """Read what :func:`as_json` wrote."""
+    return Flavor(**value)
+
+
+def _row_id(connection: Connection, flavor_id: str) -> int:
+    row_id = connection.execute(sa.select(t.flavors.c.id).where(t.flavors.c.flavor_id == flavor_id)).scalar()
+    if row_id is None:
+        raise NotFound(f"Flavor {flavor_id} could not be found.")
+    return int(row_id)
+
+
+def _flavors(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[Flavor, ...]:
+    specs: dict[int, dict[str, str]] = {row["id"]: {} for row in rows}
+    table = t.flavor_extra_specs
+    wanted = sa.select(table).order_by(table.c.key)
+    if len(rows) == 1:
+        wanted = wanted.where(table.c.flavor_id == rows[0]["id"])
+    for flavor_id, key, value in connection.execute(wanted):
+        if flavor_id in specs:
+            specs[flavor_id][key] = value
+    return tuple(
+        Flavor(**{name: value for name, value in row.items() if name != "id"}, extra_specs=specs[row["id"]])
+        for row in rows
+    )

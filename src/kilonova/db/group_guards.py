@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guard rows of server groups: what makes their policies part of the claim.
+
+Anti-affinity: ``server_group_hosts.members`` below the group's limit. Affinity: ``server_groups.host`` is the one host.
+Soft policies only count. All of them log the group for the mirrors.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import sqlalchemy as sa
+
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.errors import InvalidRequest
+
+_H = t.server_group_hosts.c
+_G = t.server_groups.c
+
+
+def add_members(tx: Transaction, group_uuid: str, instance_uuids: Sequence[str]) -> None:
+    """Make new instances members; they count on no host before their claim. Raises: InvalidRequest when it is gone."""
+    group_id = tx.execute(sa.select(_G.id).where(_G.uuid == group_uuid)).scalar()
+    if group_id is None:
+        raise InvalidRequest(f"Instance group {group_uuid} could not be found.")
+    rows = [{"group_id": group_id, "instance_uuid": uuid} for uuid in instance_uuids]
+    tx.execute(sa.insert(t.server_group_members), rows)
+
+
+def join_hosts(tx: Transaction, group_uuid: str, hosts: Mapping[str, int]) -> bool:
+    """Add members (host → how many) if the group's policy allows all of them; False leaves rows to be rolled back."""
+    group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
+    if group is None:
+        return True  # deleted meanwhile: no rule left to keep
+    if group.policy == "affinity":
+        if len(hosts) != 1:
+            return False
+        (host,) = hosts
+        same = sa.and_(_G.id == group.id, sa.or_(_G.host.is_(None), _G.host == host))
+        if tx.execute(sa.update(t.server_groups).where(same).values(host=host)).rowcount == 0:
+            return False
+    limit = group.max_server_per_host if group.policy == "anti-affinity" else None
+    for host, members in sorted(hosts.items()):
+        if not _add(tx, group.id, host, members, limit):
+            return False
+    log(tx, group_uuid)
+    return True
+
+
+def leave(tx: Transaction, group_uuid: str, host: str) -> None:
+    """Take one member off a host; absent is success."""
+    group_id = tx.execute(sa.select(_G.id).where(_G.uuid == group_uuid)).scalar()
+    if group_id is None:
+        return
+    row = sa.and_(_H.group_id == group_id, _H.host == host)
+    tx.execute(sa.update(t.server_group_hosts).where(row, _H.members > 0).values(members=_H.members - 1))
+    tx.execute(sa.delete(t.server_group_hosts).where(row, _H.members == 0))
+    left = sa.select(sa.func.count()).select_from(t.server_group_hosts).where(_H.group_id == group_id)
+    if tx.execute(left).scalar_one() == 0:
+        tx.execute(sa.update(t.server_groups).where(_G.id == group_id).values(host=None))
+    log(tx, group_uuid)
+
+
+def log(tx: Transaction, group_uuid: str) -> None:
+    """Tell the mirrors how many members each host holds now."""
+    group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
+    if group is None:
+        tx.log("group", group_uuid, None)
+        return
+    rows = tx.execute(sa.select(_H.host, _H.members).where(_H.group_id == group.id)).all()
+    hosts = {row.host: row.members for row in rows if row.members}
+    value = {"policy": group.policy, "max": group.max_server_per_host, "host": group.host, "hosts": hosts}
+    tx.log("group", group_uuid, value)
+
+
+def _add(tx: Transaction, group_id: int, host: str, members: int, limit: int | None) -> bool:
+    row = sa.and_(_H.group_id == group_id, _H.host == host)
+    room = sa.true() if limit is None else _H.members + members <= limit
+    if tx.execute(sa.update(t.server_group_hosts).where(row, room).values(members=_H.members + members)).rowcount:
+        return True
+    if limit is not None and members > limit:
+        return False
+    if tx.execute(sa.select(_H.host).where(row)).first() is not None:
+        return False
+    tx.execute(sa.insert(t.server_group_hosts), {"group_id": group_id, "host": host, "members": members})
+    return True

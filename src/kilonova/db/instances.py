@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instances: rows, states by compare-and-set, faults, lists.
+
+Every change that the scheduler must know of (on which host, busy with I/O or not) is logged in the same transaction.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import flavors
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.db.mirror_source import instance_value
+from kilonova.errors import InvalidRequest, NotFound, UnexpectedTaskState
+from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
+
+_I = t.instances.c
+ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
+_FAULT_TEXT = 255
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceQuery:
+    """Which instances to list. Fields left at their defaults do not restrict.
+
+    ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values. ``matches``: column → regex.
+    ``sort``: (column, descending) pairs; creation time and id follow.
+    """
+
+    project_id: str | None = None
+    deleted: bool | None = False
+    states: tuple[tuple[VmState, frozenset[TaskState | None]], ...] | None = None
+    equals: Mapping[str, Collection[Any]] = field(default_factory=dict)
+    matches: Mapping[str, str] = field(default_factory=dict)
+    changed_since: datetime | None = None
+    changed_before: datetime | None = None
+    sort: tuple[tuple[str, bool], ...] = ()
+    limit: int = 1000
+    marker: str | None = None
+
+
+def insert(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Store new instances, given as complete rows (see :func:`new_row`)."""
+    tx.execute(sa.insert(t.instances), list(rows))
+
+
+def new_row(instance: Instance, now: datetime, group_uuid: str | None = None) -> dict[str, Any]:
+    """Return the row of an instance that does not exist yet."""
+    return {
+        "uuid": instance.uuid,
+        "name": instance.name,
+        "hostname": instance.hostname,
+        "description": instance.description,
+        "project_id": instance.project_id,
+        "user_id": instance.user_id,
+        "vm_state": instance.vm_state.value,
+        "task_state": instance.task_state and instance.task_state.value,
+        "power_state": int(instance.power_state),
+        "flavor_id": instance.flavor.flavor_id,
+        "flavor": flavors.as_json(instance.flavor),
+        "image_ref": instance.image_ref,
+        "key_name": instance.key_name,
+        "user_data": instance.user_data,
+        "config_drive": instance.config_drive,
+        "metadata": dict(instance.metadata),
+        "reservation_id": instance.reservation_id,
+        "launch_index": instance.launch_index,
+        "availability_zone": instance.availability_zone,
+        "disk_config": instance.disk_config,
+        "access_ip_v4": instance.access_ip_v4,
+        "access_ip_v6": instance.access_ip_v6,
+        "progress": 0,
+        "group_uuid": group_uuid,
+        "created_at": now,
+        "deleted": False,
+    }
+
+
+def get(connection: Connection, uuid: str) -> Instance:
+    """Return an instance that is not deleted. Raises: NotFound."""
+    found = find(connection, uuid)
+    if found is None:
+        raise NotFound(f"Instance {uuid} could not be found.")
+    return found
+
+
+def find(connection: Connection, uuid: str) -> Instance | None:
+    """Return an instance that is not deleted, or None."""
+    row = connection.execute(sa.select(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False))).mappings().first()
+    return None if row is None else _with_faults(connection, [row])[0]
+
+
+def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ...]:
+    """Return the instances among ``uuids`` that are not deleted, without faults, in order of launch index and id."""
+    found: list[Instance] = []
+    for start in range(0, len(uuids), 500):
+        chunk = list(uuids[start : start + 500])
+        statement = sa.select(t.instances).where(_I.uuid.in_(chunk), _I.deleted.is_(False)).order_by(_I.id)
+        found += [_instance(row, None) for row in connection.execute(statement).mappings()]
+    return tuple(found)
+
+
+def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, ...]:
+    """Return one page. Raises: InvalidRequest for an unknown marker or a bad regular expression."""
+    statement = sa.select(t.instances).where(*_conditions(query))
+    sort = [*query.sort]
+    for column in ("created_at", "id"):
+        if column not in {name for name, _ in sort}:
+            sort.append((column, True))
+    if query.marker is not None:
+        statement = statement.where(_after(connection, query.marker, sort))
+    statement = statement.order_by(*(_I[name].desc() if descending else _I[name].asc() for name, descending in sort))
+    try:
+        rows = connection.execute(statement.limit(query.limit)).mappings().all()
+    except sa.exc.DBAPIError as error:
+        if query.matches and "expression" in str(error.orig).lower():
+            raise InvalidRequest(f"Invalid filter {', '.join(query.matches)}: not a regular expression.") from None
+        raise
+    return _with_faults(connection, rows)
+
+
+def on_host(connection: Connection, host: str) -> tuple[Instance, ...]:
+    """Return the instances assigned to a service host, without faults."""
+    statement = sa.select(t.instances).where(_I.host == host, _I.deleted.is_(False)).order_by(_I.id)
+    return tuple(_instance(row, None) for row in connection.execute(statement).mappings())
+
+
+def group_of(connection: Connection, uuid: str) -> str | None:
+    """Return the server group that an instance was made in."""
+    group: str | None = connection.execute(sa.select(_I.group_uuid).where(_I.uuid == uuid)).scalar()
+    return group
+
+
+def change(
+    tx: Transaction,
+    uuid: str,
+    *,
+    expected_tasks: Collection[TaskState | None] | None = None,
+    expected_states: Collection[VmState] | None = None,
+    **values: Any,
+) -> None:
+    """Set columns of an instance if its states are still the expected ones.
+
+    ``values``: columns by name; ``vm_state``, ``task_state`` and ``power_state`` as enums.
+    Raises: NotFound, UnexpectedTaskState.
+    """
+    conditions: list[Any] = [_I.uuid == uuid, _I.deleted.is_(False)]
+    if expected_tasks is not None:
+        conditions.append(_one_of(_I.task_state, expected_tasks))
+    if expected_states is not None:
+        conditions.append(_I.vm_state.in_([state.value for state in expected_states]))
+    row = {name: _plain(value) for name, value in values.items()}
+    if tx.execute(sa.update(t.instances).where(*conditions).values(**row, updated_at=tx.now)).rowcount == 0:
+        current = tx.execute(
+            sa.select(_I.vm_state, _I.task_state).where(_I.uuid == uuid, _I.deleted.is_(False))
+        ).first()
+        if current is None:
+            raise NotFound(f"Instance {uuid} could not be found.")
+        expected = sorted(str(task) for task in expected_tasks or ())
+        raise UnexpectedTaskState(
+            f"Conflict updating instance {uuid}. Expected: {expected}. Actual: {current.task_state}.",
+            vm_state=current.vm_state,
+            task_state=current.task_state,
+        )
+    if {"host", "node", "vm_state", "task_state"} & set(values):
+        log(tx, uuid)
+
+
+def log(tx: Transaction, uuid: str) -> None:
+    """Tell the mirrors where an instance is and whether it keeps its host's disks busy."""
+    row = tx.execute(sa.select(_I.host, _I.node, _I.vm_state, _I.task_state, _I.deleted).where(_I.uuid == uuid)).first()
+    if row is None or row.deleted or row.host is None:
+        tx.log("instance", uuid, None)
+    else:
+        tx.log("instance", uuid, instance_value(row.host, row.node, row.vm_state, row.task_state))
+
+
+def record_fault(tx: Transaction, uuid: str, fault: Fault) -> None:
+    """Keep the newest fault of an instance."""
+    table = t.instance_faults
+    tx.execute(sa.delete(table).where(table.c.instance_uuid == uuid))
+    row = {"instance_uuid": uuid, "code": fault.code, "message": fault.message[:_FAULT_TEXT]}
+    tx.execute(sa.insert(table), {**row, "details": fault.details, "created_at": tx.now})
+
+
+def mark_deleted(tx: Transaction, uuid: str) -> None:
+    """Turn an instance into a deleted one; done already is success."""
+    values = {
+        "deleted": True,
+        "vm_state": VmState.DELETED.value,
+        "task_state": None,
+        "power_state": int(PowerState.NOSTATE),
+        "host": None,
+        "node": None,
+        "deleted_at": tx.now,
+        "terminated_at": tx.now,
+        "updated_at": tx.now,
+    }
+    tx.execute(sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False)).values(values))
+    tx.log("instance", uuid, None)
+
+
+def _conditions(query: InstanceQuery) -> list[Any]:
+    conditions: list[Any] = []
+    if query.deleted is not None:
+        conditions.append(_I.deleted.is_(query.deleted))
+    if query.project_id is not None:
+        conditions.append(_I.project_id == query.project_id)
+    if query.states is not None:
+        pairs = [sa.and_(_I.vm_state == vm.value, _one_of(_I.task_state, tasks)) for vm, tasks in query.states]
+        conditions.append(sa.or_(sa.false(), *pairs))
+    for name, values in query.equals.items():
+        column = _I[name]
+        present = [_plain(value) for value in values if value is not None]
+        either = [column.in_(present)] if present else []
+        if None in values:
+            either.append(column.is_(None))
+        conditions.append(sa.or_(*either) if either else sa.false())
+    conditions += [_I[name].regexp_match(pattern) for name, pattern in query.matches.items()]
+    moment = sa.func.coalesce(_I.updated_at, _I.created_at)
+    if query.changed_since is not None:
+        conditions.append(moment >= query.changed_since)
+    if query.changed_before is not None:
+        conditions.append(moment <= query.changed_before)
+    return conditions
+
+
+def _after(connection: Connection, marker: str, sort: Sequence[tuple[str, bool]]) -> Any:
+    """Return the condition "comes after the marker in this order"; NULL sorts first, as on SQLite and MariaDB."""
+    row = connection.execute(sa.select(t.instances).where(_I.uuid == marker)).mappings().first()
+    if row is None:
+        raise InvalidRequest(f"marker [{marker}] not found")
+    alternatives, equal = [], []
+    for name, descending in sort:
+        column, value = _I[name], row[name]
+        if value is None:
+            beyond = sa.false() if descending else column.is_not(None)
+            same = column.is_(None)
+        else:
+            beyond = sa.or_(column < value, column.is_(None)) if descending else column > value
+            same = column == value
+        alternatives.append(sa.and_(*equal, beyond))
+        equal.append(same)
+    return sa.or_(*alternatives)
+
+
+def _one_of(column: Any, tasks: Collection[TaskState | None]) -> Any:
+    if len(tasks) == len(ANY_TASK):
+        return sa.true()
+    present = [task.value for task in tasks if task is not None]
+    either = [column.in_(present)] if present else []
+    if None in tasks:
+        either.append(column.is_(None))
+    return sa.or_(*either) if either else sa.false()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, VmState | TaskState):
+        return value.value
+    return int(value) if isinstance(value, PowerState) else value
+
+
+def _with_faults(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[Instance, ...]:
+    failed = [row["uuid"] for row in rows if row["vm_state"] in {VmState.ERROR, VmState.DELETED}]
+    faults: dict[str, Fault] = {}
+    table = t.instance_faults.c
+    for start in range(0, len(failed), 500):
+        statement = sa.select(t.instance_faults).where(table.instance_uuid.in_(failed[start : start + 500]))
+        for row in connection.execute(statement):
+            faults[row.instance_uuid] = Fault(row.code, row.message, row.details, row.created_at)
+    return tuple(_instance(row, faults.get(row["uuid"])) for row in rows)
+
+
+def _instance(row: Mapping[Any, Any], fault: Fault | None) -> Instance:
+    values = {
+        name: value for name, value in row.items() if name not in {"flavor_id", "flavor", "deleted", "group_uuid"}
+    }
+    return Instance(
+        **{
+            **values,
+            "vm_state": VmState(row["vm_state"]),
+            "task_state": None if row["task_state"] is None else TaskState(row["task_state"]),
+            "power_state": PowerState(row["power_state"]),
+        },
+        flavor=flavors.from_json(row["flavor"]),
+        fault=fault,
+    )

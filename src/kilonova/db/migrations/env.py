@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alembic's entry: run the migrations on the connection that `kilonova.db.schema` hands over."""
+
+from alembic import context
+
+from kilonova.db.tables import metadata
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Request specs: what was asked when the instance was made, kept for every later move (hints included)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import flavors
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.model.image import Image
+from kilonova.model.request_spec import RequestSpec
+
+_PLAIN = (
+    "project_id",
+    "user_id",
+    "request_id",
+    "availability_zone",
+    "force_host",
+    "force_node",
+    "requested_host",
+    "requested_node",
+    "volume_backed",
+    "remote_address",
+)
+_IMAGE_FIELDS = tuple(Image.__dataclass_fields__)
+
+
+def insert(tx: Transaction, spec: RequestSpec, uuids: Sequence[str], group_uuid: str | None) -> None:
+    """Store one request for each of its instances."""
+    body = as_json(spec, group_uuid)
+    rows = [{"instance_uuid": uuid, "request_id": spec.request_id, "body": body} for uuid in uuids]
+    tx.execute(sa.insert(t.request_specs), rows)
+
+
+def get_many(connection: Connection, uuids: Sequence[str]) -> dict[str, tuple[RequestSpec, str | None]]:
+    """Return instance uuid → (request, group uuid)."""
+    table = t.request_specs
+    found: dict[str, tuple[RequestSpec, str | None]] = {}
+    for start in range(0, len(uuids), 500):
+        statement = sa.select(table).where(table.c.instance_uuid.in_(list(uuids[start : start + 500])))
+        for row in connection.execute(statement):
+            found[row.instance_uuid] = from_json(row.body)
+    return found
+
+
+def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
+    """Return a request as JSON. The resource query is left out: it is worked out again at each decision."""
+    image = None if spec.image is None else {name: getattr(spec.image, name) for name in _IMAGE_FIELDS}
+    if image is not None:
+        image["properties"] = dict(image["properties"])
+    return {
+        **{name: getattr(spec, name) for name in _PLAIN},
+        "flavor": flavors.as_json(spec.flavor),
+        "image": image,
+        "hints": {name: list(values) for name, values in spec.hints.items()},
+        "ignore_hosts": sorted(spec.ignore_hosts),
+        "group": group_uuid,
+    }
+
+
+def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:
+    """Read what :func:`as_json` wrote."""
+    image = body["image"]
+    spec = RequestSpec(
+        flavor=flavors.from_json(body["flavor"]),
+        image=None if image is None else Image(**image),
+        hints={name: tuple(values) for name, values in body["hints"].items()},
+        ignore_hosts=frozenset(body["ignore_hosts"]),
+        **{name: body[name] for name in _PLAIN},
+    )
+    return spec, body["group"]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource classes: the standard ones, which are fixed, and the operator's own."""
+
+from collections.abc import Iterable, Mapping
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import providers
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.db.statements import insert_missing, mapping
+from kilonova.errors import Conflict, InvalidRequest, NotFound
+from kilonova.model.vocabulary import Word, is_custom
+
+
+def list_all(connection: Connection) -> tuple[Word, ...]:
+    """Return every resource class, oldest first."""
+    table = t.resource_classes
+    rows = connection.execute(sa.select(table.c.name, table.c.created_at, table.c.updated_at).order_by(table.c.id))
+    return tuple(Word(*row) for row in rows)
+
+
+def get(connection: Connection, name: str) -> Word:
+    """Return a resource class. Raises: NotFound."""
+    table = t.resource_classes
+    row = connection.execute(
+        sa.select(table.c.name, table.c.created_at, table.c.updated_at).where(table.c.name == name)
+    ).first()
+    if row is None:
+        raise NotFound(f"No such resource class {name}.")
+    return Word(*row)
+
+
+def ids(connection: Connection, names: Iterable[str]) -> Mapping[str, int]:
+    """Return the row ids of ``names``. Raises: NotFound naming those that do not exist."""
+    wanted = set(names)
+    table = t.resource_classes
+    statement = sa.select(table.c.name, table.c.id).where(table.c.name.in_(wanted))
+    found: dict[str, int] = mapping(connection, statement)
+    missing = wanted - found.keys()
+    if missing:
+        raise NotFound(f"No such resource class {', '.join(sorted(missing))}.")
+    return found
+
+
+def ensure(tx: Transaction, name: str) -> bool:
+    """Create a resource class unless it exists. Returns whether it is new."""
+    return insert_missing(tx, t.resource_classes, {"name": name, "created_at": tx.now})
+
+
+def create(tx: Transaction, name: str) -> None:
+    """Create a resource class. Raises: Conflict."""
+    if not ensure(tx, name):
+        raise Conflict(f"Conflicting resource class already exists: {name}")
+
+
+def rename(tx: Transaction, name: str, new_name: str) -> Word:
+    """Give a custom resource class another name. Raises: NotFound, InvalidRequest for a standard one, Conflict."""
+    get(tx.connection, name)
+    if not is_custom(name):
+        raise InvalidRequest(f"Cannot update standard resource class {name}")
+    table = t.resource_classes
+    if tx.connection.execute(sa.select(table.c.id).where(table.c.name == new_name)).first() is not None:
+        raise Conflict(f"Resource class already exists: {new_name}")
+    tx.execute(sa.update(table).where(table.c.name == name).values(name=new_name, updated_at=tx.now))
+    holders = sa.select(t.inventories.c.resource_provider_id).join(table).where(table.c.name == new_name)
+    for provider_id in tx.execute(holders).scalars().all():
+        providers.log_provider(tx, provider_id)
+    return get(tx.connection, new_name)
+
+
+def delete(tx: Transaction, name: str) -> None:
+    """Remove a custom resource class. Raises: NotFound, InvalidRequest for a standard one, Conflict while used."""
+    get(tx.connection, name)
+    if not is_custom(name):
+        raise InvalidRequest(f"Error in delete resource class: {name} is a standard class, which cannot be deleted.")
+    table = t.resource_classes
+    row_id = ids(tx.connection, [name])[name]
+    for holder in (t.inventories, t.allocations):
+        if (
+            tx.connection.execute(sa.select(sa.literal(1)).where(holder.c.resource_class_id == row_id).limit(1)).first()
+            is not None
+        ):
+            raise Conflict(f"Error in delete resource class: {name} is in use in inventory.")
+    tx.execute(sa.delete(table).where(table.c.id == row_id))

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Server groups and their members. Which host holds how many is counted by the claims, in the guard rows."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.db.statements import mapping
+from kilonova.errors import Forbidden, NotFound
+from kilonova.model.server_group import GroupView, ServerGroup
+
+
+def get(connection: Connection, uuid: str) -> ServerGroup:
+    """Return a group with the members that still exist. Raises: NotFound."""
+    return _groups(connection, [_row(connection, uuid)])[0]
+
+
+def list_for(connection: Connection, project_id: str | None) -> tuple[ServerGroup, ...]:
+    """Return the groups of a project in the order of creation; None stands for every project."""
+    statement = sa.select(t.server_groups).order_by(t.server_groups.c.id)
+    if project_id is not None:
+        statement = statement.where(t.server_groups.c.project_id == project_id)
+    return _groups(connection, connection.execute(statement).mappings().all())
+
+
+def view_of(connection: Connection, uuid: str) -> GroupView:
+    """Return a group as a decision needs it. Raises: NotFound."""
+    row = _row(connection, uuid)
+    group = _groups(connection, [row])[0]
+    table = t.server_group_hosts
+    counted = sa.select(table.c.host, table.c.members).where(table.c.group_id == row["id"], table.c.members > 0)
+    hosts = mapping(connection, counted.order_by(table.c.host))
+    return GroupView(group.uuid, group.policy, group.max_server_per_host, hosts, frozenset(group.members))
+
+
+def create(tx: Transaction, group: ServerGroup, *, limit: int) -> ServerGroup:
+    """Store a new group. Raises: Forbidden when its project has ``limit`` groups already (-1: no limit)."""
+    table = t.server_groups
+    owned = tx.execute(sa.select(sa.func.count()).select_from(table).where(table.c.project_id == group.project_id))
+    if 0 <= limit <= owned.scalar_one():
+        raise Forbidden("Quota exceeded, too many server groups.", limit=limit)
+    row = {
+        "uuid": group.uuid,
+        "name": group.name,
+        "project_id": group.project_id,
+        "user_id": group.user_id,
+        "policy": group.policy,
+        "max_server_per_host": group.max_server_per_host,
+        "has_rules": group.has_rules,
+        "created_at": tx.now,
+    }
+    tx.execute(sa.insert(table), row)
+    value = {"policy": group.policy, "max": group.max_server_per_host, "host": None, "hosts": {}}
+    tx.log("group", group.uuid, value)
+    return get(tx.connection, group.uuid)
+
+
+def delete(tx: Transaction, uuid: str) -> None:
+    """Remove a group; its members stay where they are. Raises: NotFound."""
+    row_id = _row(tx.connection, uuid)["id"]
+    for table in (t.server_group_members, t.server_group_hosts):
+        tx.execute(sa.delete(table).where(table.c.group_id == row_id))
+    tx.execute(sa.delete(t.server_groups).where(t.server_groups.c.id == row_id))
+    tx.log("group", uuid, None)
+
+
+def _row(connection: Connection, uuid: str) -> Mapping[Any, Any]:
+    row = connection.execute(sa.select(t.server_groups).where(t.server_groups.c.uuid == uuid)).mappings().first()
+    if row is None:
+        raise NotFound(f"Instance group {uuid} could not be found.", uuid=uuid)
+    return row
+
+
+def _groups(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[ServerGroup, ...]:
+    members: dict[int, list[str]] = defaultdict(list)
+    table = t.server_group_members
+    alive = (
+        sa.select(table.c.group_id, table.c.instance_uuid)
+        .join(t.instances, t.instances.c.uuid == table.c.instance_uuid)
+        .where(t.instances.c.deleted.is_(False))
+        .order_by(t.instances.c.id)
+    )
+    if len(rows) == 1:
+        alive = alive.where(table.c.group_id == rows[0]["id"])
+    for group_id, instance_uuid in connection.execute(alive):
+        members[group_id].append(instance_uuid)
+    return tuple(
+        ServerGroup(
+            uuid=row["uuid"],
+            name=row["name"],
+            policy=row["policy"],
+            project_id=row["project_id"],
+            user_id=row["user_id"],
+            max_server_per_host=row["max_server_per_host"],
+            has_rules=row["has_rules"],
+            members=tuple(members[row["id"]]),
+            created_at=row["created_at"],
+        )
+        for row in rows
+    )

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Service processes by host: the agents' own record of being there, and what operators say of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import uuid4
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import aggregates, compute_nodes, providers
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.db.mirror_source import epoch
+from kilonova.db.statements import insert_missing
+from kilonova.errors import Conflict, NotFound
+from kilonova.model.host import Service
+
+COMPUTE: Final = "nova-compute"
+_HEARTBEAT_CHUNK = 10_000
+
+
+class _Unset:
+    """Stands for a value that is to stay as it is, where None means something else."""
+
+
+UNSET: Final = _Unset()
+
+
+def ensure(tx: Transaction, host: str, binary: str) -> Service:
+    """Return the service of ``binary`` on ``host``, created enabled when it is not there. Never changes one that is."""
+    found = find_by_host(tx.connection, host, binary)
+    if found is not None:
+        return found
+    row = {
+        "uuid": str(uuid4()),
+        "host": host,
+        "binary": binary,
+        "disabled": False,
+        "forced_down": False,
+        "created_at": tx.now,
+    }
+    insert_missing(tx, t.services, row)
+    service = get_by_host(tx.connection, host, binary)
+    _log(tx, service)
+    return service
+
+
+def get(connection: Connection, uuid: str) -> Service:
+    """Return a service by its uuid. Raises: NotFound."""
+    return _one(connection, t.services.c.uuid == uuid, f"Service {uuid} could not be found.")
+
+
+def get_by_id(connection: Connection, service_id: int) -> Service:
+    """Return a service by its number. Raises: NotFound."""
+    return _one(connection, t.services.c.id == service_id, f"Service {service_id} could not be found.")
+
+
+def get_by_host(connection: Connection, host: str, binary: str = COMPUTE) -> Service:
+    """Return the service of ``binary`` on ``host``. Raises: NotFound."""
+    found = find_by_host(connection, host, binary)
+    if found is None:
+        raise NotFound(f"Host '{host}' with binary {binary} could not be found.", host=host, binary=binary)
+    return found
+
+
+def find_by_host(connection: Connection, host: str, binary: str = COMPUTE) -> Service | None:
+    """Return the service of ``binary`` on ``host``, or None."""
+    wanted = sa.select(t.services).where(t.services.c.host == host, t.services.c.binary == binary)
+    row = connection.execute(wanted).mappings().first()
+    return None if row is None else Service(**row)
+
+
+def list_all(connection: Connection, *, host: str | None = None, binary: str | None = None) -> tuple[Service, ...]:
+    """Return services by number, those of one host or of one binary when asked."""
+    statement = sa.select(t.services).order_by(t.services.c.id)
+    if host is not None:
+        statement = statement.where(t.services.c.host == host)
+    if binary is not None:
+        statement = statement.where(t.services.c.binary == binary)
+    return tuple(Service(**row) for row in connection.execute(statement).mappings())
+
+
+def update(
+    tx: Transaction,
+    uuid: str,
+    *,
+    disabled: bool | None = None,
+    reason: str | _Unset | None = UNSET,
+    forced_down: bool | None = None,
+) -> Service:
+    """Enable, disable, or declare down. What is not given stays. Raises: NotFound.
+
+    Disabling a nova-compute marks its providers with COMPUTE_STATUS_DISABLED, enabling takes the mark away.
+    """
+    service = get(tx.connection, uuid)
+    values: dict[str, Any] = {"updated_at": tx.now}
+    if disabled is not None:
+        values["disabled"] = disabled
+    if not isinstance(reason, _Unset):
+        values["disabled_reason"] = reason
+    if forced_down is not None:
+        values["forced_down"] = forced_down
+    tx.execute(sa.update(t.services).where(t.services.c.id == service.id).values(values))
+    changed = get(tx.connection, uuid)
+    _log(tx, changed)
+    if service.binary == COMPUTE and changed.disabled != service.disabled:
+        mark_providers(tx, service.host, disabled=changed.disabled)
+    return changed
+
+
+def mark_providers(tx: Transaction, host: str, *, disabled: bool) -> None:
+    """Make COMPUTE_STATUS_DISABLED of the providers of ``host`` say whether it is disabled. Safe to repeat."""
+    trait_id = tx.execute(sa.select(t.traits.c.id).where(t.traits.c.name == providers.STATUS_DISABLED)).scalar_one()
+    table = t.resource_provider_traits
+    for provider_id in compute_nodes.provider_ids(tx.connection, host):
+        mine = sa.and_(table.c.resource_provider_id == provider_id, table.c.trait_id == trait_id)
+        marked = tx.execute(sa.select(table.c.trait_id).where(mine)).first() is not None
+        if marked == disabled:
+            continue
+        if disabled:
+            tx.execute(sa.insert(table), {"resource_provider_id": provider_id, "trait_id": trait_id})
+        else:
+            tx.execute(sa.delete(table).where(mine))
+        compute_nodes.touch_provider(tx, provider_id)
+
+
+def record_heartbeats(tx: Transaction, hosts: Sequence[str], *, binaries: Sequence[str] = (COMPUTE,)) -> None:
+    """Note that the services of ``binaries`` on ``hosts`` are alive now: one statement, one logged change."""
+    for start in range(0, len(hosts), _HEARTBEAT_CHUNK):
+        chunk = list(hosts[start : start + _HEARTBEAT_CHUNK])
+        alive = sa.update(t.services).where(t.services.c.binary.in_(list(binaries)), t.services.c.host.in_(chunk))
+        tx.execute(alive.values(last_seen_at=tx.now))
+    if hosts and COMPUTE in binaries:
+        # Others may have reported in the same transaction, where only the last logged value counts.
+        earlier = [change.value["hosts"] for change in tx.changes if change.kind == "heartbeat"]
+        heard = dict.fromkeys([*(earlier[-1] if earlier else ()), *hosts])
+        tx.log("heartbeat", "", {"at": epoch(tx.now), "hosts": list(heard)})
+
+
+def delete(tx: Transaction, uuid: str) -> None:
+    """Remove a service; with a nova-compute go its hypervisors, their providers and its aggregate memberships.
+
+    Raises: NotFound; Conflict while servers, or claims for servers to come, are on the host.
+    """
+    service = get(tx.connection, uuid)
+    if service.binary == COMPUTE:
+        busy = sa.select(t.instances.c.id).where(t.instances.c.host == service.host, t.instances.c.deleted.is_(False))
+        if tx.execute(busy.limit(1)).first() is not None:
+            raise Conflict(
+                "Unable to delete compute service that is hosting instances. Migrate or delete the instances first.",
+                host=service.host,
+            )
+        aggregates.forget_host(tx, service.host)
+        compute_nodes.delete_of_host(tx, service.host)
+        tx.log("service", service.host, None)
+    tx.execute(sa.delete(t.services).where(t.services.c.id == service.id))
+
+
+def as_change(service: Service) -> Mapping[str, Any]:
+    """Return what the mirrors keep of a nova-compute. Units: epoch seconds."""
+    return {
+        "disabled": service.disabled,
+        "reason": service.disabled_reason,
+        "forced_down": service.forced_down,
+        "last_seen": epoch(service.last_seen_at),
+        "created": epoch(service.created_at),
+    }
+
+
+def _log(tx: Transaction, service: Service) -> None:
+    if service.binary == COMPUTE:
+        tx.log("service", service.host, as_change(service))
+
+
+def _one(connection: Connection, condition: sa.ColumnElement[bool], missing: str) -> Service:
+    row = connection.execute(sa.select(t.services).where(condition)).mappings().first()
+    if row is None:
+        raise NotFound(missing)
+    return Service(**row)

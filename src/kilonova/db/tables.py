@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every table. The migrations must end in exactly this (a test compares them on every database).
+
+Units as in the column names; times are UTC without zone. ``JSON`` columns hold what is read whole and never searched.
+"""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects import mysql
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+_CHARSET = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
+_Time = DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
+_Long = Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
+_Blob = LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
+_Json = JSON()
+_Id = BigInteger().with_variant(Integer, "sqlite")
+
+
+def _table(name: str, *items: Column[object] | Index | UniqueConstraint, sqlite_autoincrement: bool = False) -> Table:
+    return Table(name, metadata, *items, sqlite_autoincrement=sqlite_autoincrement, **_CHARSET)
+
+
+def _key() -> Column[int]:
+    return Column("id", _Id, primary_key=True, autoincrement=True)
+
+
+def _times() -> tuple[Column[object], Column[object]]:
+    return Column("created_at", _Time, nullable=False), Column("updated_at", _Time)
+
+
+# --- the order of commits ---------------------------------------------------------------------------------------------
+
+change_counter = _table(
+    "change_counter",
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, nullable=False),
+)
+
+change_log = _table(
+    "change_log",
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("token", String(36), nullable=False, unique=True),
+    Column("created_at", _Time, nullable=False, index=True),
+    Column("body", _Blob, nullable=False),
+)
+
+# --- placement --------------------------------------------------------------------------------------------------------
+
+resource_classes = _table(
+    "resource_classes", _key(), Column("name", String(255), nullable=False, unique=True), *_times()
+)
+
+traits = _table("traits", _key(), Column("name", String(255), nullable=False, unique=True), *_times())
+
+resource_providers = _table(
+    "resource_providers",
+    _key(),
+    Column("uuid", String(36), nullable=False, unique=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("generation", Integer, nullable=False, default=0),
+    Column("root_provider_id", ForeignKey("resource_providers.id"), index=True),
+    Column("parent_provider_id", ForeignKey("resource_providers.id"), index=True),
+    *_times(),
+)
+
+inventories = _table(
+    "inventories",
+    Column("resource_provider_id", ForeignKey("resource_providers.id"), primary_key=True),
+    Column("resource_class_id", ForeignKey("resource_classes.id"), primary_key=True, index=True),
+    Column("total", BigInteger, nullable=False),
+    Column("reserved", BigInteger, nullable=False),
+    Column("min_unit", BigInteger, nullable=False),
+    Column("max_unit", BigInteger, nullable=False),
+    Column("step_size", BigInteger, nullable=False),
+    Column("allocation_ratio", Float(53), nullable=False),
+    Column("capacity", BigInteger, nullable=False),
+    Column("used", BigInteger, nullable=False, default=0),
+    *_times(),
+)
+
+resource_provider_traits = _table(
+    "resource_provider_traits",
+    Column("resource_provider_id", ForeignKey("resource_providers.id"), primary_key=True),
+    Column("trait_id", ForeignKey("traits.id"), primary_key=True, index=True),
+)
+
+placement_aggregates = _table("placement_aggregates", _key(), Column("uuid", String(36), nullable=False, unique=True))
+
+resource_provider_aggregates = _table(
+    "resource_provider_aggregates",
+    Column("resource_provider_id", ForeignKey("resource_providers.id"), primary_key=True),
+    Column("aggregate_id", ForeignKey("placement_aggregates.id"), primary_key=True, index=True),
+)
+
+consumers = _table(
+    "consumers",
+    Column("uuid", String(36), primary_key=True),
+    Column("project_id", String(255), nullable=False),
+    Column("user_id", String(255), nullable=False),
+    Column("consumer_type", String(255)),
+    Column("generation", Integer, nullable=False, default=0),
+    *_times(),
+    Index("ix_consumers_project_user", "project_id", "user_id"),
+)
+
+allocations = _table(
+    "allocations",
+    Column("consumer_uuid", ForeignKey("consumers.uuid"), primary_key=True),
+    Column("resource_provider_id", ForeignKey("resource_providers.id"), primary_key=True),
+    Column("resource_class_id", ForeignKey("resource_classes.id"), primary_key=True),
+    Column("used", BigInteger, nullable=False),
+    *_times(),
+    Index("ix_allocations_provider_class", "resource_provider_id", "resource_class_id"),
+)
+
+# --- hosts ------------------------------------------------------------------------------------------------------------
+
+services = _table(
+    "services",
+    _key(),
+    Column("uuid", String(36), nullable=False, unique=True),
+    Column("host", String(255), nullable=False),
+    Column("binary", String(255), nullable=False),
+    Column("disabled", Boolean, nullable=False),
+    Column("disabled_reason", String(255)),
+    Column("forced_down", Boolean, nullable=False),
+    Column("last_seen_at", _Time),
+    *_times(),
+    UniqueConstraint("host", "binary"),
+)
+
+compute_nodes = _table(
+    "compute_nodes",
+    _key(),
+    Column("uuid", String(36), nullable=False, unique=True),
+    Column("host", String(255), nullable=False),
+    Column("hypervisor_hostname", String(255), nullable=False),
+    Column("host_ip", String(39), nullable=False),
+    Column("capabilities", _Json, nullable=False),
+    Column("failed_builds", Integer, nullable=False, default=0),
+    *_times(),
+    UniqueConstraint("host", "hypervisor_hostname"),
+)
+
+aggregates = _table(
+    "aggregates",
+    _key(),
+    Column("uuid", String(36), nullable=False, unique=True),
+    Column("name", String(255), nullable=False, unique=True),
+    *_times(),
+    sqlite_autoincrement=True,
+)
+
+aggregate_hosts = _table(
+    "aggregate_hosts",
+    _key(),
+    Column("aggregate_id", ForeignKey("aggregates.id"), nullable=False),
+    Column("host", String(255), nullable=False, index=True),
+    UniqueConstraint("aggregate_id", "host"),
+)
+
+aggregate_metadata = _table(
+    "aggregate_metadata",
+    Column("aggregate_id", ForeignKey("aggregates.id"), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("value", String(255), nullable=False),
+)
+
+# --- what servers are made of -----------------------------------------------------------------------------------------
+
+flavors = _table(
+    "flavors",
+    _key(),
+    Column("flavor_id", String(255), nullable=False, unique=True),
+    Column("name", String(255), nullable=False, unique=True),
+    Column("vcpus", BigInteger, nullable=False),
+    Column("memory_mib", BigInteger, nullable=False),
+    Column("root_gib", BigInteger, nullable=False),
+    Column("ephemeral_gib", BigInteger, nullable=False),
+    Column("swap_mib", BigInteger, nullable=False),
+    Column("rxtx_factor", Float(53), nullable=False),
+    Column("is_public", Boolean, nullable=False),
+    Column("disabled", Boolean, nullable=False),
+    Column("description", _Long),
+    *_times(),
+)
+
+flavor_extra_specs = _table(
+    "flavor_extra_specs",
+    Column("flavor_id", ForeignKey("flavors.id"), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("value", String(255), nullable=False),
+)
+
+flavor_projects = _table(
+    "flavor_projects",
+    Column("flavor_id", ForeignKey("flavors.id"), primary_key=True),
+    Column("project_id", String(255), primary_key=True),
+)
+
+keypairs = _table(
+    "keypairs",
+    _key(),
+    Column("user_id", String(255), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("type", String(16), nullable=False),
+    Column("fingerprint", String(255), nullable=False),
+    Column("public_key", _Long, nullable=False),
+    *_times(),
+    UniqueConstraint("user_id", "name"),
+)
+
+server_groups = _table(
+    "server_groups",
+    _key(),
+    Column("uuid", String(36), nullable=False, unique=True),
+    Column("name", String(255), nullable=False),
+    Column("project_id", String(255), nullable=False, index=True),
+    Column("user_id", String(255), nullable=False),
+    Column("policy", String(32), nullable=False),
+    Column("max_server_per_host", Integer, nullable=False),
+    Column("has_rules", Boolean, nullable=False),
+    # The guard row of affinity: the one host of all members, None while there are none.
+    Column("host", String(255)),
+    *_times(),
+)
+
+server_group_members = _table(
+    "server_group_members",
+    Column("group_id", ForeignKey("server_groups.id"), primary_key=True),
+    Column("instance_uuid", String(36), primary_key=True, index=True),
+)
+
+# The guard rows of the group policies: how many members each host holds.
+server_group_hosts = _table(
+    "server_group_hosts",
+    Column("group_id", ForeignKey("server_groups.id"), primary_key=True),
+    Column("host", String(255), primary_key=True),
+    Column("members", Integer, nullable=False),
+)
+
+# --- servers ----------------------------------------------------------------------------------------------------------
+
+instances = _table(
+    "instances",
+    _key(),
+    Column("uuid", String(36), nullable=False, unique=True),
+    Column("name", String(255), nullable=False),
+    Column("hostname", String(255), nullable=False),
+    Column("description", String(255)),
+    Column("project_id", String(255), nullable=False),
+    Column("user_id", String(255), nullable=False),
+    Column("vm_state", String(32), nullable=False),
+    Column("task_state", String(64)),
+    Column("power_state", Integer, nullable=False),
+    Column("host", String(255)),
+    Column("node", String(255)),
+    Column("flavor_id", String(255), nullable=False),
+    Column("flavor", _Json, nullable=False),
+    Column("image_ref", String(255)),
+    Column("key_name", String(255)),
+    Column("user_data", _Long),
+    Column("config_drive", String(255), nullable=False),
+    Column("metadata", _Json, nullable=False),
+    Column("reservation_id", String(64), nullable=False),
+    Column("launch_index", Integer, nullable=False),
+    Column("availability_zone", String(255)),
+    Column("disk_config", String(16), nullable=False),
+    Column("access_ip_v4", String(39)),
+    Column("access_ip_v6", String(39)),
+    Column("progress", Integer, nullable=False),
+    Column("locked_by", String(16)),
+    Column("locked_reason", String(255)),
+    Column("group_uuid", String(36)),
+    *_times(),
+    Column("launched_at", _Time),
+    Column("terminated_at", _Time),
+    Column("deleted_at", _Time),
+    Column("deleted", Boolean, nullable=False),
+    Index("ix_instances_listing", "deleted", "project_id", "created_at"),
+    Index("ix_instances_host", "host", "deleted"),
+    Index("ix_instances_reservation_id", "reservation_id"),
+    sqlite_autoincrement=True,
+)
+
+instance_tags = _table(
+    "instance_tags",
+    Column("instance_uuid", ForeignKey("instances.uuid"), primary_key=True),
+    Column("tag", String(80), primary_key=True),
+)
+
+instance_faults = _table(
+    "instance_faults",
+    Column("instance_uuid", ForeignKey("instances.uuid"), primary_key=True),
+    Column("code", Integer, nullable=False),
+    Column("message", String(255), nullable=False),
+    Column("details", _Long, nullable=False),
+    Column("created_at", _Time, nullable=False),
+)
+
+request_specs = _table(
+    "request_specs",
+    Column("instance_uuid", ForeignKey("instances.uuid"), primary_key=True),
+    Column("request_id", String(64), nullable=False),
+    Column("body", _Json, nullable=False),
+)
+
+# --- operations -------------------------------------------------------------------------------------------------------
+
+workflows = _table(
+    "workflows",
+    Column("uuid", String(36), primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("instance_uuid", String(36), nullable=False, index=True),
+    Column("reservation_id", String(64), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("step", String(32), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("body", _Json, nullable=False),
+    Column("owner", String(36), nullable=False),
+    Column("lease_until", _Time, nullable=False, index=True),
+    *_times(),
+)
+
+decisions = _table(
+    "decisions",
+    _key(),
+    Column("request_id", String(64), nullable=False, index=True),
+    Column("instance_uuid", String(36), nullable=False, index=True),
+    Column("created_at", _Time, nullable=False, index=True),
+    Column("seq", BigInteger, nullable=False),
+    Column("body", _Json, nullable=False),
+    Column("removed_by", _Blob, nullable=False),
+    Column("roster", String(40), nullable=False),
+)
+
+# The names behind the rows of a decision, once per change of the set of hosts.
+rosters = _table(
+    "rosters",
+    Column("digest", String(40), primary_key=True),
+    Column("created_at", _Time, nullable=False),
+    Column("names", _Blob, nullable=False),
+)

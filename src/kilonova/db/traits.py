@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traits: the standard ones, which are fixed, and the operator's own."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.db.statements import insert_missing, mapping
+from kilonova.errors import Conflict, InvalidRequest, NotFound
+from kilonova.model.vocabulary import Word, is_custom
+
+_COLUMNS = (t.traits.c.name, t.traits.c.created_at, t.traits.c.updated_at)
+
+
+def list_matching(
+    connection: Connection,
+    *,
+    names: Collection[str] | None = None,
+    prefix: str | None = None,
+    associated: bool | None = None,
+) -> tuple[Word, ...]:
+    """Return traits by name, by prefix, and by whether any provider has them, oldest first."""
+    statement = sa.select(*_COLUMNS).order_by(t.traits.c.id)
+    if names is not None:
+        statement = statement.where(t.traits.c.name.in_(list(names)))
+    if prefix is not None:
+        # Not LIKE, which ignores case on some databases.
+        statement = statement.where(sa.func.substr(t.traits.c.name, 1, len(prefix)) == prefix)
+    if associated is not None:
+        has_provider = sa.exists().where(t.resource_provider_traits.c.trait_id == t.traits.c.id)
+        statement = statement.where(has_provider if associated else ~has_provider)
+    return tuple(Word(*row) for row in connection.execute(statement))
+
+
+def get(connection: Connection, name: str) -> Word:
+    """Return a trait. Raises: NotFound."""
+    row = connection.execute(sa.select(*_COLUMNS).where(t.traits.c.name == name)).first()
+    if row is None:
+        raise NotFound(f"No such trait(s): {name}.")
+    return Word(*row)
+
+
+def ids(connection: Connection, names: Iterable[str]) -> Mapping[str, int]:
+    """Return the row ids of ``names``. Raises: NotFound naming those that do not exist."""
+    wanted = set(names)
+    statement = sa.select(t.traits.c.name, t.traits.c.id).where(t.traits.c.name.in_(wanted))
+    found: dict[str, int] = mapping(connection, statement)
+    missing = wanted - found.keys()
+    if missing:
+        raise NotFound(f"No such trait(s): {', '.join(sorted(missing))}.", names=sorted(missing))
+    return found
+
+
+def ensure(tx: Transaction, name: str) -> bool:
+    """Create a trait unless it exists. Returns whether it is new."""
+    return insert_missing(tx, t.traits, {"name": name, "created_at": tx.now})
+
+
+def delete(tx: Transaction, name: str) -> None:
+    """Remove a custom trait. Raises: NotFound, InvalidRequest for a standard one, Conflict while a provider has it."""
+    get(tx.connection, name)
+    if not is_custom(name):
+        raise InvalidRequest(f"Cannot delete standard trait {name}.")
+    row_id = ids(tx.connection, [name])[name]
+    links = t.resource_provider_traits
+    if (
+        tx.connection.execute(sa.select(links.c.trait_id).where(links.c.trait_id == row_id).limit(1)).first()
+        is not None
+    ):
+        raise Conflict(f"The trait {name} is in use by a resource provider.")
+    tx.execute(sa.delete(t.traits).where(t.traits.c.id == row_id))

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal of long operations: one row a workflow, fenced by its owner on every step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.errors import ConcurrentUpdate
+
+LEASE = timedelta(seconds=60)
+_W = t.workflows.c
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A long operation at one of its steps.
+
+    ``step``: name of the step that is running, or being undone when ``undoing``.
+    ``attempt``: rises with every step that starts, so that a late reply of an earlier one is recognised.
+    ``body``: what the steps remember (JSON).
+    """
+
+    uuid: str
+    kind: str
+    instance_uuid: str
+    reservation_id: str
+    request_id: str
+    step: str
+    attempt: int = 0
+    body: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def undoing(self) -> bool:
+        return bool(self.body.get("undoing"))
+
+
+def insert(tx: Transaction, workflows: Sequence[Workflow], owner: str) -> None:
+    """Journal new workflows."""
+    lease = tx.now + LEASE
+    rows = [
+        {name: getattr(workflow, name) for name in Workflow.__dataclass_fields__}
+        | {"owner": owner, "lease_until": lease, "created_at": tx.now}
+        for workflow in workflows
+    ]
+    tx.execute(sa.insert(t.workflows), rows)
+
+
+def move(tx: Transaction, workflow: Workflow, owner: str) -> None:
+    """Journal the present step of a workflow. Raises: ConcurrentUpdate when it is no longer ours."""
+    values = {"step": workflow.step, "attempt": workflow.attempt, "body": workflow.body, "updated_at": tx.now}
+    fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner)
+    if tx.execute(sa.update(t.workflows).where(fence).values(values)).rowcount == 0:
+        raise ConcurrentUpdate(f"Workflow {workflow.uuid} has another owner or is gone.")
+
+
+def finish(tx: Transaction, uuid: str, owner: str) -> None:
+    """Remove a workflow that is done. Raises: ConcurrentUpdate when it is no longer ours."""
+    if tx.execute(sa.delete(t.workflows).where(_W.uuid == uuid, _W.owner == owner)).rowcount == 0:
+        raise ConcurrentUpdate(f"Workflow {uuid} has another owner or is gone.")
+
+
+def cancel_for_instance(tx: Transaction, instance_uuid: str) -> None:
+    """Remove every workflow of an instance; whoever runs one finds its fence gone."""
+    tx.execute(sa.delete(t.workflows).where(_W.instance_uuid == instance_uuid))
+
+
+def adopt(tx: Transaction, owner: str, *, everything: bool) -> tuple[Workflow, ...]:
+    """Take over workflows whose lease ran out (all of them when no other process can be alive)."""
+    condition = _W.owner != owner
+    if not everything:
+        condition = sa.and_(condition, _W.lease_until < tx.now)
+    rows = tx.execute(sa.select(t.workflows).where(condition).order_by(_W.created_at, _W.uuid)).mappings().all()
+    adopted = []
+    for row in rows:
+        fence = sa.and_(_W.uuid == row["uuid"], _W.owner == row["owner"], _W.lease_until == row["lease_until"])
+        taken = tx.execute(sa.update(t.workflows).where(fence).values(owner=owner, lease_until=tx.now + LEASE))
+        if taken.rowcount:
+            adopted.append(_workflow(row))
+    return tuple(adopted)
+
+
+def renew(tx: Transaction, owner: str) -> None:
+    """Prolong the lease of every workflow of ``owner``."""
+    tx.execute(sa.update(t.workflows).where(_W.owner == owner).values(lease_until=tx.now + LEASE))
+
+
+def get(connection: Connection, uuid: str, owner: str) -> Workflow | None:
+    """Return a workflow that ``owner`` runs, or None."""
+    row = connection.execute(sa.select(t.workflows).where(_W.uuid == uuid, _W.owner == owner)).mappings().first()
+    return None if row is None else _workflow(row)
+
+
+def instances_under_way(connection: Connection, host: str) -> frozenset[str]:
+    """Return the instances that some workflow is making on ``host`` or taking away from it."""
+    rows = connection.execute(sa.select(_W.instance_uuid, _W.body)).all()
+    return frozenset(row.instance_uuid for row in rows if row.body.get("host") == host)
+
+
+def oldest(connection: Connection) -> datetime | None:
+    """Return when the oldest unfinished workflow began."""
+    moment: datetime | None = connection.execute(sa.select(sa.func.min(_W.created_at))).scalar()
+    return moment
+
+
+def _workflow(row: Any) -> Workflow:
+    return Workflow(**{name: row[name] for name in Workflow.__dataclass_fields__})

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error Kilonova raises on purpose, sorted by what the caller can do about it.
+
+::
+
+    KilonovaError
+    ├── InvalidRequest        change the request
+    │   └── RequestFilterFailed   a request filter found no way to satisfy it
+    ├── NotFound              the thing is not there
+    ├── Forbidden             not with these rights
+    ├── Conflict              read again, then retry
+    │   ├── ClaimLost             a guard of the claim failed: decide again (internal, never reaches a client)
+    │   ├── ConcurrentUpdate      a generation or compare-and-set did not hold
+    │   └── UnexpectedTaskState   somebody else owns the operation
+    ├── NoValidHost           wait, or ask for less
+    │   └── RuleFailed            a scheduling rule broke; nothing was decided
+    ├── Unavailable           retry as it is
+    ├── DriverError           the hypervisor refused; another host may not
+    └── ConfigurationError    the operator must change a setting
+
+``code`` is stable and goes over the wire; ``retryable`` says whether the same request may succeed later.
+"""
+
+from typing import Any, ClassVar
+
+
+class KilonovaError(Exception):
+    """Root of the tree. ``message`` is safe to show to the client; ``fields`` travel with it over messaging."""
+
+    code: ClassVar[str] = "kilonova.error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fields = fields
+
+
+class InvalidRequest(KilonovaError):
+    code = "request.invalid"
+
+
+class RequestFilterFailed(InvalidRequest):
+    code = "request.filter_failed"
+
+
+class NotFound(KilonovaError):
+    code = "resource.not_found"
+
+
+class Forbidden(KilonovaError):
+    code = "policy.forbidden"
+
+
+class Conflict(KilonovaError):
+    code = "resource.conflict"
+
+
+class ClaimLost(Conflict):
+    code = "claim.lost"
+    retryable = True
+
+
+class ConcurrentUpdate(Conflict):
+    code = "resource.concurrent_update"
+    retryable = True
+
+
+class UnexpectedTaskState(Conflict):
+    code = "instance.unexpected_task_state"
+
+
+class NoValidHost(KilonovaError):
+    code = "scheduler.no_valid_host"
+    retryable = True
+
+
+class RuleFailed(NoValidHost):
+    """A filter or weigher raised or answered nonsense. The message names the rule, the cause is chained for the log."""
+
+    code = "scheduler.rule_failed"
+    retryable = False
+
+
+class Unavailable(KilonovaError):
+    code = "service.unavailable"
+    retryable = True
+
+
+class DriverError(KilonovaError):
+    code = "driver.error"
+    retryable = True
+
+
+class ConfigurationError(KilonovaError):
+    code = "configuration.invalid"

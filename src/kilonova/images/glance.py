@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images from Glance, with the user's own token and a short memory for each project."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import requests
+
+from kilonova.errors import NotFound, Unavailable
+from kilonova.model.image import Image
+
+_TIMEOUT_S = 30
+_KEPT_S = 5.0
+_KEPT_IMAGES = 4096
+_STANDARD = frozenset(
+    {
+        "id", "name", "status", "visibility", "protected", "checksum", "owner", "size", "virtual_size", "min_ram",
+        "min_disk", "created_at", "updated_at", "file", "schema", "self", "tags", "container_format", "disk_format",
+        "locations", "os_hidden", "os_hash_algo", "os_hash_value", "stores", "owner_specified.openstack.md5",
+        "owner_specified.openstack.sha256", "owner_specified.openstack.object",
+    }
+)  # fmt: skip
+
+
+class GlanceImages:
+    """An :class:`ImageSource`. ``endpoint``: URL of the service without ``/v2``."""
+
+    def __init__(self, endpoint: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._endpoint = endpoint.rstrip("/")
+        self._clock = clock
+        self._session = requests.Session()
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[str, str], tuple[float, Image]] = {}
+
+    def get(self, image_id: str, *, token: str | None, project_id: str) -> Image:
+        key = (image_id, project_id)
+        now = self._clock()
+        kept = self._kept.get(key)
+        if kept is not None and now - kept[0] < _KEPT_S:
+            return kept[1]
+        image = self._fetch(image_id, token)
+        with self._lock:
+            if len(self._kept) >= _KEPT_IMAGES:
+                self._kept.clear()
+            self._kept[key] = (now, image)
+        return image
+
+    def _fetch(self, image_id: str, token: str | None) -> Image:
+        url = f"{self._endpoint}/v2/images/{requests.utils.quote(image_id, safe='')}"
+        try:
+            answer = self._session.get(url, headers={"X-Auth-Token": token or ""}, timeout=_TIMEOUT_S)
+        except requests.RequestException as error:
+            raise Unavailable("The image service cannot be reached.") from error
+        if answer.status_code in {400, 403, 404}:
+            raise NotFound(f"Image {image_id} could not be found.")
+        if answer.status_code != requests.codes.ok:
+            raise Unavailable(f"The image service answered {answer.status_code}.")
+        return image_of(answer.json())
+
+
+def image_of(content: Mapping[str, Any]) -> Image:
+    """Read an image of the Image API v2; every key that is not the API's own is a property."""
+    properties = {key: str(value) for key, value in content.items() if key not in _STANDARD and value is not None}
+    return Image(
+        id=content["id"],
+        name=content.get("name") or "",
+        status=content["status"],
+        disk_format=content.get("disk_format") or "",
+        container_format=content.get("container_format") or "",
+        min_memory_mib=content.get("min_ram") or 0,
+        min_disk_gib=content.get("min_disk") or 0,
+        size_bytes=content.get("size") or 0,
+        properties=properties,
+    )

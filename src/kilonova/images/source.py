@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where images come from, and a source for clouds without an image service."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from kilonova.errors import NotFound
+from kilonova.model.image import Image
+
+
+class ImageSource(Protocol):
+    """Looks images up on behalf of a user."""
+
+    def get(self, image_id: str, *, token: str | None, project_id: str) -> Image:
+        """Return an image that the token's owner may see. Raises: NotFound, Unavailable."""
+
+
+class FixedImages:
+    """A set of images known beforehand, public to everyone."""
+
+    def __init__(self, images: Iterable[Image]) -> None:
+        self._images = {image.id: image for image in images}
+
+    def get(self, image_id: str, *, token: str | None, project_id: str) -> Image:
+        del token, project_id
+        try:
+            return self._images[image_id]
+        except KeyError:
+            raise NotFound(f"Image {image_id} could not be found.") from None

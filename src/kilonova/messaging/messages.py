@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every message, frozen. To an agent: do something with a guest. To the conductor: what came of it, who is alive."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kilonova.model.host import NodeReport
+from kilonova.model.instance import GuestSpec, PowerState
+
+
+@dataclass(frozen=True, slots=True)
+class StepId:
+    """Which start of which step of which workflow a message belongs to."""
+
+    workflow: str
+    step: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnGuest:
+    step: StepId
+    guest: GuestSpec
+
+    @property
+    def instance_uuid(self) -> str:
+        return self.guest.uuid
+
+
+@dataclass(frozen=True, slots=True)
+class DestroyGuest:
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RebootGuest:
+    step: StepId
+    instance_uuid: str
+    hard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartGuest:
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopGuest:
+    step: StepId
+    instance_uuid: str
+
+
+AgentMessage = SpawnGuest | DestroyGuest | RebootGuest | StartGuest | StopGuest
+
+
+@dataclass(frozen=True, slots=True)
+class StepReply:
+    """What came of a step. ``error`` is None for success; ``power_state`` is the guest's afterwards."""
+
+    step: StepId
+    host: str
+    error: str | None = None
+    power_state: PowerState = PowerState.NOSTATE
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """These hosts are alive."""
+
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostsStarted:
+    """Agents came up: what their hypervisors are and which guests they found."""
+
+    reports: tuple[NodeReport, ...]
+    guests: Mapping[str, Mapping[str, PowerState]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """Answer to :class:`HostsStarted`: host → guests that no server owns there, to be destroyed."""
+
+    guests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+ConductorMessage = StepReply | Heartbeat

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mirror: load once, then follow the change log; assume what is being claimed until it is confirmed or forgotten.
+
+::
+
+    commit ──on_commit──▶ apply in seq order ──▶ confirmed state ─┐
+    claim under way ──assume / forget────────────▶ assumed use ───┴▶ snapshot() → HostTable, providers() → ProviderTable
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from kilonova.db import mirror_source
+from kilonova.db import tables as t
+from kilonova.db.compute_nodes import capabilities_from_json
+from kilonova.db.database import Change, Commit, Database, decode_commit
+from kilonova.mirror.provider_columns import ProviderColumns
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.host import Capabilities
+from kilonova.model.server_group import GroupView
+from kilonova.placement.provider_table import ProviderTable
+from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
+
+HostKey = tuple[str, str]  # service host, hypervisor hostname
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What one claim under way will use. ``resources`` are taken from provider ``provider_uuid``."""
+
+    claim_id: str
+    provider_uuid: str
+    resources: Mapping[str, int]
+    host: str
+    node: str
+    group_uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    host: str
+    node: str
+    host_ip: str
+    capabilities: Capabilities
+    failed_builds: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    disabled: bool
+    reason: str
+    forced_down: bool
+    last_seen: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    policy: str
+    max_server_per_host: int
+    hosts: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Layout:
+    """The rows of the host table and every column that only changes with the set of hosts. Shapes: (H,)."""
+
+    rows: NDArray[np.int64]
+    identity: bool
+    row_of: dict[HostKey, int]
+    hosts: tuple[str, ...]
+    nodes: tuple[str, ...]
+    uuids: tuple[str, ...]
+    host_ips: tuple[str, ...]
+    profiles: tuple[Capabilities, ...]
+    profile: NDArray[np.int32]
+    failed_builds: NDArray[np.int64]
+    num_instances: NDArray[np.int64]
+    num_io_ops: NDArray[np.int64]
+    version: int
+    inventory: dict[str, NDArray[Any]]
+    trait_rows: Mapping[str, int]
+    trait_bits: NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class _ServiceColumns:
+    disabled: NDArray[np.bool_]
+    forced_down: NDArray[np.bool_]
+    last_seen: NDArray[np.float64]
+    reasons: dict[int, str]
+
+
+class _InstanceRows(Mapping[str, int]):
+    """Instance uuid → row of its host, looked up when asked."""
+
+    def __init__(self, instances: Mapping[str, tuple[str, str, bool]], row_of: Mapping[HostKey, int]) -> None:
+        self._instances = instances
+        self._row_of = row_of
+
+    def __getitem__(self, uuid: str) -> int:
+        host, node, _ = self._instances[uuid]
+        return self._row_of[host, node]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._instances)
+
+    def __len__(self) -> int:
+        return len(self._instances)
+
+
+@dataclass(slots=True)
+class Mirror:
+    """Everything the scheduler needs, in memory. Every public method may be called from any thread.
+
+    ``lock`` serialises decisions: hold it from :meth:`snapshot` to :meth:`assume`.
+    """
+
+    database: Database
+    clock: Callable[[], float] = time.time
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    seq: int = 0
+    _providers: ProviderColumns = field(default_factory=ProviderColumns)
+    _nodes: dict[str, _Node] = field(default_factory=dict)
+    _services: dict[str, _Service] = field(default_factory=dict)
+    _aggregates: dict[int, Aggregate] = field(default_factory=dict)
+    _groups: dict[str, _Group] = field(default_factory=dict)
+    _instances: dict[str, tuple[str, str, bool]] = field(default_factory=dict)
+    _counts: dict[HostKey, list[int]] = field(default_factory=dict)
+    _assumed: dict[str, Assumption] = field(default_factory=dict)
+    _assumed_in_group: dict[str, dict[str, int]] = field(default_factory=dict)
+    _layout: _Layout | None = None
+    _service_columns: _ServiceColumns | None = None
+    _aggregate_index: AggregateIndex | None = None
+    _memo: Memo = field(default_factory=Memo)
+    _profiles: dict[str, Capabilities] = field(default_factory=dict)
+
+    @classmethod
+    def follow(cls, database: Database, *, clock: Callable[[], float] = time.time) -> "Mirror":
+        """Load the database's present state and stay in step with this process's commits."""
+        mirror = cls(database, clock)
+        mirror.reload()
+        database.on_commit(mirror.on_commit)
+        return mirror
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> HostTable:
+        """Return the hosts as they are now, assumed claims included."""
+        with self.lock:
+            self.catch_up()
+            layout = self._laid_out()
+            services = self._service_facts(layout)
+            if self._aggregate_index is None:
+                self._aggregate_index = AggregateIndex.of(tuple(self._aggregates.values()), layout.hosts)
+            view = self._providers.view_used
+            used = view[: len(layout.rows)].copy() if layout.identity else view[layout.rows]
+            return HostTable(
+                hosts=layout.hosts,
+                nodes=layout.nodes,
+                uuids=layout.uuids,
+                resource_classes=tuple(self._providers.classes),
+                used=used,
+                trait_rows=layout.trait_rows,
+                trait_bits=layout.trait_bits,
+                disabled=services.disabled,
+                forced_down=services.forced_down,
+                last_seen=services.last_seen,
+                num_instances=layout.num_instances.copy(),
+                num_io_ops=layout.num_io_ops.copy(),
+                failed_builds=layout.failed_builds,
+                profiles=layout.profiles,
+                profile=layout.profile,
+                aggregates=self._aggregate_index,
+                instance_rows=_InstanceRows(self._instances, layout.row_of),
+                host_ips=layout.host_ips,
+                disabled_reasons=services.reasons,
+                taken_at=self.clock(),
+                memo=self._memo,
+                **layout.inventory,
+            )
+
+    def providers(self) -> ProviderTable:
+        """Return every resource provider as it is now, assumed claims included."""
+        with self.lock:
+            self.catch_up()
+            return self._providers.table()
+
+    def group(self, uuid: str) -> GroupView | None:
+        """Return a server group with the members on each host, assumed ones included; None when unknown."""
+        with self.lock:
+            group = self._groups.get(uuid)
+            if group is None:
+                return None
+            hosts = dict(group.hosts)
+            for host, members in self._assumed_in_group.get(uuid, {}).items():
+                hosts[host] = hosts.get(host, 0) + members
+            return GroupView(uuid, group.policy, group.max_server_per_host, hosts)
+
+    def provider_id(self, uuid: str) -> int:
+        """Return the database id of a provider."""
+        return self._providers.ids[self._providers.row_of[uuid]]
+
+    # --- claims under way ---------------------------------------------------------------------------------------------
+
+    def assume(self, assumption: Assumption) -> None:
+        """Count a claim as used from now on, until its commit confirms it or :meth:`forget`."""
+        with self.lock:
+            self._assumed[assumption.claim_id] = assumption
+            self._count_assumed(assumption, 1)
+
+    def forget(self, claim_id: str) -> None:
+        """Take an assumption back; one already confirmed or forgotten is success."""
+        with self.lock:
+            assumption = self._assumed.pop(claim_id, None)
+            if assumption is not None:
+                self._count_assumed(assumption, -1)
+
+    def _count_assumed(self, assumption: Assumption, sign: int) -> None:
+        self._providers.assume(assumption.provider_uuid, assumption.resources, sign)
+        self._count_on_host((assumption.host, assumption.node), sign, sign)
+        if assumption.group_uuid is not None:
+            hosts = self._assumed_in_group.setdefault(assumption.group_uuid, {})
+            hosts[assumption.host] = hosts.get(assumption.host, 0) + sign
+            if not hosts[assumption.host]:
+                del hosts[assumption.host]
+            if not hosts:
+                del self._assumed_in_group[assumption.group_uuid]
+
+    # --- following the log --------------------------------------------------------------------------------------------
+
+    def reload(self) -> None:
+        """Read everything in one snapshot of the database."""
+        with self.lock:
+            loaded = mirror_source.load(self.database)
+            self._providers = ProviderColumns()
+            for store in (self._nodes, self._services, self._aggregates, self._groups, self._instances, self._counts):
+                store.clear()  # type: ignore[attr-defined]
+            for change in loaded.changes:
+                self._apply(change)
+            self.seq = loaded.seq
+            for assumption in self._assumed.values():
+                self._providers.assume(assumption.provider_uuid, assumption.resources, 1)
+                self._count_on_host((assumption.host, assumption.node), 1, 1)
+            self._forget_layout()
+
+    def on_commit(self, commit: Commit) -> None:
+        """Take over one commit of this process; missing ones of others are fetched first."""
+        with self.lock:
+            if commit.seq <= self.seq:
+                return
+            if commit.seq == self.seq + 1:
+                self._replay(commit)
+            else:
+                self._fetch_missing()
+
+    def catch_up(self) -> None:
+        """Be as new as the database. Costs nothing on SQLite, where this process is the only writer."""
+        if self.database.is_sqlite:
+            return
+        with self.lock:
+            with self.database.read() as connection:
+                newest = connection.execute(sa.select(t.change_counter.c.seq)).scalar_one()
+            if newest > self.seq:
+                self._fetch_missing()
+
+    def _fetch_missing(self) -> None:
+        with self.database.read() as connection:
+            statement = sa.select(t.change_log.c.seq, t.change_log.c.body).where(t.change_log.c.seq > self.seq)
+            rows = connection.execute(statement.order_by(t.change_log.c.seq)).all()
+        if rows and rows[0].seq != self.seq + 1:
+            self.reload()
+            return
+        for row in rows:
+            self._replay(decode_commit(row.seq, row.body))
+
+    def _replay(self, commit: Commit) -> None:
+        for claim_id in commit.claims:
+            self.forget(claim_id)
+        for change in commit.changes:
+            self._apply(change)
+        self.seq = commit.seq
+
+    def _apply(self, change: Change) -> None:
+        getattr(self, f"_apply_{change.kind}")(change.key, change.value)
+
+    def _apply_provider(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        if value is None:
+            self._providers.remove(uuid)
+        else:
+            self._providers.set(uuid, value)
+
+    def _apply_usage(self, uuid: str, value: Mapping[str, Any]) -> None:
+        self._providers.set_usage(uuid, value["generation"], value["used"])
+
+    def _apply_node(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        if value is None:
+            self._nodes.pop(uuid, None)
+        else:
+            capabilities = self._interned_profile(value["capabilities"])
+            self._nodes[uuid] = _Node(
+                value["host"], value["node"], value["host_ip"], capabilities, value["failed_builds"]
+            )
+        self._forget_layout()
+
+    def _apply_service(self, host: str, value: Mapping[str, Any] | None) -> None:
+        known = host in self._services
+        if value is None:
+            self._services.pop(host, None)
+        else:
+            seen = value["last_seen"] if value["last_seen"] is not None else value["created"]
+            self._services[host] = _Service(value["disabled"], value["reason"] or "", value["forced_down"], seen or 0.0)
+        self._service_columns = None
+        if known != (host in self._services):
+            self._forget_layout()
+
+    def _apply_heartbeat(self, _key: str, value: Mapping[str, Any]) -> None:
+        seen = float(value["at"])
+        for host in value["hosts"]:
+            service = self._services.get(host)
+            if service is not None:
+                self._services[host] = _Service(service.disabled, service.reason, service.forced_down, seen)
+        self._service_columns = None
+
+    def _apply_aggregate(self, key: str, value: Mapping[str, Any] | None) -> None:
+        if value is None:
+            self._aggregates.pop(int(key), None)
+        else:
+            hosts, metadata = tuple(value["hosts"]), dict(value["metadata"])
+            self._aggregates[int(key)] = Aggregate(int(key), value["uuid"], value["name"], hosts, metadata)
+        self._aggregate_index = None
+        self._memo = Memo()
+
+    def _apply_group(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        if value is None:
+            self._groups.pop(uuid, None)
+        else:
+            self._groups[uuid] = _Group(value["policy"], value["max"], dict(value["hosts"]))
+
+    def _apply_instance(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        before = self._instances.pop(uuid, None)
+        if before is not None:
+            self._count_on_host(before[:2], -1, -int(before[2]))
+        if value is not None:
+            host, node, io_heavy = value["host"], value["node"], bool(value["io"])
+            self._instances[uuid] = (host, node, io_heavy)
+            self._count_on_host((host, node), 1, int(io_heavy))
+
+    # --- columns ------------------------------------------------------------------------------------------------------
+
+    def _count_on_host(self, key: HostKey, instances: int, io_ops: int) -> None:
+        counts = self._counts.setdefault(key, [0, 0])
+        counts[0] += instances
+        counts[1] += io_ops
+        layout = self._layout
+        if layout is not None and (row := layout.row_of.get(key)) is not None:
+            layout.num_instances[row] += instances
+            layout.num_io_ops[row] += io_ops
+
+    def _interned_profile(self, value: Mapping[str, Any]) -> Capabilities:
+        capabilities = capabilities_from_json(value)
+        return self._profiles.setdefault(repr(capabilities), capabilities)
+
+    def _forget_layout(self) -> None:
+        self._layout = None
+        self._service_columns = None
+        self._aggregate_index = None
+        self._memo = Memo()
+
+    def _laid_out(self) -> _Layout:
+        if self._layout is None or self._layout.version != self._providers.version:
+            self._forget_layout()
+            self._layout = self._lay_out()
+        return self._layout
+
+    def _lay_out(self) -> _Layout:
+        table = self._providers.table()
+        found = sorted(
+            (table.row_of[uuid], uuid, node)
+            for uuid, node in self._nodes.items()
+            if uuid in table.row_of and node.host in self._services
+        )
+        rows = np.array([row for row, _, _ in found], dtype=np.int64)
+        identity = len(rows) == len(table) and bool((rows == np.arange(len(rows))).all())
+        keys = [(node.host, node.node) for _, _, node in found]
+        counts = np.array([self._counts.get(key, (0, 0)) for key in keys], dtype=np.int64).reshape(len(keys), 2)
+        profiles: dict[int, int] = {}
+        distinct: list[Capabilities] = []
+        profile = np.zeros(len(found), dtype=np.int32)
+        for index, (_, _, node) in enumerate(found):
+            number = profiles.setdefault(id(node.capabilities), len(distinct))
+            if number == len(distinct):
+                distinct.append(node.capabilities)
+            profile[index] = number
+        columns = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity")
+        return _Layout(
+            rows=rows,
+            identity=identity,
+            row_of={key: row for row, key in enumerate(keys)},
+            hosts=tuple(host for host, _ in keys),
+            nodes=tuple(node for _, node in keys),
+            uuids=tuple(uuid for _, uuid, _ in found),
+            host_ips=tuple(node.host_ip for _, _, node in found),
+            profiles=tuple(distinct),
+            profile=profile,
+            failed_builds=np.array([node.failed_builds for _, _, node in found], dtype=np.int64),
+            num_instances=counts[:, 0].copy(),
+            num_io_ops=counts[:, 1].copy(),
+            version=self._providers.version,
+            inventory={name: getattr(table, name)[rows] for name in columns},
+            trait_rows=table.trait_rows,
+            trait_bits=table.trait_bits[:, rows],
+        )
+
+    def _service_facts(self, layout: _Layout) -> _ServiceColumns:
+        facts = self._service_columns
+        if facts is None:
+            services = [self._services[host] for host in layout.hosts]
+            facts = self._service_columns = _ServiceColumns(
+                disabled=np.array([service.disabled for service in services], dtype=np.bool_),
+                forced_down=np.array([service.forced_down for service in services], dtype=np.bool_),
+                last_seen=np.array([service.last_seen for service in services], dtype=np.float64),
+                reasons={row: service.reason for row, service in enumerate(services) if service.disabled},
+            )
+        return facts

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Service hosts and the hypervisors on them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from kilonova.model.provider import Inventory
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service process on a host, as `openstack compute service list` shows it."""
+
+    id: int
+    uuid: str
+    host: str
+    binary: str
+    disabled: bool = False
+    disabled_reason: str | None = None
+    forced_down: bool = False
+    last_seen_at: datetime | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    def is_up(self, now: datetime, service_down_time_s: float) -> bool:
+        """Alive: not forced down, and heard of within ``service_down_time_s`` seconds (counted from creation if never)."""
+        if self.forced_down:
+            return False
+        seen = self.last_seen_at or self.created_at
+        return seen is not None and abs((now - seen).total_seconds()) <= service_down_time_s
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a hypervisor can do. Hosts of one make share an equal value, so rules look at each distinct one once.
+
+    ``supported_instances``: (architecture, hypervisor type, vm mode) triples.
+    ``hypervisor_version``: an integer as libvirt counts, 1,000,000 major + 1,000 minor + micro.
+    ``extra``: anything else a rule may ask for by name.
+    """
+
+    hypervisor_type: str = "fake"
+    hypervisor_version: int = 0
+    supported_instances: tuple[tuple[str, str, str], ...] = ()
+    cpu_info: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeNode:
+    """A hypervisor, keyed by (host, hypervisor_hostname). Its uuid is also its resource provider's."""
+
+    uuid: str
+    host: str
+    hypervisor_hostname: str
+    capabilities: Capabilities
+    host_ip: str = "127.0.0.1"
+    failed_builds: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """What an agent says of one hypervisor at start and whenever it changes."""
+
+    host: str
+    hypervisor_hostname: str
+    capabilities: Capabilities
+    inventories: tuple[Inventory, ...]
+    traits: tuple[str, ...] = ()
+    host_ip: str = "127.0.0.1"

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An image as the scheduler and the drivers see it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image with its properties raw: unknown keys are kept, so that rules may ask for any of them.
+
+    Units: ``min_memory_mib`` MiB, ``min_disk_gib`` GiB, ``size_bytes`` bytes.
+    """
+
+    id: str
+    name: str = ""
+    status: str = "active"
+    disk_format: str = "raw"
+    container_format: str = "bare"
+    min_memory_mib: int = 0
+    min_disk_gib: int = 0
+    size_bytes: int = 0
+    properties: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Key pairs belong to users; the private half is never stored."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Keypair:
+    id: int
+    user_id: str
+    name: str
+    type: str
+    fingerprint: str
+    public_key: str
+    created_at: datetime | None = None

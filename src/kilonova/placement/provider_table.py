@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every resource provider as columns: one row a provider, one array a fact.
+
+Axes: P providers, R resource classes, T traits, G placement aggregates.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kilonova.model.provider import Inventory
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+T = TypeVar("T")
+
+_MEMO_LIMIT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTable:
+    """A frozen view of every provider, in creation order.
+
+    ``uuids``: (P,). ``row_of``: uuid → row.
+    ``parent``: (P,) row of the parent, -1 for a root. ``root``: (P,) row of the tree's root, its own for a root.
+    ``total`` … ``capacity``, ``used``: (P, R) int64; a class that a provider lacks has capacity 0 and total 0.
+    ``has_inventory``: (P, R) bool, which classes a provider has at all (an inventory may have capacity 0).
+    ``trait_rows``: trait → row of ``trait_bits`` (T, P).
+    ``aggregate_rows``: aggregate uuid → row of ``aggregate_bits`` (G, P).
+    ``version``: changes whenever anything but ``used`` does.
+    ``memo``: answers worked out from every column but ``used``, shared by the tables of one version.
+    """
+
+    uuids: tuple[str, ...]
+    row_of: Mapping[str, int]
+    parent: IntArray
+    root: IntArray
+    resource_classes: tuple[str, ...]
+    has_inventory: BoolArray
+    total: IntArray
+    reserved: IntArray
+    allocation_ratio: FloatArray
+    min_unit: IntArray
+    max_unit: IntArray
+    step_size: IntArray
+    capacity: IntArray
+    used: IntArray
+    trait_rows: Mapping[str, int]
+    trait_bits: BoolArray
+    aggregate_rows: Mapping[str, int]
+    aggregate_bits: BoolArray
+    version: int = 0
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.uuids)
+
+    def column(self, resource_class: str) -> int | None:
+        """Return the column of a resource class, or None when no provider ever had it."""
+        columns: dict[str, int] = self.remember("columns", lambda: {n: i for i, n in enumerate(self.resource_classes)})
+        return columns.get(resource_class)
+
+    def remember(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the answer for ``key``, computing it once a version. It must not depend on ``used``."""
+        try:
+            answer: T = self.memo[key]
+        except KeyError:
+            if len(self.memo) >= _MEMO_LIMIT:
+                self.memo.clear()
+            answer = self.memo[key] = compute()
+        return answer
+
+    def has_any_trait(self, traits: Collection[str]) -> BoolArray:
+        """Return which providers have at least one of ``traits``. Shapes: → (P,)."""
+        return _any_row(self.trait_bits, self.trait_rows, traits, len(self))
+
+    def in_any_aggregate(self, aggregates: Collection[str]) -> BoolArray:
+        """Return which providers are themselves members of at least one of ``aggregates``. Shapes: → (P,)."""
+        return _any_row(self.aggregate_bits, self.aggregate_rows, aggregates, len(self))
+
+
+def _any_row(bits: BoolArray, rows: Mapping[str, int], names: Collection[str], count: int) -> BoolArray:
+    wanted = [rows[name] for name in names if name in rows]
+    if not wanted:
+        return np.zeros(count, dtype=np.bool_)
+    found = np.asarray(bits[wanted[0]] if len(wanted) == 1 else bits[wanted].any(axis=0))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRecord:
+    """One provider as a record, for building a table from a scenario or a test."""
+
+    uuid: str
+    parent: str | None = None
+    inventories: tuple[Inventory, ...] = ()
+    used: Mapping[str, int] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
+    aggregates: frozenset[str] = frozenset()
+
+
+def build_provider_table(records: Sequence[ProviderRecord]) -> ProviderTable:
+    """Lay records out as columns, in the order given."""
+    row_of = {record.uuid: row for row, record in enumerate(records)}
+    parent = np.array([-1 if r.parent is None else row_of[r.parent] for r in records], dtype=np.int64)
+    root = np.arange(len(records), dtype=np.int64)
+    while (parent[root] >= 0).any():
+        root = np.where(parent[root] >= 0, parent[root], root)
+    classes: dict[str, int] = {}
+    for record in records:
+        for inventory in record.inventories:
+            classes.setdefault(inventory.resource_class, len(classes))
+    shape = (len(records), len(classes))
+    total, reserved, used, capacity = (np.zeros(shape, dtype=np.int64) for _ in range(4))
+    min_unit, max_unit, step_size = (np.ones(shape, dtype=np.int64) for _ in range(3))
+    ratio = np.ones(shape, dtype=np.float64)
+    has_inventory = np.zeros(shape, dtype=np.bool_)
+    for row, record in enumerate(records):
+        for inventory in record.inventories:
+            at = row, classes[inventory.resource_class]
+            has_inventory[at] = True
+            total[at], reserved[at], ratio[at] = inventory.total, inventory.reserved, inventory.allocation_ratio
+            min_unit[at], max_unit[at], step_size[at] = inventory.min_unit, inventory.max_unit, inventory.step_size
+            capacity[at] = inventory.capacity
+        for resource_class, amount in record.used.items():
+            used[row, classes[resource_class]] = amount
+    trait_rows, trait_bits = _bits([record.traits for record in records])
+    aggregate_rows, aggregate_bits = _bits([record.aggregates for record in records])
+    return ProviderTable(
+        uuids=tuple(row_of),
+        row_of=row_of,
+        parent=parent,
+        root=root,
+        resource_classes=tuple(classes),
+        has_inventory=has_inventory,
+        total=total,
+        reserved=reserved,
+        allocation_ratio=ratio,
+        min_unit=min_unit,
+        max_unit=max_unit,
+        step_size=step_size,
+        capacity=capacity,
+        used=used,
+        trait_rows=trait_rows,
+        trait_bits=trait_bits,
+        aggregate_rows=aggregate_rows,
+        aggregate_bits=aggregate_bits,
+    )
+
+
+def _bits(sets: Sequence[frozenset[str]]) -> tuple[dict[str, int], BoolArray]:
+    rows = {name: row for row, name in enumerate(sorted(frozenset().union(*sets)))}
+    bits = np.zeros((len(rows), len(sets)), dtype=np.bool_)
+    for column, names in enumerate(sets):
+        bits[[rows[name] for name in names], column] = True
+    return rows, bits

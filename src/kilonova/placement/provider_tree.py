@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which providers belong together: trees, and what shares its resources with them through an aggregate.
+
+An *anchor* is a root that a candidate hangs on. A provider serves the anchor of its own tree; one with the trait
+``MISC_SHARES_VIA_AGGREGATE`` also serves the root of every tree that has a member in one of its aggregates.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
+
+SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTrees:
+    """The trees of a table.
+
+    ``is_root``: (P,). ``root``: (P,) row of the tree's root. ``any_nested``: whether a tree has more than one member.
+    ``members``: (P,) every row, those of one tree together, in creation order; tree of root ``r`` is
+    ``members[start[r] : start[r] + size[r]]``. ``start``, ``size``: (P,), size 0 unless a root.
+    ``sharing``: (S,) rows that share. ``reach``: (S, P) bool, the anchors that each serves in other trees than its own.
+    ``lone``: (P,) roots without children that no other tree's provider serves, and that serve no other tree.
+    """
+
+    is_root: BoolArray
+    root: IntArray
+    any_nested: bool
+    members: IntArray
+    start: IntArray
+    size: IntArray
+    sharing: IntArray
+    reach: BoolArray
+    lone: BoolArray
+
+    def of_root(self, root: int) -> IntArray:
+        """Return the rows of one tree."""
+        begin = int(self.start[root])
+        return self.members[begin : begin + int(self.size[root])]
+
+    def rows_in(self, roots: IntArray) -> IntArray:
+        """Return the rows of several trees, each once, in the table's order."""
+        wanted = np.zeros(len(self.is_root), dtype=np.bool_)
+        wanted[roots] = True
+        return np.flatnonzero(wanted[self.root] if self.any_nested else wanted)
+
+
+def trees_of(table: ProviderTable) -> ProviderTrees:
+    """Return the trees of a table, worked out once a version."""
+    return table.remember("trees", lambda: _trees(table))
+
+
+def _trees(table: ProviderTable) -> ProviderTrees:
+    count = len(table)
+    is_root = table.parent < 0
+    members = np.argsort(table.root, kind="stable")
+    size = np.bincount(table.root, minlength=count).astype(np.int64)
+    start = np.zeros(count, dtype=np.int64)
+    start[1:] = np.cumsum(size)[:-1]
+    grouped = table.aggregate_bits.any(axis=0) if len(table.aggregate_bits) else np.zeros(count, dtype=np.bool_)
+    sharing = np.flatnonzero(table.has_any_trait([SHARING_TRAIT]) & grouped)
+    reach = np.zeros((len(sharing), count), dtype=np.bool_)
+    for index, row in enumerate(sharing):
+        peers = table.aggregate_bits[table.aggregate_bits[:, row]].any(axis=0)
+        reach[index, table.root[peers]] = True
+        reach[index, table.root[row]] = False
+    lone = is_root & (size == 1) & ~reach.any(axis=0)
+    lone[sharing[reach.any(axis=1)]] = False
+    return ProviderTrees(is_root, table.root, bool((size > 1).any()), members, start, size, sharing, reach, lone)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules over aggregate metadata: test the A aggregates once, then combine their rows of hosts.
+
+Answers are kept in the table's memo, which lives exactly as long as the aggregates it was asked about.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kilonova.model.aggregate import Aggregate
+from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray
+
+_INT64_MAX = 2**63 - 1
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Return the words of a comma list without the blanks around them."""
+    return tuple(word.strip() for word in text.split(","))
+
+
+def in_any(hosts: HostTable, wanted: Sequence[bool]) -> BoolArray:
+    """Return which hosts are in at least one wanted aggregate. Shapes: (A,) → (H,)."""
+    return hosts.memo.get(("in any of", bytes(wanted)), lambda: hosts.aggregates.hosts_in_any(wanted))
+
+
+def if_concerned(
+    hosts: HostTable, concerns: Callable[[Aggregate], bool], satisfied: Callable[[Aggregate], bool]
+) -> BoolArray:
+    """Pass hosts without an aggregate that is concerned, and those with one that is satisfied. Shapes: → (H,)."""
+    aggregates = hosts.aggregates.aggregates
+    concerned = in_any(hosts, [concerns(aggregate) for aggregate in aggregates])
+    content = in_any(hosts, [satisfied(aggregate) for aggregate in aggregates])
+    return ~concerned | content
+
+
+def integer_limits(hosts: HostTable, key: str, default: int) -> int | IntArray:
+    """Return the smallest integer that a host's aggregates give for ``key``, else ``default``.
+
+    One value that is no integer makes the host fall back to ``default``. Shapes: → () or (H,).
+    """
+    limits: int | IntArray = hosts.memo.get(
+        ("integer limits", key, default), lambda: _smallest(hosts, key, default, _integer, _INT64_MAX)
+    )
+    return limits
+
+
+def float_factors(hosts: HostTable, key: str, default: float) -> float | FloatArray:
+    """Return the smallest number that a host's aggregates give for ``key``, else ``default``.
+
+    One value that is no finite number makes the host fall back to ``default``. Shapes: → () or (H,).
+    """
+    factors: float | FloatArray = hosts.memo.get(
+        ("float factors", key, default), lambda: _smallest(hosts, key, default, _finite, math.inf)
+    )
+    return factors
+
+
+def _integer(text: str) -> int:
+    return max(-_INT64_MAX, min(_INT64_MAX, int(text)))
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _smallest(hosts: HostTable, key: str, default: float, convert: Callable[[str], float], largest: float) -> Any:
+    """Return ``default`` itself when no host is concerned, otherwise one value a host, of the type of ``largest``."""
+    aggregates = hosts.aggregates
+    found = [index for index, aggregate in enumerate(aggregates.aggregates) if key in aggregate.metadata]
+    concerned = aggregates.membership[found].any(axis=0)
+    if not concerned.any():
+        return default
+    values = np.full(len(hosts), largest)
+    broken = ~concerned
+    for index in found:
+        rows = aggregates.membership[index]
+        try:
+            value = convert(aggregates.aggregates[index].metadata[key])
+        except ValueError:
+            broken |= rows
+        else:
+            np.minimum(values, value, out=values, where=rows)
+    values[broken] = default
+    return values

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decision: walk the funnel, rate who is left, return the best few and a reason for everybody else."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
+from kilonova.scheduler.funnel import Step, funnel, is_forced
+from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
+from kilonova.scheduler.ranking import Share, best, shares, total
+from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
+
+Trace = Callable[[str, BoolArray], None]
+"""Told the name of each rule and which hosts are left after it. Shapes: (H,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The configured rules. Equal inputs give an equal decision, to the bit.
+
+    ``host_subset_size``: with an ``rng``, one of the best so many hosts is taken at random.
+    ``shuffle``: with an ``rng``, hosts that share the best score are shuffled.
+    Source: spec SCHEDULER §1, §5, §12.
+    """
+
+    request_filters: tuple[RequestFilter, ...] = ()
+    filters: tuple[Filter, ...] = ()
+    weighers: tuple[Weigher, ...] = ()
+    host_subset_size: int = 1
+    shuffle: bool = False
+
+    def decide(
+        self,
+        hosts: HostTable,
+        spec: RequestSpec,
+        *,
+        limit: int,
+        rng: np.random.Generator | None = None,
+        is_first: bool = True,
+        among: BoolArray | None = None,
+        trace: Trace | None = None,
+    ) -> Decision:
+        """Return the best ``limit`` hosts for one server of the request, and what became of all others.
+
+        Each host is counted under the first rule that lost it; rules after the last survivor are not asked.
+        ``among``: the survivors of the decision before, for the servers after the first (``is_first`` false) of one
+        request. Only these hosts are looked at, and rules whose answer cannot have changed are skipped. Without it
+        every decision looks at every host again.
+
+        Raises: RuleFailed, when a rule raises or answers nonsense.
+        """
+        alive = everyone = hosts.everyone
+        left = len(hosts)
+        counts: list[RuleCount] = []
+        passed = np.zeros(left, dtype=np.uint8)  # how many rules each host has passed, so the index of its loser
+        for step in self._steps(hosts, spec, None if is_first else among, lambda: alive):  # noqa: B023  by then
+            before = left
+            if step.mask is not everyone:
+                alive = alive & step.mask
+                left = int(np.count_nonzero(alive))
+            counts.append(RuleCount(step.rule, step.reason, before, left))
+            if trace is not None:
+                trace(step.rule, alive)
+            if len(counts) < SURVIVED:
+                passed += alive.view(np.uint8)
+            if not left:
+                break
+        return Decision(
+            ranked=self._rank(hosts, spec, alive, left, limit, rng),
+            steps=tuple(counts),
+            removed_by=passed | alive * np.uint8(SURVIVED),
+            survivors=left,
+            forced=is_forced(spec),
+        )
+
+    def _steps(
+        self, hosts: HostTable, spec: RequestSpec, among: BoolArray | None, still_in: Callable[[], BoolArray]
+    ) -> Iterator[Step]:
+        if among is not None:
+            yield Step("earlier", "passed over for an earlier server of the request", among)
+        yield from funnel(hosts, spec, self.request_filters, self.filters, still_in, skip_run_once=among is not None)
+
+    def _rank(
+        self,
+        hosts: HostTable,
+        spec: RequestSpec,
+        alive: BoolArray,
+        left: int,
+        limit: int,
+        rng: np.random.Generator | None,
+    ) -> tuple[RankedHost, ...]:
+        """Rate the survivors and name the best. With one survivor no weigher runs."""
+        if not left:
+            return ()
+        rows: Rows = ALL_ROWS if left == len(hosts) else np.flatnonzero(alive)
+        parts = shares(self.weighers, hosts, spec, rows, left) if left > 1 else []
+        scores = total(parts, left)
+        order = self._order(scores, limit, rng)
+        chosen = order if isinstance(rows, slice) else rows[order]
+        return tuple(
+            _ranked(hosts, row, place, scores, parts)
+            for row, place in zip(chosen.tolist(), order.tolist(), strict=True)
+        )
+
+    def _order(self, scores: FloatArray, limit: int, rng: np.random.Generator | None) -> IntArray:
+        """Return the indices of the best ``limit`` scores; chance plays a part only where configured and given."""
+        if rng is None or (self.host_subset_size <= 1 and not self.shuffle):
+            return best(scores, min(limit, len(scores)))
+        order = best(scores, min(max(limit, self.host_subset_size), len(scores)))
+        if self.shuffle:
+            equals = np.flatnonzero(scores == scores[order[0]])
+            order = np.concatenate([rng.permutation(equals), order[len(equals) :]])
+        if self.host_subset_size > 1:
+            pick = int(rng.integers(min(self.host_subset_size, len(order))))
+            order = np.concatenate([order[pick : pick + 1], np.delete(order, pick)])
+        return order[:limit]
+
+
+def _ranked(hosts: HostTable, row: int, place: int, scores: FloatArray, parts: list[Share]) -> RankedHost:
+    return RankedHost(
+        row=row,
+        host=hosts.hosts[row],
+        node=hosts.nodes[row],
+        uuid=hosts.uuids[row],
+        score=float(scores[place]),
+        weights={part.weigher: 0.0 if part.values is None else float(part.values[place]) for part in parts},
+    )

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Filters: which hosts may take the server.
+
+In: the host table and the request. Out: a mask, True for the hosts that pass.
+A filter changes nothing, sees no other filter, and judges each host without regard to the others.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.scheduler.filters.aggregate_image_properties_isolation import AggregateImagePropertiesIsolation
+from kilonova.scheduler.filters.aggregate_instance_extra_specs import AggregateInstanceExtraSpecsFilter
+from kilonova.scheduler.filters.aggregate_io_ops import AggregateIoOpsFilter
+from kilonova.scheduler.filters.aggregate_multitenancy_isolation import AggregateMultiTenancyIsolation
+from kilonova.scheduler.filters.aggregate_num_instances import AggregateNumInstancesFilter
+from kilonova.scheduler.filters.aggregate_type_affinity import AggregateTypeAffinityFilter
+from kilonova.scheduler.filters.all_hosts import AllHostsFilter
+from kilonova.scheduler.filters.base import BaseHostFilter
+from kilonova.scheduler.filters.compute import ComputeFilter
+from kilonova.scheduler.filters.compute_capabilities import ComputeCapabilitiesFilter
+from kilonova.scheduler.filters.different_host import DifferentHostFilter
+from kilonova.scheduler.filters.image_properties import ImagePropertiesFilter
+from kilonova.scheduler.filters.io_ops import IoOpsFilter
+from kilonova.scheduler.filters.isolated_hosts import IsolatedHostsFilter
+from kilonova.scheduler.filters.num_instances import NumInstancesFilter
+from kilonova.scheduler.filters.same_host import SameHostFilter
+from kilonova.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
+from kilonova.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
+from kilonova.scheduler.filters.simple_cidr_affinity import SimpleCIDRAffinityFilter
+
+FILTERS: Mapping[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        AggregateImagePropertiesIsolation,
+        AggregateInstanceExtraSpecsFilter,
+        AggregateIoOpsFilter,
+        AggregateMultiTenancyIsolation,
+        AggregateNumInstancesFilter,
+        AggregateTypeAffinityFilter,
+        AllHostsFilter,
+        ComputeCapabilitiesFilter,
+        ComputeFilter,
+        DifferentHostFilter,
+        ImagePropertiesFilter,
+        IoOpsFilter,
+        IsolatedHostsFilter,
+        NumInstancesFilter,
+        SameHostFilter,
+        ServerGroupAffinityFilter,
+        ServerGroupAntiAffinityFilter,
+        SimpleCIDRAffinityFilter,
+    )
+}
+"""Class name, as in ``enabled_filters`` → built-in filter."""
+
+__all__ = [
+    "FILTERS",
+    "AggregateImagePropertiesIsolation",
+    "AggregateInstanceExtraSpecsFilter",
+    "AggregateIoOpsFilter",
+    "AggregateMultiTenancyIsolation",
+    "AggregateNumInstancesFilter",
+    "AggregateTypeAffinityFilter",
+    "AllHostsFilter",
+    "BaseHostFilter",
+    "ComputeCapabilitiesFilter",
+    "ComputeFilter",
+    "DifferentHostFilter",
+    "ImagePropertiesFilter",
+    "IoOpsFilter",
+    "IsolatedHostsFilter",
+    "NumInstancesFilter",
+    "SameHostFilter",
+    "ServerGroupAffinityFilter",
+    "ServerGroupAntiAffinityFilter",
+    "SimpleCIDRAffinityFilter",
+    "all_filters",
+]
+
+
+def all_filters() -> list[type[Any]]:
+    """Return the built-in filter classes; what ``available_filters`` names by default."""
+    return list(FILTERS.values())

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts whose aggregates do not contradict the image's properties."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_rules import if_concerned, split
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.image_properties import image_property, image_property_names
+from kilonova.scheduler.settings import SchedulerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateImagePropertiesIsolation:
+    """For each metadata key of a host's aggregates: a property of that name must have one of their values.
+
+    An image without the property passes. Comma lists are split. With a ``namespace`` only keys that start with
+    namespace and separator count; the image is asked for the whole key. Every property of the image is visible,
+    also those that no standard names.
+
+    Shapes: test (A,) aggregates a property, OR their rows → (H,) bool.
+    Source: spec SCHEDULER §3 #10, §14.4.
+    """
+
+    run_once: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = True
+    namespace: str | None = None
+    separator: str = "."
+    reason: str = "its aggregates ask for other image properties"
+
+    @classmethod
+    def configured(cls, config: SchedulerConfig) -> Self:
+        return cls(
+            namespace=config.aggregate_image_properties_isolation_namespace,
+            separator=config.aggregate_image_properties_isolation_separator,
+        )
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        prefix = f"{self.namespace}{self.separator}" if self.namespace else ""
+        keys: frozenset[str] = hosts.memo.get(
+            "aggregate keys", lambda: frozenset(key for each in hosts.aggregates.aggregates for key in each.metadata)
+        )
+        asked = tuple(
+            (key, value)
+            for key in sorted(keys & image_property_names(spec.image))
+            if key.startswith(prefix) and (value := image_property(spec.image, key)) is not None
+        )
+        if not asked:
+            return hosts.everyone
+
+        def verdicts() -> BoolArray:
+            masks = [_agreeing(hosts, key, value) for key, value in asked]
+            combined: BoolArray = np.logical_and.reduce(masks)
+            return combined
+
+        return hosts.memo.get((AggregateImagePropertiesIsolation, asked), verdicts)
+
+
+def _agreeing(hosts: HostTable, key: str, value: str) -> BoolArray:
+    return if_concerned(
+        hosts,
+        lambda aggregate: key in aggregate.metadata,
+        lambda aggregate: value in split(aggregate.metadata.get(key, "")),
+    )

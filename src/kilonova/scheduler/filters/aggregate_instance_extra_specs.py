@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts in aggregates whose metadata match the flavor's extra specs."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_rules import in_any, split
+from kilonova.scheduler.extra_specs import match
+from kilonova.scheduler.host_table import BoolArray, HostTable
+
+SCOPE = "aggregate_instance_extra_specs"
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateInstanceExtraSpecsFilter:
+    """Match every extra spec without scope, or scoped ``aggregate_instance_extra_specs:``, with some aggregate.
+
+    A host passes a key if one value of one of its aggregates matches (comma lists are split, each value is judged
+    alone). A key that none of its aggregates has fails it.
+
+    Shapes: test (A,) aggregates a key, OR their rows → (H,) bool.
+    Source: spec SCHEDULER §3 #11.
+    """
+
+    run_once: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "not in an aggregate with the flavor's extra specs"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        wanted: list[tuple[str, str]] = []
+        for key, requirement in spec.flavor.extra_specs.items():
+            scope, colon, rest = key.partition(":")
+            if not colon:
+                wanted.append((key, requirement))
+            elif scope == SCOPE:
+                wanted.append((rest, requirement))
+        if not wanted:
+            return hosts.everyone
+
+        def verdicts() -> BoolArray:
+            masks = [_matching(hosts, key, requirement) for key, requirement in wanted]
+            combined: BoolArray = np.logical_and.reduce(masks)
+            return combined
+
+        return hosts.memo.get((AggregateInstanceExtraSpecsFilter, tuple(wanted)), verdicts)
+
+
+def _matching(hosts: HostTable, key: str, requirement: str) -> BoolArray:
+    return in_any(
+        hosts,
+        [
+            key in aggregate.metadata and any(match(value, requirement) for value in split(aggregate.metadata[key]))
+            for aggregate in hosts.aggregates.aggregates
+        ],
+    )

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts below a number of running io-heavy operations that their aggregates may set."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_rules import integer_limits
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.settings import SchedulerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateIoOpsFilter:
+    """Keep hosts below the smallest ``max_io_ops_per_host`` of their aggregates.
+
+    Hosts without one, and those with a value that is no integer, are held to the option of that name.
+
+    Shapes: hosts.num_io_ops (H,) → (H,) bool.
+    Units:  running io-heavy operations on the host.
+    Source: spec SCHEDULER §3 #14.
+    """
+
+    run_once: ClassVar[bool] = False
+    runs_on_rebuild: ClassVar[bool] = False
+    max_io_ops_per_host: int = 8
+    reason: str = "at the max_io_ops_per_host of its aggregates"
+
+    @classmethod
+    def configured(cls, config: SchedulerConfig) -> Self:
+        return cls(max_io_ops_per_host=config.max_io_ops_per_host)
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:  # noqa: ARG002
+        return hosts.num_io_ops < integer_limits(hosts, "max_io_ops_per_host", self.max_io_ops_per_host)

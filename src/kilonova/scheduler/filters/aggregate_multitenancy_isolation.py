@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep strangers out of aggregates that name their tenants."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_rules import in_any, split
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateMultiTenancyIsolation:
+    """Keep a host if none of its aggregates has a ``filter_tenant_id…`` key, or one of their values is the project.
+
+    A project that is named somewhere is not confined to that place.
+
+    Shapes: test (A,) aggregates, OR their rows → (H,) bool.
+    Source: spec SCHEDULER §3 #12.
+    """
+
+    run_once: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "reserved for other projects"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        tenants: tuple[frozenset[str], ...] = hosts.memo.get(
+            AggregateMultiTenancyIsolation, lambda: tuple(_tenants(each) for each in hosts.aggregates.aggregates)
+        )
+        named = in_any(hosts, [bool(each) for each in tenants])
+        welcome = in_any(hosts, [spec.project_id in each for each in tenants])
+        return ~named | welcome
+
+
+def _tenants(aggregate: Aggregate) -> frozenset[str]:
+    return frozenset(
+        tenant for key, value in aggregate.metadata.items() if key.startswith(TENANT_PREFIX) for tenant in split(value)
+    )

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts below a number of instances that their aggregates may set."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_rules import integer_limits
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.settings import SchedulerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateNumInstancesFilter:
+    """Keep hosts below the smallest ``max_instances_per_host`` of their aggregates.
+
+    Hosts without one, and those with a value that is no integer, are held to the option of that name.
+
+    Shapes: hosts.num_instances (H,) → (H,) bool.
+    Units:  instances on the host.
+    Source: spec SCHEDULER §3 #16.
+    """
+
+    run_once: ClassVar[bool] = False
+    runs_on_rebuild: ClassVar[bool] = False
+    max_instances_per_host: int = 50
+    reason: str = "at the max_instances_per_host of its aggregates"
+
+    @classmethod
+    def configured(cls, config: SchedulerConfig) -> Self:
+        return cls(max_instances_per_host=config.max_instances_per_host)
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:  # noqa: ARG002
+        return hosts.num_instances < integer_limits(hosts, "max_instances_per_host", self.max_instances_per_host)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts whose aggregates list the flavor."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_rules import if_concerned, split
+from kilonova.scheduler.host_table import BoolArray, HostTable
+
+KEY = "instance_type"
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateTypeAffinityFilter:
+    """Keep a host if no aggregate of it has the key ``instance_type``, or one lists the flavor's name.
+
+    Shapes: test (A,) aggregates, OR their rows → (H,) bool.
+    Source: spec SCHEDULER §3 #17.
+    """
+
+    run_once: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "its aggregates are for other flavors"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        name = spec.flavor.name
+        return hosts.memo.get(
+            (AggregateTypeAffinityFilter, name),
+            lambda: if_concerned(
+                hosts,
+                lambda aggregate: KEY in aggregate.metadata,
+                lambda aggregate: name in split(aggregate.metadata.get(KEY, "")),
+            ),
+        )

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep every host."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
+
+
+@dataclass(frozen=True, slots=True)
+class AllHostsFilter:
+    """Keep every host. Source: spec SCHEDULER §3 #1."""
+
+    run_once: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "never"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:  # noqa: ARG002
+        return hosts.everyone

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts whose compute service is enabled and up."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.settings import SchedulerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeFilter:
+    """Keep hosts that are not disabled, not forced down, and heard of within ``service_down_time_s``.
+
+    Shapes: hosts.disabled, forced_down, last_seen (H,) → (H,) bool.
+    Source: spec SCHEDULER §3 #2.
+    """
+
+    run_once: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    service_down_time_s: float = 60
+    reason: str = "compute service disabled or down"
+
+    @classmethod
+    def configured(cls, config: SchedulerConfig) -> Self:
+        return cls(service_down_time_s=config.service_down_time)
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:  # noqa: ARG002
+        heard: BoolArray = np.abs(hosts.taken_at - hosts.last_seen) <= self.service_down_time_s
+        return heard & ~(hosts.disabled | hosts.forced_down)

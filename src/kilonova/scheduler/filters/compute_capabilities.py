@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts whose capabilities match the flavor's extra specs."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kilonova.model.host import Capabilities
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.extra_specs import match, numeric
+from kilonova.scheduler.host_attributes import COLUMNS
+from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
+from kilonova.scheduler.nova_compat import HostState
+
+SCOPE = "capabilities"
+_MAXPHYSADDR = "hw:maxphysaddr_bits"
+_OF_PROFILE = frozenset({"hypervisor_type", "hypervisor_version", "cpu_info", "supported_instances"})
+_MISSING = object()
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeCapabilitiesFilter:
+    """Match extra specs without scope that name a host attribute, and all those scoped ``capabilities:``.
+
+    The path behind the scope walks attributes, ``stats`` and dict keys; text on the way is read as JSON. The value is
+    turned into text before it is matched, so ``<in>`` on a list looks into the printed list. A capability that a host
+    lacks fails it if scoped and does not matter if not.
+
+    What depends on the make of the host is worked out once a make; what changes with use is compared as columns.
+
+    Source: spec SCHEDULER §3 #3.
+    """
+
+    run_once: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "a capability does not match the flavor's extra specs"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        passed = hosts.everyone
+        by_profile: list[tuple[Path, bool, str]] = []
+        for path, scoped, requirement in _relevant(spec.flavor.extra_specs):
+            name = path[0]
+            if name in COLUMNS:
+                passed = passed & _column_matches(COLUMNS[name](hosts, ALL_ROWS), path[1:], requirement)
+            elif name not in _OF_PROFILE and not name.startswith("_") and hasattr(HostState, name):
+                passed = passed & _each_host_matches(hosts, path, requirement)
+            else:
+                by_profile.append((path, scoped, requirement))
+        if by_profile:
+            passed = passed & _profiles_match(hosts, tuple(by_profile))
+        return passed
+
+
+def _relevant(extra_specs: Mapping[str, str]) -> list[tuple[Path, bool, str]]:
+    """Return (path, is it scoped, requirement) of the extra specs that may concern capabilities."""
+    found: list[tuple[Path, bool, str]] = []
+    for key, requirement in extra_specs.items():
+        if key == _MAXPHYSADDR:
+            found.append((("cpu_info", "maxphysaddr", "bits"), True, f">= {requirement}"))
+            continue
+        words = tuple(key.split(":"))
+        if len(words) == 1:
+            found.append((words, False, requirement))
+        elif words[0] == SCOPE:
+            found.append((words[1:], True, requirement))
+    return found
+
+
+def _profiles_match(hosts: HostTable, requirements: tuple[tuple[Path, bool, str], ...]) -> BoolArray:
+    def verdicts() -> BoolArray:
+        each = np.array([_profile_matches(profile, requirements) for profile in hosts.profiles], dtype=np.bool_)
+        return each[hosts.profile]
+
+    return hosts.memo.get((ComputeCapabilitiesFilter, requirements), verdicts)
+
+
+def _profile_matches(profile: Capabilities, requirements: Sequence[tuple[Path, bool, str]]) -> bool:
+    for path, scoped, requirement in requirements:
+        name = path[0]
+        start = getattr(profile, name) if name in _OF_PROFILE else profile.extra.get(name, _MISSING)
+        if start is _MISSING and not scoped:
+            continue
+        value = _walk(start, path[1:])
+        if value is _MISSING or not match(_text(value), requirement):
+            return False
+    return True
+
+
+def _column_matches(values: NDArray[Any], rest: Path, requirement: str) -> BoolArray | bool:
+    if rest:
+        return False  # a number has no parts
+    if (comparison := numeric(requirement)) is not None:
+        compare, operand = comparison
+        result: BoolArray = np.asarray(compare(values, operand))  # type: ignore[arg-type]
+        return result
+    distinct, inverse = np.unique(values, return_inverse=True)
+    verdicts: BoolArray = np.array([match(str(value), requirement) for value in distinct.tolist()], dtype=np.bool_)
+    return verdicts[inverse]
+
+
+def _each_host_matches(hosts: HostTable, path: Path, requirement: str) -> BoolArray:
+    """Judge an attribute that differs from host to host, such as its name. Shapes: → (H,)."""
+    verdicts = np.zeros(len(hosts), dtype=np.bool_)
+    for row in range(len(hosts)):
+        value = _walk(getattr(HostState(hosts, row), path[0]), path[1:])
+        verdicts[row] = value is not _MISSING and match(_text(value), requirement)
+    return verdicts
+
+
+def _walk(value: Any, path: Path) -> Any:
+    for name in path:
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except ValueError:
+                return _MISSING
+        if not isinstance(value, Mapping) or name not in value:
+            return _MISSING
+        value = value[name]
+    return value
+
+
+def _text(value: Any) -> str | None:
+    """Return the printed form; lists and tuples print alike, whatever the capabilities were stored in."""
+    if value is None:
+        return None
+    return str(list(value) if isinstance(value, tuple) else value)

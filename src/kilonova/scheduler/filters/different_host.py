@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep off the hosts of given instances."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
+
+HINT = "different_host"
+
+
+@dataclass(frozen=True, slots=True)
+class DifferentHostFilter:
+    """Keep hosts that hold none of the instances in the hint ``different_host``; unknown uuids do not matter.
+
+    Shapes: rows of the instances → (H,) bool.
+    Source: spec SCHEDULER §3 #7.
+    """
+
+    run_once: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "holds an instance to stay away from"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        shunned = spec.hints.get(HINT, ())
+        if not shunned:
+            return hosts.everyone
+        passed = np.ones(len(hosts), dtype=np.bool_)
+        passed[[hosts.instance_rows[uuid] for uuid in shunned if uuid in hosts.instance_rows]] = False
+        return passed

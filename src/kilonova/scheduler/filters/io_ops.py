@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts below a number of running io-heavy operations."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.settings import SchedulerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class IoOpsFilter:
+    """Keep hosts below ``max_io_ops_per_host``; 0 blocks every host.
+
+    Shapes: hosts.num_io_ops (H,) → (H,) bool.
+    Units:  running io-heavy operations on the host.
+    Source: spec SCHEDULER §3 #13.
+    """
+
+    run_once: ClassVar[bool] = False
+    runs_on_rebuild: ClassVar[bool] = False
+    max_io_ops_per_host: int = 8
+    reason: str = "at max_io_ops_per_host"
+
+    @classmethod
+    def configured(cls, config: SchedulerConfig) -> Self:
+        return cls(max_io_ops_per_host=config.max_io_ops_per_host)
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:  # noqa: ARG002
+        return hosts.num_io_ops < self.max_io_ops_per_host

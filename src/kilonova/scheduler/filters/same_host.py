@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stay with given instances."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
+
+HINT = "same_host"
+
+
+@dataclass(frozen=True, slots=True)
+class SameHostFilter:
+    """Keep hosts that hold at least one of the instances in the hint ``same_host``; unknown uuids are nowhere.
+
+    Shapes: rows of the instances → (H,) bool.
+    Source: spec SCHEDULER §3 #8.
+    """
+
+    run_once: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "holds none of the instances to stay with"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        sought = spec.hints.get(HINT, ())
+        if not sought:
+            return hosts.everyone
+        passed = np.zeros(len(hosts), dtype=np.bool_)
+        passed[[hosts.instance_rows[uuid] for uuid in sought if uuid in hosts.instance_rows]] = True
+        return passed

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep the members of a group together."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroupAffinityFilter:
+    """Keep the hosts that hold members of an affinity group; the first member may go anywhere.
+
+    Shapes: rows of the group's hosts → (H,) bool.
+    Source: spec SCHEDULER §3 #6, §9.
+    """
+
+    run_once: ClassVar[bool] = False
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "holds no member of the server group"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        group = spec.group
+        if group is None or group.policy != "affinity":
+            return hosts.everyone
+        used = [host for host, members in group.hosts.items() if members > 0]
+        if not used:
+            return hosts.everyone
+        rows = hosts.rows_of_host()
+        passed = np.zeros(len(hosts), dtype=np.bool_)
+        passed[[row for host in used for row in rows.get(host, ())]] = True
+        return passed

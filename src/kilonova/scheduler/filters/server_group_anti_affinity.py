@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep the members of a group apart."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroupAntiAffinityFilter:
+    """Keep hosts with fewer members of an anti-affinity group than ``max_server_per_host``.
+
+    The host on which the one server of the request already lives always passes, so that it can be moved off and back.
+
+    Shapes: rows of the group's hosts → (H,) bool.
+    Source: spec SCHEDULER §3 #5, §9.
+    """
+
+    run_once: ClassVar[bool] = False
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "holds as many members of the server group as it may"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        group = spec.group
+        if group is None or group.policy != "anti-affinity":
+            return hosts.everyone
+        rows = hosts.rows_of_host()
+        limit = group.max_server_per_host
+        passed = np.ones(len(hosts), dtype=np.bool_)
+        passed[[row for host, members in group.hosts.items() if members >= limit for row in rows.get(host, ())]] = False
+        if len(spec.instance_uuids) == 1 and (home := hosts.instance_rows.get(spec.instance_uuids[0])) is not None:
+            passed[home] = True
+        return passed

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of one request, in order: names, request filters, Placement's conditions, filters.
+
+The engine walks the funnel and stops when nobody is left; an explanation walks it to the end with everybody.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kilonova.errors import RequestFilterFailed, RuleFailed
+from kilonova.model.request_spec import RequestSpec, ResourceQuery
+from kilonova.scheduler.aggregate_rules import in_any
+from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
+from kilonova.scheduler.nova_compat import HostFilterAdapter
+from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
+
+REBUILD_HINT = "_nova_check_type"
+_REBUILD = ("rebuild",)
+
+
+class Step(NamedTuple):
+    """What one rule says of every host. Shapes: ``mask`` (H,), True for the hosts that pass."""
+
+    rule: str
+    reason: str
+    mask: BoolArray
+
+
+def is_rebuild_check(spec: RequestSpec) -> bool:
+    """Tell whether only the present host is asked whether it can run the server with its new image."""
+    return spec.hints.get(REBUILD_HINT) == _REBUILD
+
+
+def is_forced(spec: RequestSpec) -> bool:
+    """Tell whether a forced host or node bypasses the filters."""
+    return bool(spec.force_host or spec.force_node) and REBUILD_HINT not in spec.hints
+
+
+def funnel(
+    hosts: HostTable,
+    spec: RequestSpec,
+    request_filters: Sequence[RequestFilter],
+    filters: Sequence[Filter],
+    still_in: Callable[[], BoolArray],
+    *,
+    skip_run_once: bool = False,
+) -> Iterator[Step]:
+    """Yield the verdicts of the rules that apply to the request, in the order in which they are asked.
+
+    ``still_in``: tells which hosts are left by now; only filters that go host by host care. Shapes: → (H,).
+    Forced hosts bypass the filters, not Placement. A rebuild check asks neither request filters nor Placement, and
+    only the filters made for it. Filters on columns go before those that are asked host by host.
+    """
+    yield from _names(hosts, spec)
+    rebuild = is_rebuild_check(spec)
+    if not rebuild:
+        yield from _request_filters(hosts, spec, request_filters)
+        yield from _placement(hosts, spec.query)
+    if is_forced(spec):
+        return
+    chosen = [
+        each for each in filters if (each.runs_on_rebuild or not rebuild) and not (skip_run_once and each.run_once)
+    ]
+    for each in sorted(chosen, key=lambda one: isinstance(one, HostFilterAdapter)):
+        name = rule_name(each)
+        yield Step(name, each.reason, _ask(each, name, hosts, spec, still_in))
+
+
+def _names(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
+    """Yield the rules about names: ignored and forced hosts in any case, everything else exactly as written."""
+    if spec.ignore_hosts:
+        yield Step("ignore_hosts", "the request excludes it", (_not_ignored(hosts, spec)))
+    if spec.requested_host or spec.requested_node:
+        yield Step("requested_destination", "not the requested host", (_destination(hosts, spec)))
+    if spec.force_host or spec.force_node:
+        forced = hosts.rows_named(spec.force_host or None, spec.force_node or None)
+        yield Step("force_hosts", "not the forced host", (forced))
+
+
+def _not_ignored(hosts: HostTable, spec: RequestSpec) -> BoolArray:
+    passed = hosts.everyone
+    for name in spec.ignore_hosts:
+        passed = passed & ~hosts.rows_named(name, None)
+    return passed
+
+
+def _destination(hosts: HostTable, spec: RequestSpec) -> BoolArray:
+    host, node = spec.requested_host, spec.requested_node
+    rows = hosts.rows_of_host().get(host, ()) if host else range(len(hosts))
+    passed = np.zeros(len(hosts), dtype=np.bool_)
+    passed[[row for row in rows if not node or hosts.nodes[row] == node]] = True
+    return passed
+
+
+def _request_filters(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]) -> Iterator[Step]:
+    """Yield one step a request filter that adds conditions, made of what it added; one that fails lets nobody pass."""
+    for request_filter in request_filters:
+        before = spec.query
+        try:
+            spec = request_filter.apply(spec, hosts.aggregates)
+        except RequestFilterFailed as failure:
+            yield Step(request_filter.name, failure.message, np.zeros(len(hosts), dtype=np.bool_))
+            return
+        if masks := _conditions(hosts, spec.query, before):
+            added: BoolArray = np.logical_and.reduce(masks)
+            yield Step(request_filter.name, request_filter.reason, (added))
+
+
+def _conditions(hosts: HostTable, query: ResourceQuery, known: ResourceQuery) -> list[BoolArray]:
+    """Return a mask for each trait and aggregate condition of ``query`` that ``known`` does not have."""
+    masks = [hosts.has_trait(trait) for trait in sorted(query.required - known.required)]
+    masks += [~hosts.has_trait(trait) for trait in sorted(query.forbidden - known.forbidden)]
+    masks += [_in_aggregates(hosts, uuids) for uuids in query.member_of if uuids not in known.member_of]
+    if closed := query.forbidden_aggregates - known.forbidden_aggregates:
+        masks.append(~_in_aggregates(hosts, closed))
+    return masks
+
+
+def _in_aggregates(hosts: HostTable, uuids: frozenset[str]) -> BoolArray:
+    return in_any(hosts, [aggregate.uuid in uuids for aggregate in hosts.aggregates.aggregates])
+
+
+def _placement(hosts: HostTable, query: ResourceQuery) -> Iterator[Step]:
+    """Yield the conditions that flavor, image and caller put to Placement, one a step."""
+    for uuids in query.member_of:
+        yield Step("Placement: member_of", "not in a wanted aggregate", (_in_aggregates(hosts, uuids)))
+    if closed := query.forbidden_aggregates:
+        yield Step("Placement: member_of", "in a forbidden aggregate", (~_in_aggregates(hosts, closed)))
+    for trait in sorted(query.required):
+        yield Step(f"Placement: {trait}", "lacks the trait", (hosts.has_trait(trait)))
+    for trait in sorted(query.forbidden):
+        yield Step(f"Placement: {trait}", "has the forbidden trait", (~hosts.has_trait(trait)))
+    for name, amount in query.resources.items():
+        if amount:
+            yield Step(f"Placement: {name}", f"cannot give {amount} {name}", (has_room(hosts, name, amount)))
+
+
+def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
+    """Return which hosts can give ``amount``: within capacity, the unit limits and the step. Shapes: → (H,)."""
+    column = hosts.column(resource_class)
+    if column is None:
+        return np.zeros(len(hosts), dtype=np.bool_)
+    most: IntArray = hosts.memo.get(
+        ("may be used before", column, amount), lambda: _may_be_used_before(hosts, column, amount)
+    )
+    fits: BoolArray = hosts.used[:, column] <= most
+    return fits
+
+
+def _may_be_used_before(hosts: HostTable, column: int, amount: int) -> IntArray:
+    """Return how much of a class may be in use for ``amount`` more to fit; less than nothing where it never does."""
+    allowed = (
+        (hosts.min_unit[:, column] <= amount)
+        & (hosts.max_unit[:, column] >= amount)
+        & (amount % hosts.step_size[:, column] == 0)
+    )
+    return np.where(allowed, hosts.capacity[:, column] - amount, -1)
+
+
+def _ask(rule: Filter, name: str, hosts: HostTable, spec: RequestSpec, still_in: Callable[[], BoolArray]) -> BoolArray:
+    """Return the rule's mask. Raises: RuleFailed, for whatever it raises and for an answer that is no mask."""
+    try:
+        if isinstance(rule, HostFilterAdapter):
+            return rule.passes_among(hosts, spec, still_in())
+        mask = rule.passes(hosts, spec)
+    except Exception as error:  # third-party code: whatever it raises, the answer is that this rule failed
+        raise RuleFailed(f"Filter {name} failed.", rule=name) from error
+    if mask is not hosts.everyone and (mask.dtype != np.bool_ or mask.shape != (len(hosts),)):
+        raise RuleFailed(f"Filter {name} failed: it answered {mask.shape} {mask.dtype}, not a mask.", rule=name)
+    return mask

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud as columns: one row a host, one array a fact.
+
+Axes: H hosts (hypervisors), R resource classes, T traits, A aggregates.
+
+A table is a snapshot. Columns that change with every claim (``used``, ``num_instances``, ``num_io_ops``) are the
+caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.host import Capabilities
+from kilonova.model.provider import Inventory
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+Rows = IntArray | slice
+"""Some rows of a table: their indices, or ``slice(None)`` for all of them (which makes reading a column free)."""
+T = TypeVar("T")
+
+ALL_ROWS = slice(None)
+_MEMO_LIMIT = 256
+
+
+class Memo:
+    """Answers already worked out from columns that do not change, dropped when they do.
+
+    Holds the newest ``_MEMO_LIMIT`` answers. Arrays are made read-only, since every later asker gets the same one.
+    """
+
+    def __init__(self) -> None:
+        self._answers: dict[Hashable, Any] = {}
+
+    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the answer for ``key``, computing it once. ``key`` names the rule and everything it read."""
+        try:
+            answer: T = self._answers[key]
+        except KeyError:
+            answer = compute()
+            if isinstance(answer, np.ndarray):
+                answer.setflags(write=False)
+            if len(self._answers) >= _MEMO_LIMIT:
+                self._answers.pop(next(iter(self._answers)), None)
+            self._answers[key] = answer
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateIndex:
+    """Host aggregates over the table's rows. Shapes: ``membership`` (A, H) bool."""
+
+    aggregates: tuple[Aggregate, ...]
+    membership: BoolArray
+
+    @classmethod
+    def of(cls, aggregates: Sequence[Aggregate], hosts: Sequence[str]) -> "AggregateIndex":
+        """Compile ``aggregates`` against the service host names of the rows. Unknown hosts are left out."""
+        rows = _index(hosts)
+        membership = np.zeros((len(aggregates), len(hosts)), dtype=np.bool_)
+        for index, aggregate in enumerate(aggregates):
+            members = [row for host in aggregate.hosts for row in rows.get(host, ())]
+            membership[index, members] = True
+        return cls(tuple(aggregates), membership)
+
+    def hosts_in_any(self, wanted: Sequence[bool] | BoolArray) -> BoolArray:
+        """Return which hosts are in at least one wanted aggregate. Shapes: (A,) → (H,)."""
+        mask = np.asarray(wanted, dtype=np.bool_)
+        hosts: BoolArray = np.logical_or.reduce(self.membership[mask])
+        return hosts
+
+    def hosts_with_key(self, key: str) -> BoolArray:
+        """Return which hosts are in an aggregate that has ``key``. Shapes: → (H,)."""
+        return self.hosts_in_any([key in aggregate.metadata for aggregate in self.aggregates])
+
+    def of_host(self, row: int) -> tuple[Aggregate, ...]:
+        """Return the aggregates of one host, in table order."""
+        return tuple(self.aggregates[index] for index in np.flatnonzero(self.membership[:, row]))
+
+
+@dataclass(frozen=True, slots=True)
+class HostTable:
+    """A frozen view of every host.
+
+    ``hosts``, ``nodes``, ``uuids``: (H,) service host, hypervisor hostname, resource provider uuid.
+    ``total``, ``reserved``, ``allocation_ratio``, ``min_unit``, ``max_unit``, ``step_size``: (H, R) inventories.
+    ``capacity``, ``used``: (H, R) int64; a class that a host lacks has capacity 0 and total 0.
+    ``trait_rows``: trait name → row of ``trait_bits`` (T, H) bool; a trait no host has is absent.
+    ``disabled``, ``forced_down``: (H,) bool. ``last_seen``: (H,) epoch seconds of the newest heartbeat.
+    ``num_instances``, ``num_io_ops``, ``failed_builds``: (H,) int64.
+    ``profiles``: distinct capabilities; ``profile``: (H,) index into them.
+    ``instance_rows``: instance uuid → row of its host.
+    ``taken_at``: epoch seconds of the snapshot, the "now" of every rule.
+    ``memo``: answers from the shared columns only (aggregates, traits, profiles, inventories, names, host_ips).
+    ``host_rows``: service host name → its rows; worked out when first needed unless the caller keeps it already.
+
+    (H, R) arrays read fastest in Fortran order, a resource class at a time (``used.copy(order="K")`` keeps it).
+    """
+
+    hosts: tuple[str, ...]
+    nodes: tuple[str, ...]
+    uuids: tuple[str, ...]
+    resource_classes: tuple[str, ...]
+    total: IntArray
+    reserved: IntArray
+    allocation_ratio: FloatArray
+    min_unit: IntArray
+    max_unit: IntArray
+    step_size: IntArray
+    capacity: IntArray
+    used: IntArray
+    trait_rows: Mapping[str, int]
+    trait_bits: BoolArray
+    disabled: BoolArray
+    forced_down: BoolArray
+    last_seen: FloatArray
+    num_instances: IntArray
+    num_io_ops: IntArray
+    failed_builds: IntArray
+    profiles: tuple[Capabilities, ...]
+    profile: NDArray[np.int32]
+    aggregates: AggregateIndex
+    instance_rows: Mapping[str, int]
+    host_ips: tuple[str, ...]
+    disabled_reasons: Mapping[int, str]
+    taken_at: float
+    memo: Memo = field(default_factory=Memo, compare=False)
+    host_rows: Mapping[str, Sequence[int]] | None = field(default=None, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.hosts)
+
+    @property
+    def everyone(self) -> BoolArray:
+        """Return a mask of all hosts, always the same object: a rule that has nothing to say answers with it."""
+        mask: BoolArray = self.memo.get("everyone", lambda: np.ones(len(self), dtype=np.bool_))
+        return mask
+
+    def column(self, resource_class: str) -> int | None:
+        """Return the column of a resource class, or None when no host has it."""
+        try:
+            return self.resource_classes.index(resource_class)
+        except ValueError:
+            return None
+
+    def free(self, resource_class: str, rows: Rows = ALL_ROWS) -> IntArray:
+        """Return ``total - reserved - used``, without the allocation ratio; may be negative. Shapes: → (H,) or (N,)."""
+        column = self.column(resource_class)
+        if column is None:
+            return np.zeros(len(self), dtype=np.int64)[rows]
+        usable: IntArray = self.memo.get(("usable", column), lambda: self.total[:, column] - self.reserved[:, column])
+        free: IntArray = usable - self.used[:, column]
+        return free if rows is ALL_ROWS else free[rows]
+
+    def has_trait(self, trait: str) -> BoolArray:
+        """Return which hosts report ``trait``. Shapes: → (H,)."""
+        row = self.trait_rows.get(trait)
+        if row is None:
+            return np.zeros(len(self), dtype=np.bool_)
+        bits: BoolArray = self.trait_bits[row]
+        return bits
+
+    def rows_of_host(self) -> Mapping[str, Sequence[int]]:
+        """Return service host name (exact case) → its rows."""
+        if self.host_rows is not None:
+            return self.host_rows
+        index: Mapping[str, Sequence[int]] = self.memo.get("rows of host", lambda: _index(self.hosts))
+        return index
+
+    def rows_named(self, host: str | None, node: str | None) -> BoolArray:
+        """Return the rows of a service host (any case) and hypervisor (exact case), None is any. Shapes: → (H,)."""
+        if host is None:
+            rows: Sequence[int] = range(len(self))
+        else:
+            lower: Mapping[str, Sequence[int]] = self.memo.get(
+                "rows of host, any case", lambda: _index([name.lower() for name in self.hosts])
+            )
+            rows = lower.get(host.lower(), ())
+        mask = np.zeros(len(self), dtype=np.bool_)
+        mask[[row for row in rows if node is None or self.nodes[row] == node]] = True
+        return mask
+
+
+def _index(names: Sequence[str]) -> dict[str, list[int]]:
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        rows.setdefault(name, []).append(row)
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecord:
+    """One host as a record, for building a table from a scenario or a test."""
+
+    host: str
+    inventories: tuple[Inventory, ...]
+    node: str = ""
+    uuid: str = ""
+    used: Mapping[str, int] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    disabled: bool = False
+    disabled_reason: str = ""
+    forced_down: bool = False
+    last_seen: float = 0.0
+    num_instances: int = 0
+    num_io_ops: int = 0
+    failed_builds: int = 0
+    instances: tuple[str, ...] = ()
+    host_ip: str = "127.0.0.1"
+
+
+def build_host_table(
+    records: Sequence[HostRecord], aggregates: Sequence[Aggregate] = (), *, taken_at: float = 0.0
+) -> HostTable:
+    """Lay records out as columns, in the order given."""
+    classes: dict[str, int] = {}
+    traits: dict[str, int] = {}
+    profiles: list[Capabilities] = []
+    for record in records:
+        for inventory in record.inventories:
+            classes.setdefault(inventory.resource_class, len(classes))
+        for trait in sorted(record.traits):
+            traits.setdefault(trait, len(traits))
+    shape = (len(records), len(classes))
+    total, reserved, used, capacity = (np.zeros(shape, dtype=np.int64, order="F") for _ in range(4))
+    min_unit, max_unit, step_size = (np.ones(shape, dtype=np.int64, order="F") for _ in range(3))
+    ratio = np.ones(shape, dtype=np.float64, order="F")
+    bits = np.zeros((len(traits), len(records)), dtype=np.bool_)
+    profile = np.zeros(len(records), dtype=np.int32)
+    for row, record in enumerate(records):
+        for inventory in record.inventories:
+            at = (row, classes[inventory.resource_class])
+            total[at], reserved[at], ratio[at] = inventory.total, inventory.reserved, inventory.allocation_ratio
+            min_unit[at], max_unit[at], step_size[at] = inventory.min_unit, inventory.max_unit, inventory.step_size
+            capacity[at] = inventory.capacity
+        for resource_class, amount in record.used.items():
+            used[row, classes[resource_class]] = amount
+        for trait in record.traits:
+            bits[traits[trait], row] = True
+        if record.capabilities not in profiles:
+            profiles.append(record.capabilities)
+        profile[row] = profiles.index(record.capabilities)
+    hosts = tuple(record.host for record in records)
+    return HostTable(
+        hosts=hosts,
+        nodes=tuple(record.node or record.host for record in records),
+        uuids=tuple(record.uuid or record.host for record in records),
+        resource_classes=tuple(classes),
+        total=total,
+        reserved=reserved,
+        allocation_ratio=ratio,
+        min_unit=min_unit,
+        max_unit=max_unit,
+        step_size=step_size,
+        capacity=capacity,
+        used=used,
+        trait_rows=traits,
+        trait_bits=bits,
+        disabled=np.array([record.disabled for record in records], dtype=np.bool_),
+        forced_down=np.array([record.forced_down for record in records], dtype=np.bool_),
+        last_seen=np.array([record.last_seen for record in records], dtype=np.float64),
+        num_instances=np.array([record.num_instances for record in records], dtype=np.int64),
+        num_io_ops=np.array([record.num_io_ops for record in records], dtype=np.int64),
+        failed_builds=np.array([record.failed_builds for record in records], dtype=np.int64),
+        profiles=tuple(profiles),
+        profile=profile,
+        aggregates=AggregateIndex.of(aggregates, hosts),
+        instance_rows={uuid: row for row, record in enumerate(records) for uuid in record.instances},
+        host_ips=tuple(record.host_ip for record in records),
+        disabled_reasons={row: record.disabled_reason for row, record in enumerate(records) if record.disabled},
+        taken_at=taken_at,
+    )

@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules written Nova's way: what they see of a host and of a request, and how the engine runs them.
+
+A Nova-style filter has ``host_passes(host_state, spec_obj)``, a Nova-style weigher
+``_weigh_object(host_state, weight_properties)``.
+They run host by host, after the column rules and only on the hosts those left over.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.host import Capabilities
+from kilonova.model.image import Image
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_attributes import COLUMNS
+from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray, Rows
+
+
+class View(dict[str, Any]):
+    """A mapping whose keys are attributes as well, because Nova's objects and its older dicts are both in use."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class HostState:
+    """One host as Nova's filters know it. Read from the table when asked; writing to it changes nothing.
+
+    Units: MiB (``*_mb``) and GiB (``*_gb``) as in the names. ``limits`` is a scratch dict.
+    """
+
+    __slots__ = ("_hosts", "_row", "limits")
+
+    numa_topology = None
+    pci_stats = None
+    metrics: tuple[Any, ...] = ()
+    cell_uuid = None
+
+    def __init__(self, hosts: HostTable, row: int) -> None:
+        self._hosts = hosts
+        self._row = row
+        self.limits: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        column = COLUMNS.get(name)
+        if column is None:
+            raise AttributeError(f"a host has no attribute {name!r}")
+        return column(self._hosts, slice(self._row, self._row + 1)).item()
+
+    def __dir__(self) -> Iterable[str]:
+        return sorted({*super().__dir__(), *COLUMNS})
+
+    def __str__(self) -> str:
+        return (
+            f"({self.host}, {self.nodename}) ram:{self.free_ram_mb} disk:{self.free_disk_mb} "
+            f"io_ops:{self.num_io_ops} instances:{self.num_instances}"
+        )
+
+    __repr__ = __str__
+
+    @property
+    def host(self) -> str:
+        return self._hosts.hosts[self._row]
+
+    @property
+    def nodename(self) -> str:
+        return self._hosts.nodes[self._row]
+
+    @property
+    def hypervisor_hostname(self) -> str:
+        return self.nodename
+
+    @property
+    def uuid(self) -> str:
+        return self._hosts.uuids[self._row]
+
+    @property
+    def host_ip(self) -> str:
+        return self._hosts.host_ips[self._row]
+
+    @property
+    def aggregates(self) -> list[View]:
+        """The host aggregates of the host: id, uuid, name, hosts, metadata, availability_zone."""
+        return [_aggregate_view(aggregate) for aggregate in self._hosts.aggregates.of_host(self._row)]
+
+    @property
+    def hypervisor_type(self) -> str:
+        return self._capabilities.hypervisor_type
+
+    @property
+    def hypervisor_version(self) -> int:
+        return self._capabilities.hypervisor_version
+
+    @property
+    def supported_instances(self) -> list[list[str]]:
+        return [list(triple) for triple in self._capabilities.supported_instances]
+
+    @property
+    def cpu_info(self) -> Mapping[str, Any]:
+        return self._capabilities.cpu_info
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        return {
+            **self._capabilities.extra,
+            "num_instances": self.num_instances,
+            "io_workload": self.num_io_ops,
+            "failed_builds": self.failed_builds,
+        }
+
+    @property
+    def service(self) -> View:
+        hosts, row = self._hosts, self._row
+        return View(
+            host=self.host,
+            disabled=bool(hosts.disabled[row]),
+            disabled_reason=hosts.disabled_reasons.get(row),
+            forced_down=bool(hosts.forced_down[row]),
+            last_seen_up=float(hosts.last_seen[row]),
+        )
+
+    @property
+    def instances(self) -> dict[str, View]:
+        """Instance uuid → what is known of it here: its uuid and host."""
+        return {
+            uuid: View(uuid=uuid, host=self.host, node=self.nodename)
+            for uuid, row in self._hosts.instance_rows.items()
+            if row == self._row
+        }
+
+    @property
+    def _capabilities(self) -> Capabilities:
+        return self._hosts.profiles[int(self._hosts.profile[self._row])]
+
+
+class RequestView(Mapping[str, Any]):
+    """A request as Nova's filters know it: attributes as in RequestSpec, keys as in the older filter_properties.
+
+    So both ``spec_obj.image.properties`` and ``spec_obj.get('request_spec', {}).get('image', {})`` work.
+    """
+
+    numa_topology = None
+    pci_requests = None
+    retry = None
+
+    def __init__(self, spec: RequestSpec) -> None:
+        self.spec = spec
+        self.flavor = _flavor_view(spec)
+        self.image = _image_view(spec.image)
+        self.project_id = spec.project_id
+        self.user_id = spec.user_id
+        self.num_instances = spec.num_instances
+        self.instance_uuid = spec.instance_uuids[0] if spec.instance_uuids else None
+        self.availability_zone = spec.availability_zone
+        self.ignore_hosts = sorted(spec.ignore_hosts)
+        self.force_hosts = [spec.force_host] if spec.force_host else []
+        self.force_nodes = [spec.force_node] if spec.force_node else []
+        self.scheduler_hints = {name: list(values) for name, values in spec.hints.items()}
+        self.instance_group = _group_view(spec)
+        self.requested_destination = (
+            View(host=spec.requested_host, node=spec.requested_node) if spec.requested_host else None
+        )
+        self.is_bfv = spec.volume_backed
+        self.limits = View(vcpu=None, memory_mb=None, disk_gb=None, numa_topology=None)
+        self._nested = self._filter_properties()
+
+    @property
+    def vcpus(self) -> int:
+        return self.spec.flavor.vcpus
+
+    @property
+    def memory_mb(self) -> int:
+        return self.spec.flavor.memory_mib
+
+    @property
+    def root_gb(self) -> int:
+        return self.spec.flavor.root_gib
+
+    @property
+    def ephemeral_gb(self) -> int:
+        return self.spec.flavor.ephemeral_gib
+
+    @property
+    def swap(self) -> int:
+        return self.spec.flavor.swap_mib
+
+    def get_scheduler_hint(self, name: str, default: Any = None) -> Any:
+        """Return the value of a hint: the element of a one-element list, else the list."""
+        values = self.scheduler_hints.get(name)
+        if values is None:
+            return default
+        return values[0] if len(values) == 1 else values
+
+    def __getitem__(self, key: str) -> Any:
+        return self._nested[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nested)
+
+    def __len__(self) -> int:
+        return len(self._nested)
+
+    def _filter_properties(self) -> dict[str, Any]:
+        image = self.image if self.image is not None else View(properties=Properties())
+        hints = {name: self.get_scheduler_hint(name) for name in self.scheduler_hints}
+        instance = View(
+            uuid=self.instance_uuid,
+            project_id=self.project_id,
+            user_id=self.user_id,
+            availability_zone=self.availability_zone,
+            vcpus=self.vcpus,
+            memory_mb=self.memory_mb,
+            root_gb=self.root_gb,
+            ephemeral_gb=self.ephemeral_gb,
+        )
+        request = View(
+            image=image,
+            instance_properties=instance,
+            instance_type=self.flavor,
+            instance_uuids=list(self.spec.instance_uuids),
+            num_instances=self.num_instances,
+        )
+        nested: dict[str, Any] = {
+            "request_spec": request,
+            "instance_type": self.flavor,
+            "flavor": self.flavor,
+            "image": image,
+            "project_id": self.project_id,
+            "user_id": self.user_id,
+            "availability_zone": self.availability_zone,
+            "num_instances": self.num_instances,
+            "instance_uuid": self.instance_uuid,
+            "scheduler_hints": hints,
+            "ignore_hosts": self.ignore_hosts,
+            "force_hosts": self.force_hosts,
+            "force_nodes": self.force_nodes,
+            "limits": self.limits,
+        }
+        if self.instance_group is not None:
+            nested["group_hosts"] = set(self.instance_group.hosts)
+            nested["group_policies"] = {self.instance_group.policy}
+        return nested
+
+
+class Properties(View):
+    """Image properties, raw. A property the image lacks reads as None when asked for as an attribute."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return super().get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class HostFilterAdapter:
+    """Runs a Nova-style filter on the hosts that are left. ``name`` is its class name."""
+
+    name: str
+    filter: Any
+    reason: str = "its host_passes said no"
+
+    @property
+    def run_once(self) -> bool:
+        return bool(getattr(self.filter, "run_filter_once_per_request", False))
+
+    @property
+    def runs_on_rebuild(self) -> bool:
+        return bool(getattr(self.filter, "RUN_ON_REBUILD", False))
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        return self.passes_among(hosts, spec, np.ones(len(hosts), dtype=np.bool_))
+
+    def passes_among(self, hosts: HostTable, spec: RequestSpec, alive: BoolArray) -> BoolArray:
+        """Return which of the ``alive`` hosts pass; nobody, when ``filter_all`` returns None. Shapes: (H,) → (H,)."""
+        passed = np.zeros(len(hosts), dtype=np.bool_)
+        view = RequestView(spec)
+        states = {int(row): HostState(hosts, int(row)) for row in np.flatnonzero(alive)}
+        if hasattr(self.filter, "filter_all"):
+            kept = self.filter.filter_all(list(states.values()), view)
+            rows = {id(state): row for row, state in states.items()}
+            passed[[rows[id(state)] for state in kept or ()]] = True
+        else:
+            passed[[row for row, state in states.items() if self.filter.host_passes(state, view)]] = True
+        return passed
+
+
+@dataclass(frozen=True, slots=True)
+class HostWeigherAdapter:
+    """Runs a Nova-style weigher on the hosts that passed. ``name`` is its class name."""
+
+    name: str
+    weigher: Any
+
+    @property
+    def minimum(self) -> float | None:
+        return getattr(self.weigher, "minval", None)
+
+    @property
+    def maximum(self) -> float | None:
+        return getattr(self.weigher, "maxval", None)
+
+    def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
+        if not hasattr(self.weigher, "weight_multiplier"):
+            return 1.0
+        return np.array([self.weigher.weight_multiplier(state) for state in _states(hosts, rows)], dtype=np.float64)
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:
+        view = RequestView(spec)
+        return np.array(
+            [self.weigher._weigh_object(state, view) for state in _states(hosts, rows)],  # noqa: SLF001  Nova's name
+            dtype=np.float64,
+        )
+
+
+def _states(hosts: HostTable, rows: Rows) -> list[HostState]:
+    chosen: IntArray = np.arange(len(hosts))[rows]
+    return [HostState(hosts, int(row)) for row in chosen]
+
+
+def _aggregate_view(aggregate: Aggregate) -> View:
+    return View(
+        id=aggregate.id,
+        uuid=aggregate.uuid,
+        name=aggregate.name,
+        hosts=list(aggregate.hosts),
+        metadata=dict(aggregate.metadata),
+        availability_zone=aggregate.availability_zone,
+    )
+
+
+def _flavor_view(spec: RequestSpec) -> View:
+    flavor = spec.flavor
+    return View(
+        flavorid=flavor.flavor_id,
+        name=flavor.name,
+        vcpus=flavor.vcpus,
+        memory_mb=flavor.memory_mib,
+        root_gb=flavor.root_gib,
+        ephemeral_gb=flavor.ephemeral_gib,
+        swap=flavor.swap_mib,
+        rxtx_factor=flavor.rxtx_factor,
+        is_public=flavor.is_public,
+        disabled=flavor.disabled,
+        description=flavor.description,
+        extra_specs=dict(flavor.extra_specs),
+    )
+
+
+def _image_view(image: Image | None) -> View | None:
+    if image is None:
+        return None
+    return View(
+        id=image.id,
+        name=image.name,
+        status=image.status,
+        disk_format=image.disk_format,
+        container_format=image.container_format,
+        min_ram=image.min_memory_mib,
+        min_disk=image.min_disk_gib,
+        size=image.size_bytes,
+        properties=Properties(image.properties),
+    )
+
+
+def _group_view(spec: RequestSpec) -> View | None:
+    group = spec.group
+    if group is None:
+        return None
+    return View(
+        uuid=group.uuid,
+        policy=group.policy,
+        policies=[group.policy],
+        hosts=[name for name, members in group.hosts.items() if members > 0],
+        members=sorted(group.members),
+        rules={"max_server_per_host": group.max_server_per_host},
+    )

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scale, add up, and find the best few without sorting everybody."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kilonova.errors import RuleFailed
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import FloatArray, HostTable, IntArray, Rows
+from kilonova.scheduler.rule import Weigher, rule_name
+
+_FEW = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one weigher adds to each host's score; None is nothing. Shapes: (N,)."""
+
+    weigher: str
+    values: FloatArray | None
+
+
+def shares(weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, rows: Rows, count: int) -> list[Share]:
+    """Return each weigher's share of the scores of ``count`` rows, in weigher order. Raises: RuleFailed."""
+    found = []
+    for weigher in weighers:
+        name = rule_name(weigher)
+        try:
+            values = _share(weigher, hosts, spec, rows, count)
+        except Exception as error:  # third-party code: whatever it raises, the answer is that this rule failed
+            raise RuleFailed(f"Weigher {name} failed.", rule=name) from error
+        found.append(Share(name, values))
+    return found
+
+
+def total(parts: Sequence[Share], count: int) -> FloatArray:
+    """Add the shares up element by element in weigher order, so that a replay is equal to the bit. Shapes: → (N,)."""
+    scores = np.zeros(count)
+    for part in parts:
+        if part.values is not None:
+            scores += part.values
+    return scores
+
+
+def best(scores: FloatArray, count: int) -> IntArray:
+    """Return the indices of the ``count`` highest scores, best first, equal ones by index. Shapes: (N,) → (K,)."""
+    size = len(scores)
+    if count >= size:
+        return np.argsort(-scores, kind="stable")
+    if count <= _FEW:
+        left = scores.copy()
+        chosen = np.empty(count, dtype=np.int64)
+        for place in range(count):
+            chosen[place] = top = int(left.argmax())
+            left[top] = -np.inf
+        return chosen
+    threshold = np.partition(scores, size - count)[size - count]
+    above = np.flatnonzero(scores > threshold)
+    equal = np.flatnonzero(scores == threshold)[: count - len(above)]
+    return np.concatenate([above[np.argsort(-scores[above], kind="stable")], equal])
+
+
+def normalised(raw: FloatArray, minimum: float | None, maximum: float | None) -> FloatArray | None:
+    """Clamp ratings to the fixed ends, then scale them to 0 … 1; None is 0 for all. Shapes: (N,) → (N,)."""
+    smallest, largest = float(raw.min()), float(raw.max())
+    if not math.isfinite(largest - smallest):
+        raise ValueError("a weigher's ratings must be finite numbers")
+    low = smallest if minimum is None else minimum
+    high = largest if maximum is None else maximum
+    if high <= low:
+        return None
+    if smallest < low or largest > high:
+        raw = np.clip(raw, low, high)
+    scaled: FloatArray = (raw - low) / (high - low) if low else raw / high
+    return scaled
+
+
+def _share(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows, count: int) -> FloatArray | None:
+    factors = weigher.factors(hosts, rows)
+    if isinstance(factors, float | int) and not factors:
+        return None
+    raw = weigher.weigh(hosts, spec, rows)
+    if raw is None:
+        return None
+    raw = np.asarray(raw, dtype=np.float64)
+    if raw.shape != (count,):
+        raise ValueError(f"{raw.shape} ratings for {count} hosts")
+    scaled = normalised(raw, weigher.minimum, weigher.maximum)
+    if scaled is None:
+        return None
+    if isinstance(factors, float | int) and factors == 1:
+        return scaled
+    share: FloatArray = scaled * factors
+    if not math.isfinite(share.sum()):
+        raise ValueError("a weigher's multipliers must be finite numbers")
+    return share

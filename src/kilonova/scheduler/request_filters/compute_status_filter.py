@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep new servers off hosts whose compute service is disabled."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import AggregateIndex
+
+DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeStatusFilter:
+    """Forbid the trait that a disabled compute service carries. Source: spec SCHEDULER §6 #4."""
+
+    name: ClassVar[str] = "compute_status_filter"
+    reason: ClassVar[str] = "compute service disabled"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
+        return spec.with_query(forbidden=spec.query.forbidden | {DISABLED_TRAIT})

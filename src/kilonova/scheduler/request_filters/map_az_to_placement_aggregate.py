@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep a server in the availability zone it was asked for."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import AggregateIndex
+
+
+@dataclass(frozen=True, slots=True)
+class MapAzToPlacementAggregate:
+    """Ask for an aggregate of the requested zone.
+
+    A zone that no aggregate makes (the default zone, for hosts without one) adds nothing, as in Nova.
+
+    Source: spec SCHEDULER §6 #2.
+    """
+
+    name: ClassVar[str] = "map_az_to_placement_aggregate"
+    reason: ClassVar[str] = "not in the availability zone"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:
+        zone = spec.availability_zone
+        if not zone:
+            return spec
+        wanted = frozenset(aggregate.uuid for aggregate in aggregates.aggregates if aggregate.availability_zone == zone)
+        return spec.with_query(member_of=(*spec.query.member_of, wanted)) if wanted else spec

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send a project to the aggregates that name it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.errors import RequestFilterFailed
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import AggregateIndex
+
+TENANT_PREFIX = "filter_tenant_id"
+
+
+@dataclass(frozen=True, slots=True)
+class RequireTenantAggregate:
+    """Ask for an aggregate with the project's id as the whole value of a key that starts with ``filter_tenant_id``.
+
+    Unlike AggregateMultiTenancyIsolation it does not split values at commas.
+    ``required``: a project that no aggregate names is refused, otherwise it may go anywhere.
+
+    Raises: RequestFilterFailed.
+    Source: spec SCHEDULER §6 #1.
+    """
+
+    required: bool = False
+    name: ClassVar[str] = "require_tenant_aggregate"
+    reason: ClassVar[str] = "not in an aggregate of the project"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:
+        wanted = frozenset(
+            aggregate.uuid
+            for aggregate in aggregates.aggregates
+            if any(
+                value == spec.project_id and key.startswith(TENANT_PREFIX) for key, value in aggregate.metadata.items()
+            )
+        )
+        if wanted:
+            return spec.with_query(member_of=(*spec.query.member_of, wanted))
+        if self.required:
+            raise RequestFilterFailed("No hosts are set aside for the project, and it may use no others.")
+        return spec

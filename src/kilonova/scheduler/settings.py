@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every option the scheduling rules read, frozen, under Nova's names and with Nova's defaults."""
+
+from dataclasses import dataclass
+
+DEFAULT_FILTERS = (
+    "ComputeFilter",
+    "ComputeCapabilitiesFilter",
+    "ImagePropertiesFilter",
+    "ServerGroupAntiAffinityFilter",
+    "ServerGroupAffinityFilter",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfig:
+    """``[filter_scheduler]``, ``[scheduler]`` and the one option of ``[DEFAULT]`` that rules read.
+
+    ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
+    ``enabled_filters``: bare class names, in the order in which they run; empty items are ignored.
+    Units: ``service_down_time`` seconds.
+    Source: spec SCHEDULER §8.
+    """
+
+    # [filter_scheduler]
+    available_filters: tuple[str, ...] = ("kilonova.scheduler.filters.all_filters",)
+    enabled_filters: tuple[str, ...] = DEFAULT_FILTERS
+    weight_classes: tuple[str, ...] = ("kilonova.scheduler.weighers.all_weighers",)
+    host_subset_size: int = 1
+    shuffle_best_same_weighed_hosts: bool = False
+    max_io_ops_per_host: int = 8
+    max_instances_per_host: int = 50
+    ram_weight_multiplier: float = 1.0
+    cpu_weight_multiplier: float = 1.0
+    disk_weight_multiplier: float = 1.0
+    io_ops_weight_multiplier: float = -1.0
+    num_instances_weight_multiplier: float = 0.0
+    hypervisor_version_weight_multiplier: float = 1.0
+    soft_affinity_weight_multiplier: float = 1.0
+    soft_anti_affinity_weight_multiplier: float = 1.0
+    build_failure_weight_multiplier: float = 1000000.0
+    image_properties_default_architecture: str | None = None
+    isolated_images: tuple[str, ...] = ()
+    isolated_hosts: tuple[str, ...] = ()
+    restrict_isolated_hosts_to_isolated_images: bool = True
+    aggregate_image_properties_isolation_namespace: str | None = None
+    aggregate_image_properties_isolation_separator: str = "."
+    # [scheduler]
+    max_attempts: int = 3
+    limit_tenants_to_placement_aggregate: bool = False
+    placement_aggregate_required_for_tenants: bool = False
+    enable_isolated_aggregate_filtering: bool = False
+    # [DEFAULT]
+    service_down_time: int = 60

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weighers: which of the hosts that passed are better.
+
+In: the host table, the request, the rows that passed. Out: a rating a row on any scale; more is more.
+The engine scales each weigher's ratings to 0 … 1, multiplies and adds them up. With a single host none runs.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.scheduler.weighers.base import BaseHostWeigher, ColumnWeigher
+from kilonova.scheduler.weighers.build_failure import BuildFailureWeigher
+from kilonova.scheduler.weighers.cpu import CPUWeigher
+from kilonova.scheduler.weighers.disk import DiskWeigher
+from kilonova.scheduler.weighers.hypervisor_version import HypervisorVersionWeigher
+from kilonova.scheduler.weighers.io_ops import IoOpsWeigher
+from kilonova.scheduler.weighers.num_instances import NumInstancesWeigher
+from kilonova.scheduler.weighers.ram import RAMWeigher
+from kilonova.scheduler.weighers.server_group_soft_affinity import ServerGroupSoftAffinityWeigher
+from kilonova.scheduler.weighers.server_group_soft_anti_affinity import ServerGroupSoftAntiAffinityWeigher
+
+WEIGHERS: Mapping[str, type[ColumnWeigher]] = {
+    cls.__name__: cls
+    for cls in (
+        RAMWeigher,
+        CPUWeigher,
+        DiskWeigher,
+        IoOpsWeigher,
+        ServerGroupSoftAffinityWeigher,
+        ServerGroupSoftAntiAffinityWeigher,
+        BuildFailureWeigher,
+        HypervisorVersionWeigher,
+        NumInstancesWeigher,
+    )
+}
+"""Class name → built-in weigher, in the order in which their shares are added up."""
+
+__all__ = [
+    "WEIGHERS",
+    "BaseHostWeigher",
+    "BuildFailureWeigher",
+    "CPUWeigher",
+    "ColumnWeigher",
+    "DiskWeigher",
+    "HypervisorVersionWeigher",
+    "IoOpsWeigher",
+    "NumInstancesWeigher",
+    "RAMWeigher",
+    "ServerGroupSoftAffinityWeigher",
+    "ServerGroupSoftAntiAffinityWeigher",
+    "all_weighers",
+]
+
+
+def all_weighers() -> list[type[Any]]:
+    """Return the built-in weigher classes; what ``weight_classes`` names by default."""
+    return list(WEIGHERS.values())

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bases of weighers: on columns, and written Nova's way."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_rules import float_factors
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnWeigher(ABC):
+    """A weigher whose multiplier aggregates may set for their hosts, by a key named like its option.
+
+    ``multiplier``: negative prefers the small instead of the large.
+    ``minimum`` / ``maximum``: fixed ends of the scale, see the engine.
+    ``negated``: the multiplier, wherever it comes from, counts against the host.
+    Source: spec SCHEDULER §5.
+    """
+
+    option: ClassVar[str]
+    minimum: ClassVar[float | None] = None
+    maximum: ClassVar[float | None] = None
+    negated: ClassVar[bool] = False
+    multiplier: float = 1.0
+
+    def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
+        """Return the multiplier, or one a host when aggregates set it. Shapes: → () or (N,)."""
+        found = float_factors(hosts, self.option, self.multiplier)
+        chosen = found if isinstance(found, float | int) else found[rows]
+        return -chosen if self.negated else chosen
+
+    @abstractmethod
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None: ...
+
+
+class BaseHostWeigher:
+    """Subclass this and override ``_weigh_object``, to rate host by host as Nova's weighers do.
+
+    ``minval`` / ``maxval``: fixed ends of the scale; None takes the smallest / largest rating of the request.
+    """
+
+    minval: float | None = None
+    maxval: float | None = None
+
+    def weight_multiplier(self, host_state: Any) -> float:  # noqa: ARG002
+        """Return what the scaled rating of this host is multiplied with."""
+        return 1.0
+
+    def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
+        """Rate the host; more is more."""
+        raise NotImplementedError

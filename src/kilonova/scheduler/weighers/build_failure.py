@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stay away from hosts whose builds fail."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.weighers.base import ColumnWeigher
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFailureWeigher(ColumnWeigher):
+    """Count failed builds against the host. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #9."""
+
+    option: ClassVar[str] = "build_failure_weight_multiplier"
+    negated: ClassVar[bool] = True
+    multiplier: float = 1000000.0
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:  # noqa: ARG002
+        return hosts.failed_builds[rows].astype(float)

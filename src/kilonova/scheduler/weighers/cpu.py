@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefer free cores."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.weighers.base import ColumnWeigher
+
+
+@dataclass(frozen=True, slots=True)
+class CPUWeigher(ColumnWeigher):
+    """Prefer free cores: ``total x allocation ratio - used``. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #2."""
+
+    option: ClassVar[str] = "cpu_weight_multiplier"
+    minimum: ClassVar[float | None] = 0.0
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:  # noqa: ARG002
+        column = hosts.column("VCPU")
+        if column is None:
+            return None
+        offered: FloatArray = hosts.memo.get(
+            CPUWeigher, lambda: np.multiply(hosts.total[:, column], hosts.allocation_ratio[:, column])
+        )
+        free: FloatArray = offered[rows] - hosts.used[:, column][rows]
+        return free

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefer free disk."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.weighers.base import ColumnWeigher
+
+
+@dataclass(frozen=True, slots=True)
+class DiskWeigher(ColumnWeigher):
+    """Prefer free disk, overcommitment aside. Shapes: (H,) → (N,). Units: GiB. Source: spec SCHEDULER §5 #3."""
+
+    option: ClassVar[str] = "disk_weight_multiplier"
+    minimum: ClassVar[float | None] = 0.0
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:  # noqa: ARG002
+        return hosts.free("DISK_GB", rows).astype(float)

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefer newer hypervisors."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.weighers.base import ColumnWeigher
+
+
+@dataclass(frozen=True, slots=True)
+class HypervisorVersionWeigher(ColumnWeigher):
+    """Prefer newer hypervisors. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #11."""
+
+    option: ClassVar[str] = "hypervisor_version_weight_multiplier"
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:  # noqa: ARG002
+        def versions() -> FloatArray | None:
+            each = np.array([profile.hypervisor_version for profile in hosts.profiles], dtype=float)
+            return each[hosts.profile] if np.unique(each).size > 1 else None
+
+        known: FloatArray | None = hosts.memo.get(HypervisorVersionWeigher, versions)
+        return None if known is None else known[rows]

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rate hosts by their io-heavy operations; the default multiplier prefers the idle ones."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.weighers.base import ColumnWeigher
+
+
+@dataclass(frozen=True, slots=True)
+class IoOpsWeigher(ColumnWeigher):
+    """Rate by running io-heavy operations. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #4."""
+
+    option: ClassVar[str] = "io_ops_weight_multiplier"
+    minimum: ClassVar[float | None] = 0.0
+    multiplier: float = -1.0
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:  # noqa: ARG002
+        return hosts.num_io_ops[rows].astype(float)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rate hosts by their number of instances; off unless given a multiplier."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.weighers.base import ColumnWeigher
+
+
+@dataclass(frozen=True, slots=True)
+class NumInstancesWeigher(ColumnWeigher):
+    """Rate by number of instances. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #12."""
+
+    option: ClassVar[str] = "num_instances_weight_multiplier"
+    multiplier: float = 0.0
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:  # noqa: ARG002
+        return hosts.num_instances[rows].astype(float)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draw the members of a group together without insisting."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.weighers.base import ColumnWeigher
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroupSoftAffinityWeigher(ColumnWeigher):
+    """Prefer hosts with many members of a soft-affinity group. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #7."""
+
+    option: ClassVar[str] = "soft_affinity_weight_multiplier"
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:
+        return members_on(hosts, spec, rows, "soft-affinity")
+
+
+def members_on(hosts: HostTable, spec: RequestSpec, rows: Rows, policy: str) -> FloatArray | None:
+    """Return how many members of a group with ``policy`` each host holds; None without such members. Shapes: → (N,)."""
+    group = spec.group
+    if group is None or group.policy != policy or not group.hosts:
+        return None
+    members = np.zeros(len(hosts))
+    rows_of = hosts.rows_of_host()
+    for host, count in group.hosts.items():
+        members[list(rows_of.get(host, ()))] = count
+    chosen: FloatArray = members[rows]
+    return chosen

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The supervisor with the real Keystone and the real Glance, and a stand-in for the control process."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+
+pytestmark = pytest.mark.cloud
+
+UP = Path(__file__).with_name("up_with_stand_in.py")
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@dataclass
+class Supervisor:
+    folder: Path
+    ports: list[int] = field(default_factory=lambda: _free_ports(3))
+    environment: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    lines: list[str] = field(default_factory=list)
+
+    def start(self) -> "Supervisor":
+        self.began = time.monotonic()
+        compute, identity, image = self.ports
+        arguments = ["--data", str(self.folder), "--bind", f"127.0.0.1:{compute}"]
+        arguments += ["--identity-port", str(identity), "--image-port", str(image)]
+        self.process = subprocess.Popen(
+            [sys.executable, str(UP), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **self.environment},
+        )
+        return self
+
+    def until_ready(self) -> "Supervisor":
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if "ready" in line:
+                self.seconds = time.monotonic() - self.began
+                return self
+        raise AssertionError(self.lines, self.process.communicate())
+
+    def descendants(self) -> list[int]:
+        """Return the ids of all processes below the supervisor."""
+        parents = {}
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+        below = {self.process.pid}
+        while more := {pid for pid, parent in parents.items() if parent in below} - below:
+            below |= more
+        return sorted(below - {self.process.pid})
+
+    def signal(self, number: int) -> int:
+        """Signal the supervisor, wait for it and return its exit status; every descendant must be gone soon."""
+        watched = [os.pidfd_open(pid) for pid in self.descendants()]
+        self.process.send_signal(number)
+        status = self.process.wait(timeout=20)
+        self.require_gone(watched)
+        return status
+
+    @staticmethod
+    def require_gone(watched: list[int]) -> None:
+        deadline = time.monotonic() + 5
+        for each in watched:
+            assert select.select([each], [], [], max(0, deadline - time.monotonic()))[0], "a child is left"
+            os.close(each)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.signal(signal.SIGTERM)
+        self.process.communicate()
+
+    @property
+    def identity(self) -> str:
+        return f"http://127.0.0.1:{self.ports[1]}/identity/v3"
+
+    @property
+    def image(self) -> str:
+        return f"http://127.0.0.1:{self.ports[2]}/v2"
+
+    def token(self, cloud: str = "kilonova") -> requests.Response:
+        auth = yaml.safe_load((self.folder / "clouds.yaml").read_text())["clouds"][cloud]["auth"]
+        domain = {"name": "Default"}
+        user = {"name": auth["username"], "password": auth["password"], "domain": domain}
+        scope = {"project": {"name": auth["project_name"], "domain": domain}}
+        identity = {"methods": ["password"], "password": {"user": user}}
+        body = {"auth": {"identity": identity, "scope": scope}}
+        return requests.post(f"{auth['auth_url']}/v3/auth/tokens", json=body, timeout=30)
+
+    def session(self, cloud: str = "kilonova") -> requests.Session:
+        session = requests.Session()
+        reply = self.token(cloud)
+        assert reply.status_code == 201, reply.text
+        session.headers["X-Auth-Token"] = reply.headers["X-Subject-Token"]
+        return session
+
+    def images(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.session().get(f"{self.image}/images").json()["images"]
+        return found
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
+    supervisor = Supervisor(tmp_path_factory.mktemp("cloud")).start()
+    yield supervisor.until_ready()
+    supervisor.stop()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Supervisor]:
+    supervisor = Supervisor(tmp_path / "data")
+    yield supervisor
+    supervisor.stop()
+
+
+def test_one_line_says_ready_and_three_say_what_to_type(cloud: Supervisor) -> None:
+    assert cloud.process.stdout is not None
+    assert sum("ready" in line for line in cloud.lines) == 1
+    following = [cloud.process.stdout.readline() for _ in range(3)]
+    assert following[0] == f"  export OS_CLIENT_CONFIG_FILE={cloud.folder}/clouds.yaml\n"
+    assert following[1] == "  export OS_CLOUD=kilonova\n"
+    assert following[2].endswith("openstack server create --flavor m1.tiny --image tiny --wait first\n")
+
+
+def test_the_stock_client_gets_a_token_and_makes_an_image(cloud: Supervisor, tmp_path: Path) -> None:
+    disk = tmp_path / "disk.raw"
+    disk.write_bytes(os.urandom(100_000))
+    environment = {**os.environ, "OS_CLIENT_CONFIG_FILE": str(cloud.folder / "clouds.yaml"), "OS_CLOUD": "kilonova"}
+
+    def openstack(*words: str) -> str:
+        client = Path(sys.executable).with_name("openstack")
+        return subprocess.run(
+            [str(client), *words], env=environment, check=True, capture_output=True, text=True, timeout=60
+        ).stdout
+
+    assert openstack("token", "issue", "-f", "value", "-c", "id").strip()
+    made = openstack(
+        "image", "create", "--file", str(disk), "--disk-format", "raw", "disk", "-f", "value", "-c", "status"
+    )
+    assert "active" in made
+    assert openstack("image", "list", "-f", "value", "-c", "Name").split() == ["disk", "tiny"]
+    openstack("image", "save", "disk", "--file", str(tmp_path / "back.raw"))
+    assert (tmp_path / "back.raw").read_bytes() == disk.read_bytes()
+
+
+def test_discovery_needs_no_token(cloud: Supervisor) -> None:
+    for root in ("identity", ""):
+        reply = requests.get(f"http://127.0.0.1:{cloud.ports[1]}/{root}", timeout=30)
+        assert reply.status_code in (200, 300)
+        version = reply.json()["versions"]["values"][0]
+        assert version["id"].startswith("v3")
+        assert version["links"][0]["href"] == f"http://127.0.0.1:{cloud.ports[1]}/{root}".rstrip("/") + "/v3/"
+    assert requests.get(f"http://127.0.0.1:{cloud.ports[2]}/", timeout=30).status_code == 300
+
+
+def test_the_catalogue_has_every_service(cloud: Supervisor) -> None:
+    catalog = cloud.token().json()["token"]["catalog"]
+    base = f"http://127.0.0.1:{cloud.ports[0]}"
+    assert {entry["type"]: {point["url"] for point in entry["endpoints"]} for entry in catalog} == {
+        "identity": {cloud.identity.removesuffix("/v3")},
+        "image": {f"http://127.0.0.1:{cloud.ports[2]}"},
+        "compute": {f"{base}/compute/v2.1"},
+        "placement": {f"{base}/placement"},
+        "kilonova": {f"{base}/operator/v1"},
+    }
+    assert all({point["region_id"] for point in entry["endpoints"]} == {"RegionOne"} for entry in catalog)
+
+
+def test_the_member_is_a_plain_one(cloud: Supervisor) -> None:
+    token = cloud.token("kilonova-demo").json()["token"]
+    assert {role["name"] for role in token["roles"]} == {"member", "reader"}
+    assert token["project"]["name"] == "demo"
+    member = cloud.session("kilonova-demo")
+    assert member.get(f"{cloud.identity}/users").status_code == 403
+    assert [image["name"] for image in member.get(f"{cloud.image}/images").json()["images"]] == ["tiny"]
+
+
+def test_a_header_with_underscores_is_no_token(cloud: Supervisor) -> None:
+    token = cloud.session().headers["X-Auth-Token"]
+    assert requests.get(f"{cloud.identity}/users", headers={"X_Auth_Token": token}, timeout=30).status_code == 401
+
+
+def test_no_password_is_in_a_log(cloud: Supervisor) -> None:
+    passwords = yaml.safe_load((cloud.folder / "passwords.json").read_text()).values()
+    text = "".join(cloud.lines) + "".join(log.read_text() for log in (cloud.folder / "log").glob("*.log"))
+    assert not [password for password in passwords if password in text]
+
+
+def test_eight_clients_make_and_delete_projects_and_users_at_once(cloud: Supervisor) -> None:
+    session = cloud.session()
+    roles = session.get(f"{cloud.identity}/roles?name=member").json()["roles"]
+    statuses: Counter[tuple[str, int]] = Counter()
+
+    def call(own: requests.Session, method: str, path: str, body: object = None) -> Any:
+        reply = own.request(method, f"{cloud.identity}/{path}", json=body, timeout=60)
+        statuses[method, reply.status_code] += 1
+        return reply.json() if reply.content else None
+
+    def work(_: int) -> None:
+        own = cloud.session()
+        for _ in range(5):
+            project = call(own, "POST", "projects", {"project": {"name": uuid.uuid4().hex}})["project"]
+            user = call(own, "POST", "users", {"user": {"name": uuid.uuid4().hex, "password": "x" * 12}})["user"]
+            call(own, "PUT", f"projects/{project['id']}/users/{user['id']}/roles/{roles[0]['id']}")
+            call(own, "DELETE", f"users/{user['id']}")
+            call(own, "DELETE", f"projects/{project['id']}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert statuses == {("POST", 201): 80, ("PUT", 204): 40, ("DELETE", 204): 80}
+
+
+def test_eight_clients_make_and_delete_images_at_once(cloud: Supervisor) -> None:
+    def work(number: int) -> set[int]:
+        own = cloud.session()
+        seen = set()
+        for _ in range(4):
+            body = {"name": f"image{number}", "disk_format": "raw", "container_format": "bare"}
+            made = own.post(f"{cloud.image}/images", json=body)
+            url = f"{cloud.image}/images/{made.json()['id']}"
+            data = own.put(f"{url}/file", data=b"x" * 5000, headers={"Content-Type": "application/octet-stream"})
+            seen |= {made.status_code, data.status_code, own.delete(url).status_code}
+        return seen
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set().union(*pool.map(work, range(8))) == {201, 204}
+
+
+def test_a_second_one_on_the_same_folder_is_refused(cloud: Supervisor) -> None:
+    second = Supervisor(cloud.folder).start()
+    out, err = second.process.communicate(timeout=20)
+    assert second.process.returncode == 1
+    assert out == ""
+    assert f"is in use by another `kilonova up` (process {cloud.process.pid})" in err
+
+
+def test_a_taken_port_is_named(cloud: Supervisor, own: Supervisor) -> None:
+    own.ports[1] = cloud.ports[2]
+    _, err = own.start().process.communicate(timeout=20)
+    assert own.process.returncode == 1
+    assert err == (f"kilonova: port {own.ports[1]} on 127.0.0.1 is taken, and Keystone (--identity-port) needs it\n")
+
+
+def test_a_restart_is_quick_corrects_the_catalogue_and_seeds_nothing_again(own: Supervisor) -> None:
+    own.start().until_ready()
+    first = own.seconds
+    flavors = (own.folder / "stand-in.log").read_text()
+    assert flavors.split()[1::3] == ["m1.tiny", "m1.small", "m1.medium", "m1.large", "m1.xlarge"]
+    (image,) = own.images()
+    assert (image["name"], image["status"], image["visibility"], image["size"]) == ("tiny", "active", "public", 4096)
+    assert own.session().delete(f"{own.image}/images/{image['id']}").status_code == 204
+    assert own.signal(signal.SIGINT) == 0
+    own.ports = _free_ports(3)
+    own.start().until_ready()
+    print(f"\nfrom nothing {first:.1f} s, restart {own.seconds:.1f} s")
+    assert own.seconds <= 8
+    assert own.images() == []
+    assert (own.folder / "stand-in.log").read_text() == flavors
+    urls = {point["url"] for entry in own.token().json()["token"]["catalog"] for point in entry["endpoints"]}
+    assert {int(url.split(":")[2].split("/")[0]) for url in urls} == set(own.ports)
+
+
+def test_sigkill_of_the_supervisor_leaves_no_child(own: Supervisor) -> None:
+    own.start().until_ready()
+    assert len(own.descendants()) >= 4  # the three, and what the stand-in started
+    own.signal(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("child", ["keystone", "glance", "control"])
+def test_the_death_of_one_child_ends_all_and_is_told(own: Supervisor, child: str) -> None:
+    own.start().until_ready()
+    below = own.descendants()
+    mark = {"keystone": "companions.keystone", "glance": "companions.glance", "control": "stand_in_control"}[child]
+    victim = next(pid for pid in below if mark in Path(f"/proc/{pid}/cmdline").read_text())
+    watched = [os.pidfd_open(pid) for pid in below]
+    os.kill(victim, signal.SIGKILL)
+    _, err = own.process.communicate(timeout=20)
+    assert own.process.returncode == 1
+    assert err.startswith(f"kilonova: {child} was killed by SIGKILL; ")
+    Supervisor.require_gone(watched)
+
+
+def test_a_child_that_fails_to_start_is_told_with_its_last_words(own: Supervisor) -> None:
+    own.environment = {"STAND_IN_EXIT": "1"}
+    _, err = own.start().process.communicate(timeout=30)
+    assert own.process.returncode == 1
+    assert "control ended with exit status 1; the last lines of" in err
+    assert "the stand-in was told to fail" in err
+
+
+def test_a_first_start_killed_anywhere_is_finished_by_the_next(own: Supervisor) -> None:
+    own.start().until_ready()
+    whole = own.seconds
+    own.signal(signal.SIGKILL)
+    for step in range(1, 7):
+        own.folder = own.folder.with_name(f"killed{step}")
+        own.start()
+        time.sleep(whole * step / 7)
+        own.signal(signal.SIGKILL)
+        own.lines.clear()
+        own.start().until_ready()
+        assert [(image["name"], image["status"]) for image in own.images()] == [("tiny", "active")]
+        assert own.token("kilonova-demo").status_code == 201
+        assert own.signal(signal.SIGTERM) == 0

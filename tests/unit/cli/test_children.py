@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kilonova.cli.children import Child, stop, wait_for_an_end
+
+Starter = Callable[[str], Child]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Starter]:
+    started: list[Child] = []
+
+    def start(program: str) -> Child:
+        child = Child("worker", (sys.executable, "-c", program), tmp_path / "w.log", "http://127.0.0.1:1/", tmp_path)
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        if Path(f"/proc/{child.pid}").exists():
+            stop([child], patience_s=0)
+
+
+def test_a_child_that_ends_is_found_and_its_last_words_are_told(start: Starter) -> None:
+    (lasting, failing) = (start("import time; time.sleep(1000)"), start("import sys; print('hm'); sys.exit('oh no')"))
+    assert wait_for_an_end([lasting, failing]) is failing
+    story = failing.obituary()
+    assert story.startswith("worker ended with exit status 1; the last lines of ")
+    assert story.splitlines()[1:] == ["  hm", "  oh no"]
+    assert not lasting.answers()
+
+
+def test_only_what_this_run_wrote_is_told(start: Starter, tmp_path: Path) -> None:
+    (tmp_path / "w.log").write_text("from the run before\n")
+    child = start("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    wait_for_an_end([child])
+    assert child.obituary() == f"worker was killed by SIGSEGV; it wrote nothing to {tmp_path / 'w.log'}"
+
+
+def test_stop_is_polite_first(start: Starter, tmp_path: Path) -> None:
+    child = start(
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(print('goodbye')))\n"
+        "print('here')\ntime.sleep(1000)"
+    )
+    _until(lambda: "here" in (tmp_path / "w.log").read_text())
+    stop([child])
+    assert "goodbye" in (tmp_path / "w.log").read_text()
+
+
+def test_stop_ends_those_that_do_not_listen_and_what_they_started(start: Starter, tmp_path: Path) -> None:
+    child = start(
+        "import signal, subprocess, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "print(subprocess.Popen(['sleep', '1000']).pid)\ntime.sleep(1000)"
+    )
+    _until(lambda: (tmp_path / "w.log").read_text().strip().isdigit())
+    grandchild = int((tmp_path / "w.log").read_text())
+    stop([child], patience_s=0.1)
+    _until(lambda: not Path(f"/proc/{grandchild}").exists() or _is_zombie(grandchild))
+    assert not Path(f"/proc/{child.pid}").exists()
+
+
+def test_a_child_sees_no_openstack_settings_and_no_false_headers(
+    start: Starter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OS_CLOUD", "elsewhere")
+    monkeypatch.setenv("HTTP_X_ROLES", "admin")
+    child = start("import os; print(sorted(n for n in os.environ if n.startswith(('OS_', 'HTTP_X_'))))")
+    wait_for_an_end([child])
+    assert (tmp_path / "w.log").read_text() == "[]\n"
+
+
+def test_a_log_is_private(start: Starter, tmp_path: Path) -> None:
+    wait_for_an_end([start("")])
+    assert (tmp_path / "w.log").stat().st_mode & 0o777 == 0o600
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

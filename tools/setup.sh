@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Make .venv with everything in requirements.lock and the project itself, editable. Does nothing when it is up to date.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+exec 9<requirements.lock
+flock 9 # two of these at once would spoil each other
+place=$PWD lock=$(sha256sum <requirements.lock) project=$(sha256sum <pyproject.toml)
+stamped() { [ -f ".venv/.stamp-$1" ] && [ "$(<".venv/.stamp-$1")" = "$2" ]; }
+stamp() { printf '%s' "$2" >".venv/.stamp-$1"; }
+if stamped place "$place" && stamped lock "$lock" && stamped project "$project"; then exit 0; fi
+
+say() { printf 'setup: %s\n' "$*"; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+python=""
+for candidate in ${PYTHON:-python3 python3.11 python3.12 python3.13}; do
+    if new_enough "$candidate"; then python=$candidate; break; fi
+done
+[ -n "$python" ] || fail "Python 3.11 or newer is needed; name it with PYTHON=/path/to/python3"
+
+if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+    say "$python has no venv module, installing python3-venv"
+    root=""
+    if [ "$(id -u)" -ne 0 ]; then root="sudo -n"; fi
+    export DEBIAN_FRONTEND=noninteractive
+    if ! command -v apt-get >/dev/null \
+        || ! { $root apt-get update -q && $root apt-get install -q -y --no-install-recommends python3-venv; } </dev/null; then
+        fail "could not install it; install the venv module of $python and run this again"
+    fi
+fi
+
+if ! stamped place "$place" || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    say "making .venv with $("$python" --version)"
+    "$python" -m venv --clear .venv # a virtual environment does not survive being moved
+    stamp place "$place"
+fi
+
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore PYTHONUNBUFFERED=1
+if ! stamped lock "$lock"; then
+    total=$(grep -c '==' requirements.lock)
+    say "installing $total packages (475 MB; about a minute)"
+    log=.venv/setup.log
+    set +e
+    .venv/bin/python -m pip install --no-deps --retries 5 -r requirements.lock 2>&1 </dev/null | tee "$log" | awk -v total="$total" '
+        /^(Collecting|Requirement already satisfied)/ { n++; if (n % 20 == 0 || n == total) print "setup:   " n " of " total " fetched"; fflush() }
+        /^Installing collected/ { print "setup:   unpacking"; fflush() }'
+    result=${PIPESTATUS[0]}
+    set -e
+    if [ "$result" -ne 0 ]; then
+        tail -n 15 "$log" >&2
+        fail "pip failed; the whole story is in $log"
+    fi
+    stamp lock "$lock"
+fi
+
+say "installing kilonova itself"
+.venv/bin/python -m pip install -q --no-deps --no-build-isolation -e . </dev/null
+stamp project "$project"
+say "done"
