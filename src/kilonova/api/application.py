@@ -6,7 +6,6 @@ handler, faults. All that differs between the families is in a :class:`Family`.
 """
 
 import logging
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,7 +19,8 @@ from kilonova.api.backend import Backend
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import Credentials
-from kilonova.errors import KilonovaError, NotFound
+from kilonova.errors import InvalidRequest, KilonovaError, NotFound
+from kilonova.identifiers import new_uuid
 
 LOG = logging.getLogger(__name__)
 
@@ -40,8 +40,13 @@ class Family(Protocol):
     def version_headers(self, version: Version | None) -> dict[str, str]:
         """Return the headers that name the version used."""
 
-    def fault_body(self, error: BaseException, status: int, message: str, version: Version | None, request_id: str) -> Any:
+    def fault_body(
+        self, error: BaseException, status: int, message: str, version: Version | None, request_id: str
+    ) -> Any:
         """Return the JSON body of an error."""
+
+    def fault_media_type(self, accept: str | None) -> str:
+        """Choose how an error is written: ``application/json`` or, for a client that refuses that, a text type."""
 
     def needs_token(self, path: str, method: str) -> bool:
         """Whether a request without a valid token is refused (discovery is open)."""
@@ -84,16 +89,14 @@ class Exchange:
     family: Family
     backend: Backend
     req: falcon.Request
-    request_id: str = field(default_factory=lambda: f"req-{uuid.uuid4()}")
+    request_id: str = field(default_factory=lambda: f"req-{new_uuid()}")
 
     @property
     def method(self) -> str:
         method: str = self.req.method
         return method
 
-    def answer(
-        self, resp: falcon.Response, find: Callable[[Version], Endpoint], path: Mapping[str, str]
-    ) -> None:
+    def answer(self, resp: falcon.Response, find: Callable[[Version], Endpoint], path: Mapping[str, str]) -> None:
         """Run the request through every check and the handler, and write the answer or the fault."""
         version: Version | None = None
         try:
@@ -102,16 +105,14 @@ class Exchange:
             headers = _Headers(environ)
             version = self.family.version(headers, self.req.path)
             endpoint = find(version)
-            raw = self.req.bounded_stream.read() if self.req.content_length else _chunked_body(environ)
+            raw = self.req.bounded_stream.read() if _content_length(environ) else _chunked_body(environ)
             query = _query(environ.get("QUERY_STRING", ""))
             body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
             if endpoint.query is not None:
                 endpoint.query.check({name: list(values) for name, values in query.items()}, version)
             if endpoint.body is not None:
                 endpoint.body.check(body, version)
-            request = Request(
-                self.method, self.req.url, self.req.prefix, path, query, headers, version, body
-            )
+            request = Request(self.method, self.req.url, self.req.prefix, path, query, headers, version, body)
             context = Context(self.backend, _credentials(environ), self.request_id, self.req.remote_addr)
             reply = endpoint.handler(context, request)
         except Exception as error:  # noqa: BLE001 - the border of a request
@@ -129,9 +130,13 @@ class Exchange:
     def fault(self, error: Exception, version: Version | None) -> Reply:
         status = faults.status_of(error)
         if status >= 500:
-            LOG.exception("%s %s failed [%s]", self.method, self.req.path, self.request_id, exc_info=error)
+            LOG.error("%s %s failed [%s]", self.method, self.req.path, self.request_id, exc_info=error)
         headers = dict(error.headers) if isinstance(error, faults.HttpError) else {}
-        body = self.family.fault_body(error, status, faults.message_of(error), version, self.request_id)
+        message = faults.message_of(error)
+        kind = self.family.fault_media_type(self.req.env.get("HTTP_ACCEPT"))
+        if kind != "application/json":
+            return Reply(status, faults.as_text(kind, status, message), {**headers, "Content-Type": kind})
+        body = self.family.fault_body(error, status, message, version, self.request_id)
         return Reply(status, body, headers)
 
     def write(self, resp: falcon.Response, reply: Reply, version: Version | None) -> None:
@@ -176,6 +181,13 @@ def _query(text: str) -> dict[str, list[str]]:
     for name, value in parse_qsl(text, keep_blank_values=True):
         query.setdefault(name, []).append(value)
     return query
+
+
+def _content_length(environ: Mapping[str, Any]) -> int:
+    text = environ.get("CONTENT_LENGTH") or "0"
+    if not text.isdecimal():
+        raise InvalidRequest("content-length header must be an integer")
+    return int(text)
 
 
 def _chunked_body(environ: Mapping[str, Any]) -> bytes:

@@ -64,4 +64,4 @@ def with_cors(app: WsgiApp, conf: Any) -> WsgiApp:
     from oslo_middleware import cors  # noqa: PLC0415 - registers options when imported
 
     wrapped: WsgiApp = cors.CORS(app, conf)
-    return wrapped
+    return wrapped if conf.cors.allowed_origin else app

@@ -5,6 +5,7 @@ Nova's body: ``{"itemNotFound": {"code": 404, "message": "..."}}``.
 Placement's: ``{"errors": [{"status", "title", "detail", "request_id", "code"}]}``.
 """
 
+from html import escape
 from typing import Any
 
 from kilonova import errors
@@ -71,9 +72,7 @@ def message_of(error: BaseException) -> str:
     """Return what the client may read."""
     if isinstance(error, errors.KilonovaError) and status_of(error) != 500:
         return error.message
-    return (
-        "Unexpected API Error. The request id names the entry in the log of the API service.\n" f"{type(error)}"
-    )
+    return f"Unexpected API Error. The request id names the entry in the log of the API service.\n{type(error)}"
 
 
 def compute_fault(status: int, message: str, headers: dict[str, str]) -> dict[str, Any]:
@@ -82,6 +81,16 @@ def compute_fault(status: int, message: str, headers: dict[str, str]) -> dict[st
     if name == "overLimit" and "Retry-After" in headers:
         content["retryAfter"] = headers["Retry-After"]
     return {name: content}
+
+
+def as_text(kind: str, status: int, message: str) -> bytes:
+    """Return an error for a client that wants no JSON: a small HTML page or plain text."""
+    title = f"{status} {title_of(status)}"
+    if kind == "text/html":
+        return (
+            f"<html><head><title>{title}</title></head><body><h1>{title}</h1>{escape(message)}</body></html>".encode()
+        )
+    return f"{title}\n\n{message}\n".encode()
 
 
 def title_of(status: int) -> str:

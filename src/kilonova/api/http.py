@@ -109,5 +109,7 @@ def integer_param(request: Request, name: str, *, minimum: int = 0) -> int | Non
     except ValueError:
         value = minimum - 1
     if value < minimum:
-        raise InvalidRequest(f"Invalid input for query parameters {name}. Value: {text}. An integer of at least {minimum} is expected.")
+        raise InvalidRequest(
+            f"Invalid input for query parameters {name}. Value: {text}. An integer of at least {minimum} is expected."
+        )
     return value

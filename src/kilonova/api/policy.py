@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what: oslo.policy with the rule names operators know, from the modules that use them."""
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +14,20 @@ PROJECT_MEMBER_OR_ADMIN = "rule:project_member_or_admin"
 PROJECT_MANAGER_OR_ADMIN = "rule:project_manager_or_admin"
 OWN_OR_ADMIN = "rule:admin_or_owner_user"
 ANYONE = "@"
+_RELOAD_EVERY_S = 1.0
 
 BASE_RULES = (
     policy.RuleDefault("context_is_admin", "role:admin"),
     policy.RuleDefault("admin_api", "rule:context_is_admin"),
-    policy.RuleDefault("project_reader_or_admin", "(role:reader and project_id:%(project_id)s) or rule:context_is_admin"),
-    policy.RuleDefault("project_member_or_admin", "(role:member and project_id:%(project_id)s) or rule:context_is_admin"),
-    policy.RuleDefault("project_manager_or_admin", "(role:manager and project_id:%(project_id)s) or rule:context_is_admin"),
+    policy.RuleDefault(
+        "project_reader_or_admin", "(role:reader and project_id:%(project_id)s) or rule:context_is_admin"
+    ),
+    policy.RuleDefault(
+        "project_member_or_admin", "(role:member and project_id:%(project_id)s) or rule:context_is_admin"
+    ),
+    policy.RuleDefault(
+        "project_manager_or_admin", "(role:manager and project_id:%(project_id)s) or rule:context_is_admin"
+    ),
     policy.RuleDefault("admin_or_owner_user", "user_id:%(user_id)s or rule:context_is_admin"),
 )
 
@@ -47,17 +55,31 @@ class Credentials:
         }
 
 
-def rule(name: str, check: str, description: str, *operations: tuple[str, str], **more: Any) -> policy.DocumentedRuleDefault:
-    """Declare a rule next to the handler that uses it: ``rule("os_compute_api:flavors", ANYONE, "...", ("GET", "/flavors"))``."""
+def rule(
+    name: str, check: str, description: str, *operations: tuple[str, str], **more: Any
+) -> policy.DocumentedRuleDefault:
+    """Declare a rule next to the handler that uses it: ``rule(NAME, ANYONE, "List flavors", ("GET", "/flavors"))``."""
     documented = [{"method": method, "path": path} for method, path in operations] or [{"method": "GET", "path": "/"}]
     return policy.DocumentedRuleDefault(name, check, description, documented, **more)
+
+
+class _Enforcer(policy.Enforcer):  # type: ignore[misc]
+    """An enforcer that looks for changed policy files once a second, not at every check."""
+
+    _looked_at = -_RELOAD_EVERY_S
+
+    def load_rules(self, force_reload: bool = False) -> None:
+        now = time.monotonic()
+        if force_reload or now - self._looked_at >= _RELOAD_EVERY_S:
+            self._looked_at = now
+            super().load_rules(force_reload)
 
 
 class Policy:
     """The rules in force: the defaults of the given modules, overridden by the operator's policy file."""
 
     def __init__(self, conf: Any, rules: Iterable[policy.RuleDefault]) -> None:
-        self._enforcer = policy.Enforcer(conf, use_conf=True)
+        self._enforcer = _Enforcer(conf, use_conf=True)
         self._enforcer.suppress_default_change_warnings = True
         self._enforcer.suppress_deprecation_warnings = True
         self._enforcer.register_defaults([*BASE_RULES, *rules])

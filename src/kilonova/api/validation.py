@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON Schemas as data: a fast check on every request, and the words for the error when it fails."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import jsonschema
 import jsonschema_rs
@@ -13,10 +13,16 @@ from kilonova.errors import InvalidRequest
 Schema = Mapping[str, Any]
 
 
-class _Compiled:
+class Compiled:
+    """One schema, ready to check and to explain."""
+
+    formats: ClassVar[Mapping[str, Callable[[str], bool]]] = {}
+
     def __init__(self, schema: Schema) -> None:
         self.schema = dict(schema)
-        self.is_valid = jsonschema_rs.validator_for(self.schema, validate_formats=True).is_valid
+        self.is_valid = jsonschema_rs.validator_for(
+            self.schema, validate_formats=True, formats=dict(self.formats)
+        ).is_valid
 
     def explain(self, instance: Any) -> InvalidRequest:
         validator = jsonschema.Draft202012Validator(self.schema, format_checker=jsonschema.FormatChecker())
@@ -27,7 +33,9 @@ class _Compiled:
         field = ".".join(str(part) for part in error.absolute_path)
         if not field:
             return InvalidRequest(error.message)
-        return InvalidRequest(f"Invalid input for field/attribute {field}. Value: {error.instance}. {error.message}", field=field)
+        return InvalidRequest(
+            f"Invalid input for field/attribute {field}. Value: {error.instance}. {error.message}", field=field
+        )
 
 
 class Schemas:
@@ -36,9 +44,11 @@ class Schemas:
     A version before the first entry has no schema: anything is accepted there.
     """
 
+    compiled_by: ClassVar[type[Compiled]] = Compiled
+
     def __init__(self, by_version: Mapping[tuple[int, int], Schema]) -> None:
         self._steps = sorted((Version(*version), schema) for version, schema in by_version.items())
-        self._compiled: dict[int, _Compiled] = {}
+        self._compiled: dict[int, Compiled] = {}
 
     def check(self, instance: Any, version: Version) -> None:
         """Raise InvalidRequest naming the field unless ``instance`` fits the schema in force at ``version``."""
@@ -51,6 +61,6 @@ class Schemas:
             return
         compiled = self._compiled.get(index)
         if compiled is None:
-            compiled = self._compiled[index] = _Compiled(self._steps[index][1])
+            compiled = self._compiled[index] = self.compiled_by(self._steps[index][1])
         if not compiled.is_valid(instance):
             raise compiled.explain(instance)

@@ -9,8 +9,7 @@
 """
 
 import logging
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +22,7 @@ from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.workflows import Workflow
 from kilonova.errors import ClaimLost, NoValidHost
+from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Assumption, Mirror
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import Decision
@@ -147,7 +147,7 @@ class Claimer:
     def _assume(
         self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, provider: str, host: str, node: str
     ) -> Claim:
-        claim_id = str(uuid.uuid4())
+        claim_id = new_uuid()
         resources = dict(spec.query.resources)
         self._mirror.assume(Assumption(claim_id, provider, resources, host, node, group_uuid))
         return Claim(
@@ -182,8 +182,10 @@ class Claimer:
     def _class_id(self, name: str) -> int:
         if name not in self._class_ids:
             with self._database.read() as connection:
-                rows: Sequence[Any] = connection.execute(sa.select(t.resource_classes.c.name, t.resource_classes.c.id)).all()
-            self._class_ids: Mapping[str, int] = {row.name: row.id for row in rows}
+                rows: Sequence[Any] = connection.execute(
+                    sa.select(t.resource_classes.c.name, t.resource_classes.c.id)
+                ).all()
+            self._class_ids = {row.name: row.id for row in rows}
         return self._class_ids[name]
 
 
@@ -206,5 +208,3 @@ def _tracer(spec: RequestSpec, hosts: HostTable) -> Any:
         LOG.debug("[%s] %s: %d left: %s", spec.request_id, rule, len(names), ", ".join(names))
 
     return trace
-
-

@@ -57,7 +57,7 @@ class InstancesGone:
 
 
 @dataclass(slots=True)
-class _Short(Exception):  # noqa: N818 - a signal inside this module
+class _Short(Exception):
     """Some guard did not hold."""
 
     what: str

@@ -153,7 +153,7 @@ def _driver(host: SimulatedHost, folder: Path, compute: ComputeSettings) -> Fake
 
 
 def _ratio(fixed: float | None, initial: float) -> float:
-    return initial if not fixed else fixed
+    return fixed or initial
 
 
 def _lock_database(database: Database) -> IO[bytes] | None:

@@ -18,7 +18,7 @@ class StartProgress:
         self._moving = self._console.is_terminal if terminal is None else terminal
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓"),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             console=self._console,
             auto_refresh=False,
         )

@@ -11,6 +11,7 @@ One folder holds everything. All children stop when the supervisor stops, howeve
 """
 
 import configparser
+import contextlib
 import os
 import shlex
 import signal
@@ -42,6 +43,7 @@ from kilonova.errors import ConfigurationError, Unavailable
 
 _START_PATIENCE_S = 120.0
 _POLL_S = 0.03
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 CONTROL_COMMAND = (sys.executable, "-m", "kilonova", "api")
 
@@ -121,8 +123,7 @@ def run(options: UpOptions) -> None:
     lock = lock_folder(options.folder)
     children: list[Child] = []
     try:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.default_int_handler)
+        _stop_on_signals()
         addresses.require_free(_needed(options))
         cloud = Cloud(
             folder=options.folder,
@@ -147,13 +148,25 @@ def run(options: UpOptions) -> None:
         _announce(cloud, options, time.monotonic() - started)
         raise Unavailable(wait_for_an_end(children).obituary())
     except KeyboardInterrupt:
-        print("\nstopping", flush=True)
+        _say("\nstopping")
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         stop(children)
         os.close(lock)
-    print("stopped", flush=True)
+    _say("stopped")
+
+
+def _stop_on_signals() -> None:
+    for number in _STOP_SIGNALS:
+        if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+            continue  # nohup: stay when the terminal goes
+        signal.signal(number, signal.default_int_handler)
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):  # the terminal may be gone, which is why we stop
+        print(text, flush=True)
 
 
 def _with_configured_bind(options: UpOptions) -> UpOptions:

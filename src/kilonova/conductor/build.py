@@ -12,7 +12,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kilonova.claims.claimer import Order
 from kilonova.conductor.actions import release_claim
@@ -118,9 +118,7 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
     error = flow.body.get("error", "")
     attempts = conductor.max_attempts
     may_retry = len(tried) < attempts and spec.force_host is None and spec.force_node is None
-    again = replace(
-        flow, step="claim", attempt=flow.attempt + 1, body={"tried": tried, "last_error": error}
-    )
+    again = replace(flow, step="claim", attempt=flow.attempt + 1, body={"tried": tried, "last_error": error})
 
     def release(tx: Transaction) -> None:
         if may_retry:
@@ -128,7 +126,7 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
         else:
             workflows.finish(tx, flow.uuid, conductor.owner)
         release_claim(tx, flow.instance_uuid, group_uuid, host)
-        values = {"host": None, "node": None, "task_state": TaskState.SCHEDULING}
+        values: dict[str, Any] = {"host": None, "node": None, "task_state": TaskState.SCHEDULING}
         if not may_retry:
             values |= {"vm_state": VmState.ERROR, "task_state": None}
             message = error if attempts == 1 or spec.force_host else _too_many(flow.instance_uuid, attempts, error)
@@ -173,7 +171,9 @@ def guest_of(instance: Instance, spec: RequestSpec) -> GuestSpec:
 def _give_up(conductor: "Conductor", flow: Workflow, message: str) -> None:
     def fail(tx: Transaction) -> None:
         workflows.finish(tx, flow.uuid, conductor.owner)
-        instances.record_fault(tx, flow.instance_uuid, Fault(500, message, _details(flow.body.get("tried", []), message)))
+        instances.record_fault(
+            tx, flow.instance_uuid, Fault(500, message, _details(flow.body.get("tried", []), message))
+        )
         instances.change(
             tx,
             flow.instance_uuid,
@@ -191,7 +191,10 @@ def _exhausted(flow: Workflow, message: str) -> str:
 
 
 def _too_many(uuid: str, attempts: int, error: str) -> str:
-    return f"Exceeded maximum number of retries. Exceeded max scheduling attempts {attempts} for instance {uuid}. Last error: {error}"
+    return (
+        f"Exceeded maximum number of retries. Exceeded max scheduling attempts {attempts} for instance {uuid}. "
+        f"Last error: {error}"
+    )
 
 
 def _details(tried: Sequence[str], error: str) -> str:

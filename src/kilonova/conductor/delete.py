@@ -38,7 +38,9 @@ def guest_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) ->
     def vanish(tx: Transaction) -> None:
         workflows.finish(tx, flow.uuid, conductor.owner)
         release_claim(tx, flow.instance_uuid, flow.body.get("group"), flow.body.get("host"))
-        tx.execute(sa.delete(t.server_group_members).where(t.server_group_members.c.instance_uuid == flow.instance_uuid))
+        tx.execute(
+            sa.delete(t.server_group_members).where(t.server_group_members.c.instance_uuid == flow.instance_uuid)
+        )
         instances.mark_deleted(tx, flow.instance_uuid)
 
     conductor.end(flow, vanish)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PowerAction:
-    """``task``: shown while it runs. ``settled``: vm_state afterwards; None keeps it. ``failed``: vm_state when it fails."""
+    """``task``: shown while it runs. ``settled``, ``failed``: vm_state afterwards; None keeps it."""
 
     task: TaskState
     message: Callable[[StepId, str], AgentMessage]

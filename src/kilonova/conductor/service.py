@@ -7,7 +7,6 @@ so a workflow that another process took over, or that a delete cancelled, ends h
 
 import logging
 import threading
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from kilonova.db import compute_nodes, group_guards, instances, providers, reque
 from kilonova.db.database import Database, Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import Unavailable
+from kilonova.identifiers import new_uuid
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
@@ -44,9 +44,7 @@ BuildJob = tuple[Instance, RequestSpec, str | None]
 class Conductor:
     """The workflows of one control process, named ``owner``."""
 
-    def __init__(
-        self, database: Database, claimer: Claimer, bus: LocalBus, owner: str, *, max_attempts: int
-    ) -> None:
+    def __init__(self, database: Database, claimer: Claimer, bus: LocalBus, owner: str, *, max_attempts: int) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
@@ -65,7 +63,7 @@ class Conductor:
     def build(self, built: Sequence[Instance], spec: RequestSpec, group_uuid: str | None) -> None:
         """Store new instances with their request and start building them. Returns once they are durable."""
         flows = [
-            Workflow(str(uuid.uuid4()), build.KIND, instance.uuid, instance.reservation_id, spec.request_id, "claim")
+            Workflow(new_uuid(), build.KIND, instance.uuid, instance.reservation_id, spec.request_id, "claim")
             for instance in built
         ]
 
@@ -86,7 +84,7 @@ class Conductor:
 
     def delete(self, instance: Instance, request_id: str) -> None:
         """Start deleting an instance, whatever else is under way for it."""
-        flow_uuid = str(uuid.uuid4())
+        flow_uuid = new_uuid()
 
         def begin(tx: Transaction) -> Workflow | None:
             current = instances.find(tx.connection, instance.uuid)
@@ -116,7 +114,7 @@ class Conductor:
     ) -> None:
         """Start a ``start``, ``stop``, ``reboot`` or ``hard-reboot``. Raises: NotFound, UnexpectedTaskState."""
         body = {"host": instance.host, "node": instance.node}
-        flow = Workflow(str(uuid.uuid4()), kind, instance.uuid, "", request_id, "act", 0, body)
+        flow = Workflow(new_uuid(), kind, instance.uuid, "", request_id, "act", 0, body)
 
         def begin(tx: Transaction) -> None:
             workflows.cancel_for_instance(tx, instance.uuid)
@@ -174,13 +172,16 @@ class Conductor:
     def _renew_leases(self) -> None:
         while not self._stop.wait(_RENEW_EVERY_S):
             try:
-                host, binaries = self._own_services
-                self.database.write(lambda tx: workflows.renew(tx, self.owner))
-                self.database.write(lambda tx: services.record_heartbeats(tx, [host], binaries=binaries))
+                self.database.write(self._sign_of_life)
                 if not self.database.is_sqlite:
                     self.resume()
             except Exception:
                 LOG.exception("Leases were not renewed")
+
+    def _sign_of_life(self, tx: Transaction) -> None:
+        host, binaries = self._own_services
+        workflows.renew(tx, self.owner)
+        services.record_heartbeats(tx, [host], binaries=binaries)
 
     # --- what agents say ----------------------------------------------------------------------------------------------
 
@@ -213,7 +214,7 @@ class Conductor:
     # --- for the steps ------------------------------------------------------------------------------------------------
 
     def send(self, flow: Workflow, message: AgentMessage) -> Workflow | None:
-        """Send a message to the workflow's host and park; a host that cannot be reached answers with an error at once."""
+        """Send a message to the workflow's host and park; one that cannot be reached answers with an error at once."""
         try:
             self._bus.cast(flow.body["host"], message)
         except Unavailable as error:
@@ -254,7 +255,7 @@ class Conductor:
                 self._jobs.pop(flow.uuid, None)
 
     def build_jobs(self, flows: Sequence[Workflow]) -> Mapping[str, BuildJob]:
-        """Return workflow uuid → (instance, request, group uuid); workflows whose instance is gone are ended and left out."""
+        """Return workflow uuid → (instance, request, group uuid); workflows without an instance are ended and left out."""
         with self._lock:
             found = {flow.uuid: self._jobs[flow.uuid] for flow in flows if flow.uuid in self._jobs}
         missing = [flow for flow in flows if flow.uuid not in found]

@@ -6,7 +6,7 @@ only way to write; on a server database it is what lifts the limit that the chan
 
 ::
 
-    caller ──write(job)──▶ queue ──▶ writer thread: BEGIN; job … job; change log; COMMIT ──▶ listeners ──▶ callers resume
+    caller ──write(job)──▶ queue ──▶ writer thread: BEGIN; job … job; change log; COMMIT ──▶ listeners ──▶ callers
 
 A job may run more than once (a deadlock or a lost race for a lock retries the whole batch), so it must do nothing but
 database work. Its result is handed over only after the commit is durable and every listener has seen its changes.
@@ -16,7 +16,6 @@ import logging
 import queue
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from sqlalchemy.sql import Executable
 
 from kilonova.db import tables as t
 from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.identifiers import new_uuid
 
 LOG = logging.getLogger(__name__)
 
@@ -212,7 +212,7 @@ class Database:
         for attempt in range(1, _MAX_TRIES + 1):
             try:
                 commit, outcomes = self._transact(batch)
-            except Exception as error:  # noqa: BLE001 - every waiting caller must hear of it
+            except Exception as error:
                 if isinstance(error, DBAPIError) and is_retryable(error) and attempt < _MAX_TRIES:
                     LOG.info("Write batch of %d retried after: %s", len(batch), error.orig)
                     time.sleep(min(0.002 * 2**attempt, 0.25))
@@ -261,7 +261,7 @@ def _append_to_log(tx: Transaction) -> Commit:
     tx.execute(sa.update(t.change_counter).where(t.change_counter.c.id == 1).values(seq=t.change_counter.c.seq + 1))
     seq = tx.execute(sa.select(t.change_counter.c.seq)).scalar_one()
     body = encode_body(changes, tuple(tx.claims))
-    row = {"seq": seq, "token": str(uuid.uuid4()), "created_at": tx.now, "body": body}
+    row = {"seq": seq, "token": new_uuid(), "created_at": tx.now, "body": body}
     tx.execute(sa.insert(t.change_log), row)
     return Commit(seq, changes, tuple(tx.claims))
 
@@ -276,7 +276,7 @@ def decode_commit(seq: int, body: bytes) -> Commit:
 
 
 def is_retryable(error: DBAPIError) -> bool:
-    """Whether the same batch may succeed when run again: deadlock, serialisation failure, lock time-out or a lost connection."""
+    """Whether the same batch may succeed later: deadlock, serialisation failure, lock time-out, lost connection."""
     original = error.orig
     state = getattr(original, "sqlstate", None)
     if state in {"40001", "40P01", "55P03"}:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions as stored: the funnel, the ranked hosts with their weights, and for every other host the rule that lost it."""
+"""Decisions as stored: the funnel, the ranked hosts with weights, and for every other host the rule that lost it."""
 
 import zlib
 from collections.abc import Sequence
@@ -61,7 +61,9 @@ def body_of(decision: Decision, chosen: str | None) -> dict[str, Any]:
 
 def insert(tx: Transaction, records: Sequence[DecisionRecord], retention: int) -> None:
     """Store decisions and, now and then, drop the oldest beyond ``retention``."""
-    known = set(tx.execute(sa.select(t.rosters.c.digest).where(t.rosters.c.digest.in_({r.roster for r in records}))).scalars())
+    known = set(
+        tx.execute(sa.select(t.rosters.c.digest).where(t.rosters.c.digest.in_({r.roster for r in records}))).scalars()
+    )
     for record in records:
         if record.roster not in known:
             known.add(record.roster)

@@ -28,8 +28,8 @@ _FAULT_TEXT = 255
 class InstanceQuery:
     """Which instances to list. Fields left at their defaults do not restrict.
 
-    ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values. ``matches``: column → regex.
-    ``sort``: (column, descending) pairs; creation time and id follow.
+    ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
+    ``matches``: column → regex. ``sort``: (column, descending) pairs; creation time and id follow.
     """
 
     project_id: str | None = None
@@ -235,11 +235,12 @@ def _after(connection: Connection, marker: str, sort: Sequence[tuple[str, bool]]
     row = connection.execute(sa.select(t.instances).where(_I.uuid == marker)).mappings().first()
     if row is None:
         raise InvalidRequest(f"marker [{marker}] not found")
-    alternatives, equal = [], []
+    alternatives: list[Any] = []
+    equal: list[Any] = []
     for name, descending in sort:
         column, value = _I[name], row[name]
         if value is None:
-            beyond = sa.false() if descending else column.is_not(None)
+            beyond: Any = sa.false() if descending else column.is_not(None)
             same = column.is_(None)
         else:
             beyond = sa.or_(column < value, column.is_(None)) if descending else column > value

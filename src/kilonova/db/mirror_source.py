@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.database import Change, Database
+from kilonova.db.statements import mapping
 from kilonova.model.instance import IO_HEAVY_TASKS, VmState
 
 
@@ -59,7 +60,7 @@ def _providers(connection: Connection) -> Iterator[Change]:
     )
     for provider_id, uuid in connection.execute(joined):
         aggregates[provider_id].append(uuid)
-    classes = dict(connection.execute(sa.select(t.resource_classes.c.id, t.resource_classes.c.name)).tuples().all())
+    classes = mapping(connection, sa.select(t.resource_classes.c.id, t.resource_classes.c.name))
     inventories: dict[int, dict[str, list[Any]]] = defaultdict(dict)
     inventory = t.inventories.c
     columns = (
@@ -76,7 +77,7 @@ def _providers(connection: Connection) -> Iterator[Change]:
     for provider_id, class_id, *figures in rows:
         inventories[provider_id][classes[class_id]] = figures
     provider = t.resource_providers.c
-    rows = connection.execute(
+    found = connection.execute(
         sa.select(
             provider.id,
             provider.uuid,
@@ -86,8 +87,8 @@ def _providers(connection: Connection) -> Iterator[Change]:
             provider.parent_provider_id,
         ).order_by(provider.id)
     ).all()
-    uuids = {row.id: row.uuid for row in rows}
-    for row in rows:
+    uuids = {row.id: row.uuid for row in found}
+    for row in found:
         yield Change(
             "provider",
             row.uuid,

@@ -4,6 +4,8 @@
 Units as in the column names; times are UTC without zone. ``JSON`` columns hold what is read whole and never searched.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -40,15 +42,16 @@ _Json = JSON()
 _Id = BigInteger().with_variant(Integer, "sqlite")
 
 
-def _table(name: str, *items: Column[object] | Index | UniqueConstraint, sqlite_autoincrement: bool = False) -> Table:
-    return Table(name, metadata, *items, sqlite_autoincrement=sqlite_autoincrement, **_CHARSET)
+def _table(name: str, *items: Column[Any] | Index | UniqueConstraint, sqlite_autoincrement: bool = False) -> Table:
+    options: dict[str, Any] = {**_CHARSET, "sqlite_autoincrement": sqlite_autoincrement}
+    return Table(name, metadata, *items, **options)
 
 
 def _key() -> Column[int]:
     return Column("id", _Id, primary_key=True, autoincrement=True)
 
 
-def _times() -> tuple[Column[object], Column[object]]:
+def _times() -> tuple[Column[Any], Column[Any]]:
     return Column("created_at", _Time, nullable=False), Column("updated_at", _Time)
 
 

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import requests
 
@@ -48,7 +49,7 @@ class GlanceImages:
         return image
 
     def _fetch(self, image_id: str, token: str | None) -> Image:
-        url = f"{self._endpoint}/v2/images/{requests.utils.quote(image_id, safe='')}"
+        url = f"{self._endpoint}/v2/images/{quote(image_id, safe='')}"
         try:
             answer = self._session.get(url, headers={"X-Auth-Token": token or ""}, timeout=_TIMEOUT_S)
         except requests.RequestException as error:

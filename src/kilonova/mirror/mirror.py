@@ -84,7 +84,7 @@ class _Layout:
     num_instances: NDArray[np.int64]
     num_io_ops: NDArray[np.int64]
     version: int
-    inventory: dict[str, NDArray[Any]]
+    inventory: dict[str, Any]
     trait_rows: Mapping[str, int]
     trait_bits: NDArray[np.bool_]
 
@@ -160,7 +160,7 @@ class Mirror:
             if self._aggregate_index is None:
                 self._aggregate_index = AggregateIndex.of(tuple(self._aggregates.values()), layout.hosts)
             view = self._providers.view_used
-            used = view[: len(layout.rows)].copy() if layout.identity else view[layout.rows]
+            used = view[: len(layout.rows)].copy(order="K") if layout.identity else np.asfortranarray(view[layout.rows])
             return HostTable(
                 hosts=layout.hosts,
                 nodes=layout.nodes,
@@ -241,7 +241,7 @@ class Mirror:
             loaded = mirror_source.load(self.database)
             self._providers = ProviderColumns()
             for store in (self._nodes, self._services, self._aggregates, self._groups, self._instances, self._counts):
-                store.clear()  # type: ignore[attr-defined]
+                store.clear()
             for change in loaded.changes:
                 self._apply(change)
             self.seq = loaded.seq
@@ -413,7 +413,7 @@ class Mirror:
             num_instances=counts[:, 0].copy(),
             num_io_ops=counts[:, 1].copy(),
             version=self._providers.version,
-            inventory={name: getattr(table, name)[rows] for name in columns},
+            inventory={name: np.asfortranarray(getattr(table, name)[rows]) for name in columns},
             trait_rows=table.trait_rows,
             trait_bits=table.trait_bits[:, rows],
         )

@@ -56,10 +56,7 @@ class ProviderColumns:
         if column is None:
             column = self._column[resource_class] = len(self.classes)
             self.classes.append(resource_class)
-            for name, array in self._arrays.items():
-                self._arrays[name] = np.hstack([array, _empty(name, (len(array), 1))])
-            self._has = np.hstack([self._has, np.zeros((len(self._has), 1), dtype=np.bool_)])
-            self.view_used = np.hstack([self.view_used, np.zeros((len(self.view_used), 1), dtype=np.int64)])
+            self._resize((len(self.view_used), len(self.classes)))
             self._changed()
         return column
 
@@ -69,8 +66,8 @@ class ProviderColumns:
         if row is None:
             row = self.row_of[uuid] = len(self.uuids)
             self.uuids.append(uuid)
-            for items in (self.generations, self.ids, self.names, self._parents, self._roots, self.traits, self.aggregates):
-                items.append(None)  # type: ignore[attr-defined]
+            for items in self._lists():
+                items.append(None)
             self._grow(row + 1)
         self.ids[row], self.names[row], self.generations[row] = value["id"], value["name"], value["generation"]
         self._parents[row], self._roots[row] = value["parent"], value["root"]
@@ -116,8 +113,8 @@ class ProviderColumns:
         row = self.row_of.pop(uuid, None)
         if row is None:
             return
-        for items in (self.uuids, self.generations, self.ids, self.names, self._parents, self._roots, self.traits, self.aggregates):
-            del items[row]  # type: ignore[attr-defined]
+        for items in (self.uuids, *self._lists()):
+            del items[row]
         for name, array in self._arrays.items():
             array[row:-1] = array[row + 1 :]
             array[-1] = _DEFAULTS.get(name, 0)
@@ -135,7 +132,7 @@ class ProviderColumns:
         static = self._static
         if static is None:
             static = self._static = self._build()
-        used = self.view_used[:count].copy()
+        used = self.view_used[:count].copy(order="K")
         return ProviderTable(
             **{name: getattr(static, name) for name in ProviderTable.__dataclass_fields__ if name != "used"}, used=used
         )
@@ -146,20 +143,24 @@ class ProviderColumns:
         aggregate_rows, aggregate_bits = _bits(self.aggregates)
         parent = np.array([-1 if uuid is None else self.row_of.get(uuid, -1) for uuid in self._parents], dtype=np.int64)
         root = np.array([self.row_of.get(uuid, row) for row, uuid in enumerate(self._roots)], dtype=np.int64)
+        figures: dict[str, Any] = {name: self._arrays[name][:count].copy(order="K") for name in _FIELDS}
         return ProviderTable(
             uuids=tuple(self.uuids),
             row_of=dict(self.row_of),
             parent=parent,
             root=root,
             resource_classes=tuple(self.classes),
-            has_inventory=self._has[:count].copy(),
+            has_inventory=self._has[:count].copy(order="K"),
             trait_rows=trait_rows,
             trait_bits=trait_bits,
             aggregate_rows=aggregate_rows,
             aggregate_bits=aggregate_bits,
             version=self.version,
-            **{name: self._arrays[name][:count].copy() for name in _FIELDS},
+            **figures,
         )
+
+    def _lists(self) -> tuple[list[Any], ...]:
+        return self.generations, self.ids, self.names, self._parents, self._roots, self.traits, self.aggregates
 
     def _changed(self) -> None:
         self.version += 1
@@ -168,11 +169,14 @@ class ProviderColumns:
     def _grow(self, rows: int) -> None:
         if rows <= len(self.view_used):
             return
-        more = max(_SLACK, len(self.view_used))
+        self._resize((2 * len(self.view_used), len(self.classes)))
+
+    def _resize(self, shape: tuple[int, int]) -> None:
+        """Make room. Columns are kept in Fortran order: the scheduler reads one resource class at a time."""
         for name, array in self._arrays.items():
-            self._arrays[name] = np.vstack([array, _empty(name, (more, array.shape[1]))])
-        self._has = np.vstack([self._has, np.zeros((more, self._has.shape[1]), dtype=np.bool_)])
-        self.view_used = np.vstack([self.view_used, np.zeros((more, self.view_used.shape[1]), dtype=np.int64)])
+            self._arrays[name] = _copied_into(_empty(name, shape), array)
+        self._has = _copied_into(np.zeros(shape, dtype=np.bool_, order="F"), self._has)
+        self.view_used = _copied_into(np.zeros(shape, dtype=np.int64, order="F"), self.view_used)
 
     def _interned(self, names: Iterable[str]) -> frozenset[str]:
         wanted = frozenset(names)
@@ -181,7 +185,12 @@ class ProviderColumns:
 
 def _empty(name: str, shape: tuple[int, int]) -> NDArray[Any]:
     kind: Any = np.float64 if name == "allocation_ratio" else np.int64
-    return np.full(shape, _DEFAULTS.get(name, 0), dtype=kind)
+    return np.full(shape, _DEFAULTS.get(name, 0), dtype=kind, order="F")
+
+
+def _copied_into(larger: NDArray[Any], array: NDArray[Any]) -> NDArray[Any]:
+    larger[: array.shape[0], : array.shape[1]] = array
+    return larger
 
 
 def _bits(sets: list[frozenset[str]]) -> tuple[dict[str, int], NDArray[np.bool_]]:

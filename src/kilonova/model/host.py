@@ -25,7 +25,7 @@ class Service:
     updated_at: datetime | None = None
 
     def is_up(self, now: datetime, service_down_time_s: float) -> bool:
-        """Alive: not forced down, and heard of within ``service_down_time_s`` seconds (counted from creation if never)."""
+        """Alive: not forced down, and heard of within ``service_down_time_s`` seconds (of creation if never)."""
         if self.forced_down:
             return False
         seen = self.last_seen_at or self.created_at

@@ -14,7 +14,13 @@ DEFAULT_CAPABILITIES = Capabilities(
     hypervisor_type="fake",
     hypervisor_version=1000000,
     supported_instances=(("x86_64", "fake", "hvm"), ("x86_64", "qemu", "hvm"), ("x86_64", "kvm", "hvm")),
-    cpu_info={"arch": "x86_64", "vendor": "Simulated", "model": "generic", "features": ["aes", "sse4.2"], "topology": {"sockets": 2, "cores": 16, "threads": 1}},
+    cpu_info={
+        "arch": "x86_64",
+        "vendor": "Simulated",
+        "model": "generic",
+        "features": ["aes", "sse4.2"],
+        "topology": {"sockets": 2, "cores": 16, "threads": 1},
+    },
 )
 
 
@@ -77,7 +83,7 @@ class ScenarioGroup:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioServer:
-    """Servers asked for in one request. ``project``: ``admin`` or ``demo``. ``refused_by``: rule that leaves no host."""
+    """Servers of one request. ``project``: ``admin`` or ``demo``. ``refused_by``: the rule that leaves no host."""
 
     name: str
     flavor: str

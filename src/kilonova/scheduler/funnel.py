@@ -71,12 +71,12 @@ def funnel(
 def _names(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
     """Yield the rules about names: ignored and forced hosts in any case, everything else exactly as written."""
     if spec.ignore_hosts:
-        yield Step("ignore_hosts", "the request excludes it", (_not_ignored(hosts, spec)))
+        yield Step("ignore_hosts", "the request excludes it", _not_ignored(hosts, spec))
     if spec.requested_host or spec.requested_node:
-        yield Step("requested_destination", "not the requested host", (_destination(hosts, spec)))
+        yield Step("requested_destination", "not the requested host", _destination(hosts, spec))
     if spec.force_host or spec.force_node:
         forced = hosts.rows_named(spec.force_host or None, spec.force_node or None)
-        yield Step("force_hosts", "not the forced host", (forced))
+        yield Step("force_hosts", "not the forced host", forced)
 
 
 def _not_ignored(hosts: HostTable, spec: RequestSpec) -> BoolArray:
@@ -105,7 +105,7 @@ def _request_filters(hosts: HostTable, spec: RequestSpec, request_filters: Seque
             return
         if masks := _conditions(hosts, spec.query, before):
             added: BoolArray = np.logical_and.reduce(masks)
-            yield Step(request_filter.name, request_filter.reason, (added))
+            yield Step(request_filter.name, request_filter.reason, added)
 
 
 def _conditions(hosts: HostTable, query: ResourceQuery, known: ResourceQuery) -> list[BoolArray]:
@@ -125,16 +125,16 @@ def _in_aggregates(hosts: HostTable, uuids: frozenset[str]) -> BoolArray:
 def _placement(hosts: HostTable, query: ResourceQuery) -> Iterator[Step]:
     """Yield the conditions that flavor, image and caller put to Placement, one a step."""
     for uuids in query.member_of:
-        yield Step("Placement: member_of", "not in a wanted aggregate", (_in_aggregates(hosts, uuids)))
+        yield Step("Placement: member_of", "not in a wanted aggregate", _in_aggregates(hosts, uuids))
     if closed := query.forbidden_aggregates:
-        yield Step("Placement: member_of", "in a forbidden aggregate", (~_in_aggregates(hosts, closed)))
+        yield Step("Placement: member_of", "in a forbidden aggregate", ~_in_aggregates(hosts, closed))
     for trait in sorted(query.required):
-        yield Step(f"Placement: {trait}", "lacks the trait", (hosts.has_trait(trait)))
+        yield Step(f"Placement: {trait}", "lacks the trait", hosts.has_trait(trait))
     for trait in sorted(query.forbidden):
-        yield Step(f"Placement: {trait}", "has the forbidden trait", (~hosts.has_trait(trait)))
+        yield Step(f"Placement: {trait}", "has the forbidden trait", ~hosts.has_trait(trait))
     for name, amount in query.resources.items():
         if amount:
-            yield Step(f"Placement: {name}", f"cannot give {amount} {name}", (has_room(hosts, name, amount)))
+            yield Step(f"Placement: {name}", f"cannot give {amount} {name}", has_room(hosts, name, amount))
 
 
 def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:

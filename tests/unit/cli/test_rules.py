@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.scheduler.small_cloud import aggregate, host, request, table
 
 from kilonova.cli.rules import ALL_FILTERS, ALL_WEIGHERS, build_engine
 from kilonova.errors import ConfigurationError
@@ -17,7 +18,6 @@ from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.rule import rule_name
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS, BaseHostWeigher, RAMWeigher
-from tests.unit.scheduler.small_cloud import aggregate, host, request, table
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 HERE = __name__
@@ -100,7 +100,8 @@ def test_options_reach_the_rules() -> None:
 @pytest.mark.parametrize("alias", [ALL_FILTERS, "nova.scheduler.filters.all_filters"])
 def test_empty_items_and_repeated_names_do_no_harm(alias: str) -> None:
     config = SchedulerConfig(
-        available_filters=(alias, " ", f"{HERE}.NovaRule"), enabled_filters=("", " NovaRule ", "ComputeFilter", "NovaRule")
+        available_filters=(alias, " ", f"{HERE}.NovaRule"),
+        enabled_filters=("", " NovaRule ", "ComputeFilter", "NovaRule"),
     )
     assert names(build_engine(config)) == ["NovaRule", "ComputeFilter"]
 
@@ -125,7 +126,13 @@ def test_a_path_may_lead_to_a_class_a_function_or_a_built_in_rule_by_its_nova_pa
         ({"enabled_filters": ("Nope", "ComputeFilter", "Neither")}, ["enabled_filters", "Nope, Neither"]),
         (
             {"enabled_filters": (TROVE,)},
-            [TROVE, "looks like a path", "enabled_filters takes class names", "'TroveImageFilter'", "available_filters"],
+            [
+                TROVE,
+                "looks like a path",
+                "enabled_filters takes class names",
+                "'TroveImageFilter'",
+                "available_filters",
+            ],
         ),
         (
             {"available_filters": (f"{HERE}.NovaRule",), "enabled_filters": ("NovaRule", "ComputeFilter")},

@@ -4,8 +4,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tests.unit.scheduler.small_cloud import aggregate, flavor, host, request, table
 
 from kilonova.errors import RequestFilterFailed, RuleFailed
+from kilonova.model.provider import Inventory
+from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
@@ -15,9 +18,6 @@ from kilonova.scheduler.nova_compat import HostFilterAdapter
 from kilonova.scheduler.request_filters import ComputeStatusFilter, IsolateAggregates, MapAzToPlacementAggregate
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.weighers import NumInstancesWeigher, RAMWeigher
-from kilonova.model.provider import Inventory
-from kilonova.model.request_spec import RequestSpec
-from tests.unit.scheduler.small_cloud import aggregate, flavor, host, request, table
 
 REQUEST_FILTERS = (MapAzToPlacementAggregate(), ComputeStatusFilter())
 
@@ -219,6 +219,8 @@ class Refuses:
 def test_a_request_filter_that_fails_leaves_nobody_and_says_why() -> None:
     decision = Engine((Refuses(), ComputeStatusFilter())).decide(cloud("a"), request(), limit=1)
     assert [(step.rule, step.reason, step.removed) for step in decision.steps] == [("refuses", "Nothing for you.", 1)]
+    story = explain(cloud("a"), with_resources(request()), Engine((Refuses(), ComputeStatusFilter())))
+    assert story.reasons(0) == (("refuses", "Nothing for you."),)
 
 
 class Breaks:
@@ -289,8 +291,7 @@ def test_shuffling_touches_only_the_best_equals_and_only_with_a_generator() -> N
     seen = set()
     for seed in range(30):
         names = [
-            ranked.host
-            for ranked in engine.decide(hosts, request(), limit=5, rng=np.random.default_rng(seed)).ranked
+            ranked.host for ranked in engine.decide(hosts, request(), limit=5, rng=np.random.default_rng(seed)).ranked
         ]
         assert names[-1] == "worst"
         assert sorted(names[:-1]) == list("abcd")
@@ -304,8 +305,7 @@ def test_one_of_the_best_few_is_taken_at_random_and_the_rest_stay_in_order() -> 
     engine = Engine((), (), (RAMWeigher(),), host_subset_size=3)
     orders = {
         "".join(
-            ranked.host
-            for ranked in engine.decide(hosts, request(), limit=5, rng=np.random.default_rng(seed)).ranked
+            ranked.host for ranked in engine.decide(hosts, request(), limit=5, rng=np.random.default_rng(seed)).ranked
         )
         for seed in range(40)
     }

@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.unit.scheduler.small_cloud import aggregate, host, table
 
 from kilonova.scheduler.host_table import Memo, build_host_table
-from tests.unit.scheduler.small_cloud import aggregate, host, table
 
 
 def test_records_become_columns() -> None:

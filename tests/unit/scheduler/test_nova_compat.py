@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.unit.scheduler.small_cloud import flavor, host, request, table
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
@@ -12,7 +13,6 @@ from kilonova.scheduler.filters import BaseHostFilter
 from kilonova.scheduler.host_table import ALL_ROWS
 from kilonova.scheduler.nova_compat import HostFilterAdapter, HostState, HostWeigherAdapter, RequestView, View
 from kilonova.scheduler.weighers import BaseHostWeigher
-from tests.unit.scheduler.small_cloud import flavor, host, request, table
 
 HOSTS = table(
     host("other", last_seen=5.0),
@@ -28,9 +28,7 @@ HOSTS = table(
         disabled_reason="broken",
         instances=("i1",),
         host_ip="10.0.0.2",
-        capabilities=Capabilities(
-            "QEMU", 6002000, (("x86_64", "kvm", "hvm"),), {"arch": "x86_64"}, {"gpu": "2"}
-        ),
+        capabilities=Capabilities("QEMU", 6002000, (("x86_64", "kvm", "hvm"),), {"arch": "x86_64"}, {"gpu": "2"}),
     ),
     aggregates=(Aggregate(7, "uuid7", "Trove", ("compute2",), {"availability_zone": "z", "CPU": "Trove"}),),
 )

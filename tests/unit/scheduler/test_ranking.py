@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.unit.scheduler.small_cloud import host, request, table
 
 from kilonova.errors import RuleFailed
 from kilonova.scheduler.host_table import ALL_ROWS
 from kilonova.scheduler.ranking import best, normalised, shares, total
-from tests.unit.scheduler.small_cloud import host, request, table
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,14 @@ HOSTS = table(host("a"), host("b"))
 
 def test_shares_are_multiplied_and_added_up_in_order() -> None:
     parts = shares(
-        [Fixed([1, 3]), Fixed([0, 1], 2.0), Fixed([0, 1], np.array([5.0, -1.0])), Fixed(None), Fixed([1, 1]), Fixed([1, 2], 0.0)],
+        [
+            Fixed([1, 3]),
+            Fixed([0, 1], 2.0),
+            Fixed([0, 1], np.array([5.0, -1.0])),
+            Fixed(None),
+            Fixed([1, 1]),
+            Fixed([1, 2], 0.0),
+        ],
         HOSTS,
         request(),
         ALL_ROWS,

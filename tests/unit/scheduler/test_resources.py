@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
+from tests.unit.scheduler.small_cloud import flavor, request
 
 from kilonova.model.image import Image
 from kilonova.scheduler.resources import resource_query, with_resources
-from tests.unit.scheduler.small_cloud import flavor, request
 
 BASE = {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 20}
 

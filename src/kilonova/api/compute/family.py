@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the compute API answers: microversions 2.1 … 2.104, Nova's fault bodies, JSON with an optional project in the path."""
+"""How the compute API answers: microversions 2.1 … 2.104, Nova's fault bodies, an optional project in the path."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -74,7 +74,7 @@ class ComputeFamily:
         if not MIN_VERSION <= version <= MAX_VERSION:
             raise faults.HttpError(
                 406,
-                f"Version {version} is not supported by the API. Minimum is {MIN_VERSION} and maximum is {MAX_VERSION}.",
+                f"Version {version} is not supported by the API. Minimum is {MIN_VERSION}, maximum is {MAX_VERSION}.",
             )
         return version
 
@@ -86,9 +86,15 @@ class ComputeFamily:
             "Vary": "OpenStack-API-Version, X-OpenStack-Nova-API-Version",
         }
 
-    def fault_body(self, error: BaseException, status: int, message: str, version: Version | None, request_id: str) -> Any:
+    def fault_body(
+        self, error: BaseException, status: int, message: str, version: Version | None, request_id: str
+    ) -> Any:
         del version, request_id
         return faults.compute_fault(status, message, error.headers if isinstance(error, faults.HttpError) else {})
+
+    def fault_media_type(self, accept: str | None) -> str:
+        del accept
+        return "application/json"
 
     def needs_token(self, path: str, method: str) -> bool:
         del method

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flavors: list, show, create, describe, delete."""
 
-import uuid
 from typing import Any
 
 from kilonova.api.compute.links import bookmark_links, next_page
@@ -12,6 +11,7 @@ from kilonova.api.schemas import flavors as schemas
 from kilonova.api.schemas.types import as_bool
 from kilonova.db import flavors
 from kilonova.errors import InvalidRequest, NotFound
+from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 
 RULES = (
@@ -74,7 +74,7 @@ def create_flavor(ctx: Context, request: Request) -> Reply:
     for field, minimum in _LEAST.items():
         _check_range(field, asked.get(field, minimum), minimum)
     flavor = Flavor(
-        flavor_id=str(uuid.uuid4()) if flavor_id in {None, "auto"} else str(flavor_id),
+        flavor_id=new_uuid() if flavor_id in {None, "auto"} else str(flavor_id),
         name=asked["name"],
         vcpus=int(asked["vcpus"]),
         memory_mib=int(asked["ram"]),

@@ -65,7 +65,9 @@ def reboot(ctx: Context, request: Request, value: Any) -> Reply:
     """Soft or hard.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:reboot")
     hard = value["type"].upper() == "HARD"
-    return _change_power(ctx, instance, "reboot", "hard-reboot" if hard else "reboot", _HARD_REBOOT if hard else _SOFT_REBOOT)
+    return _change_power(
+        ctx, instance, "reboot", "hard-reboot" if hard else "reboot", _HARD_REBOOT if hard else _SOFT_REBOOT
+    )
 
 
 def start(ctx: Context, request: Request, value: Any) -> Reply:
@@ -106,6 +108,10 @@ def check_allowed(instance: Instance, action: str, allowed: Allowed) -> None:
         raise Conflict(f"{refusal} launched_at None")
 
 
-_ACTIONS: Mapping[str, Callable[[Context, Request, Any], Reply]] = {"reboot": reboot, "os-start": start, "os-stop": stop}
+_ACTIONS: Mapping[str, Callable[[Context, Request, Any], Reply]] = {
+    "reboot": reboot,
+    "os-start": start,
+    "os-stop": stop,
+}
 
 ROUTES: Routes = {"/servers/{server_id}/action": {"POST": Endpoint(act)}}

@@ -9,7 +9,6 @@ import base64
 import binascii
 import re
 import secrets
-import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
 from kilonova.db import aggregates, compute_nodes, keypairs, server_groups, services
 from kilonova.errors import Forbidden, InvalidRequest, NotFound
+from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
@@ -114,7 +114,9 @@ def _refuse_what_needs_other_services(asked: dict[str, Any]) -> None:
     if any(name != "default" for name in names):
         raise InvalidRequest("Invalid input for field/attribute security_groups. No network service is configured.")
     if asked.get("personality"):
-        raise InvalidRequest("Invalid input for field/attribute personality. File injection is not supported; use user_data.")
+        raise InvalidRequest(
+            "Invalid input for field/attribute personality. File injection is not supported; use user_data."
+        )
     if asked.get("block_device_mapping"):
         raise InvalidRequest("Invalid input for field/attribute block_device_mapping. No volume service is configured.")
     image_ref = asked.get("imageRef")
@@ -159,7 +161,8 @@ def _split_zone(text: str) -> tuple[str | None, str | None, str | None]:
     parts = text.split(":")
     if len(parts) > 3:
         raise InvalidRequest(
-            f"Invalid input for field/attribute availability_zone. Value: {text}. Expected ZONE, ZONE:HOST or ZONE:HOST:NODE."
+            f"Invalid input for field/attribute availability_zone. Value: {text}. "
+            "Expected ZONE, ZONE:HOST or ZONE:HOST:NODE."
         )
     zone, host, node = (*parts, "", "")[:3]
     return zone or None, host or None, node or None
@@ -203,7 +206,9 @@ def _flavor(ctx: Context, asked: dict[str, Any]) -> Flavor:
 def _image(ctx: Context, asked: dict[str, Any], flavor: Flavor) -> Image:
     image_ref = asked.get("imageRef") or ""
     if not image_ref:
-        raise InvalidRequest("Invalid input for field/attribute imageRef. A server needs an image: no volume service is configured.")
+        raise InvalidRequest(
+            "Invalid input for field/attribute imageRef. A server needs an image: no volume service is configured."
+        )
     try:
         image = ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
     except NotFound as error:
@@ -211,10 +216,14 @@ def _image(ctx: Context, asked: dict[str, Any], flavor: Flavor) -> Image:
     if image.status != "active":
         raise InvalidRequest(f"Invalid input for field/attribute imageRef. Image {image.id} is not active.")
     if image.min_memory_mib > flavor.memory_mib:
-        raise InvalidRequest("Invalid input for field/attribute flavorRef. Flavor's memory is too small for requested image.")
+        raise InvalidRequest(
+            "Invalid input for field/attribute flavorRef. Flavor's memory is too small for requested image."
+        )
     too_small = image.min_disk_gib > flavor.root_gib or image.size_bytes > flavor.root_gib * _GIB
     if flavor.root_gib and too_small:
-        raise InvalidRequest("Invalid input for field/attribute flavorRef. Flavor's disk is too small for requested image.")
+        raise InvalidRequest(
+            "Invalid input for field/attribute flavorRef. Flavor's disk is too small for requested image."
+        )
     return image
 
 
@@ -265,7 +274,8 @@ def _group(ctx: Context, hints: dict[str, tuple[str, ...]]) -> str | None:
         group = None
     if group is None or group.project_id != ctx.project_id:
         raise InvalidRequest(
-            f"Invalid input for field/attribute os:scheduler_hints.group. Instance group {group_uuid} could not be found."
+            "Invalid input for field/attribute os:scheduler_hints.group. "
+            f"Instance group {group_uuid} could not be found."
         )
     return group.uuid
 
@@ -283,7 +293,7 @@ def _instances(
     built = []
     for index in range(count):
         name = asked["name"] if count == 1 else f"{asked['name']}-{index + 1}"
-        instance_uuid = str(uuid.uuid4())
+        instance_uuid = new_uuid()
         built.append(
             Instance(
                 id=0,

@@ -104,7 +104,9 @@ def detail_view(
         view["pinned_availability_zone"] = spec.availability_zone if spec else None
     if version >= Version(2, 100):
         hints = spec.hints if spec else {}
-        view["scheduler_hints"] = {name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()}
+        view["scheduler_hints"] = {
+            name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()
+        }
     return view
 
 

@@ -194,7 +194,7 @@ _NEVER = object()
 
 
 def _filter_value(name: str, text: str) -> Any:
-    if name == "flavor" or name == "image":
+    if name in {"flavor", "image"}:
         return text.rstrip("/").rpartition("/")[2]
     if name in _NUMBERS:
         return int(text) if text.lstrip("-").isdigit() else _NEVER
@@ -224,7 +224,9 @@ def _time(request: Request, name: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidRequest(f"Invalid input for query parameters {name}. Value: {text}. A date and time is expected.") from None
+        raise InvalidRequest(
+            f"Invalid input for query parameters {name}. Value: {text}. A date and time is expected."
+        ) from None
     return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
@@ -236,11 +238,15 @@ def _sort(request: Request, is_admin: bool) -> tuple[tuple[str, bool], ...]:
         column = _SORT_KEYS.get(key)
         if column is None:
             if request.version >= Version(2, 75):
-                raise InvalidRequest(f"Invalid input for query parameters sort_key. Value: {key}. It is not a sort key.")
+                raise InvalidRequest(
+                    f"Invalid input for query parameters sort_key. Value: {key}. It is not a sort key."
+                )
             continue
         if key in _ADMIN_SORT_KEYS and not is_admin:
             raise Forbidden(f"Only administrators can sort servers by {key}", field="sort_key")
-        descending = (directions[index] if index < len(directions) else (directions[-1] if directions else "desc")) == "desc"
+        descending = (
+            directions[index] if index < len(directions) else (directions[-1] if directions else "desc")
+        ) == "desc"
         pairs.append((column, descending))
     return tuple(pairs)
 
@@ -254,11 +260,16 @@ def _flag(request: Request, name: str) -> bool:
     try:
         return words[text.lower()]
     except KeyError:
-        raise InvalidRequest(f"Invalid input for query parameters {name}. Value: {text}. A boolean is expected.") from None
+        raise InvalidRequest(
+            f"Invalid input for query parameters {name}. Value: {text}. A boolean is expected."
+        ) from None
 
 
 ROUTES: Routes = {
-    "/servers": {"GET": Endpoint(list_servers, query=schemas.LIST), "POST": Endpoint(create_server, body=schemas.CREATE)},
+    "/servers": {
+        "GET": Endpoint(list_servers, query=schemas.LIST),
+        "POST": Endpoint(create_server, body=schemas.CREATE),
+    },
     "/servers/detail": {"GET": Endpoint(list_servers_detail, query=schemas.LIST)},
     "/servers/{server_id}": {"GET": Endpoint(show_server), "DELETE": Endpoint(delete_server)},
 }

@@ -10,7 +10,12 @@ from kilonova.db.decisions import StoredDecision
 from kilonova.errors import NotFound
 
 RULES = (
-    rule("kilonova:decisions:show", ADMIN, "See why servers went where they are", ("GET", "/operator/v1/decisions/{name}")),
+    rule(
+        "kilonova:decisions:show",
+        ADMIN,
+        "See why servers went where they are",
+        ("GET", "/operator/v1/decisions/{name}"),
+    ),
 )
 
 

@@ -24,15 +24,18 @@ def _show_versions(ctx: Context, request: Request) -> Reply:
     return Reply(200, {"versions": [{"id": "v1.0", "status": "CURRENT", "links": links}]})
 
 
+_ROUTES: Routes = {
+    "/": {"GET": Endpoint(_show_versions)},
+    "/v1": {"GET": Endpoint(_show_versions)},
+    **{template: endpoints for resource in RESOURCES for template, endpoints in resource.ROUTES.items()},
+}
+
+
 class OperatorFamily:
     """Kilonova's own API for administrators."""
 
     name = "operator"
-    routes: Routes = {
-        "/": {"GET": Endpoint(_show_versions)},
-        "/v1": {"GET": Endpoint(_show_versions)},
-        **{template: endpoints for resource in RESOURCES for template, endpoints in resource.ROUTES.items()},
-    }
+    routes: Routes = _ROUTES
 
     def version(self, headers: Mapping[str, str], path: str) -> Version:
         del headers, path
@@ -42,9 +45,15 @@ class OperatorFamily:
         del version
         return {}
 
-    def fault_body(self, error: BaseException, status: int, message: str, version: Version | None, request_id: str) -> Any:
+    def fault_body(
+        self, error: BaseException, status: int, message: str, version: Version | None, request_id: str
+    ) -> Any:
         del error, version, request_id
         return faults.compute_fault(status, message, {})
+
+    def fault_media_type(self, accept: str | None) -> str:
+        del accept
+        return "application/json"
 
     def needs_token(self, path: str, method: str) -> bool:
         del method

@@ -143,13 +143,13 @@ _CERTIFICATES: JSONDict = {
     ]
 }
 _NOW_REQUIRED = ("name", "flavorRef", "networks")
-_V2_19 = {"description": _DESCRIPTION}
-_V2_37 = {**_V2_19, "networks": _NETWORKS_CHOICE}
-_V2_52 = {**_V2_37, "tags": _TAGS}
-_V2_63 = {**_V2_52, "trusted_image_certificates": _CERTIFICATES}
-_V2_74 = {**_V2_63, "host": NAME, "hypervisor_hostname": NAME}
-_V2_90 = {**_V2_74, "hostname": _HOSTNAME}
-_V2_94 = {**_V2_90, "hostname": _FQDN}
+_V2_19: dict[str, Any] = {"description": _DESCRIPTION}
+_V2_37: dict[str, Any] = {**_V2_19, "networks": _NETWORKS_CHOICE}
+_V2_52: dict[str, Any] = {**_V2_37, "tags": _TAGS}
+_V2_63: dict[str, Any] = {**_V2_52, "trusted_image_certificates": _CERTIFICATES}
+_V2_74: dict[str, Any] = {**_V2_63, "host": NAME, "hypervisor_hostname": NAME}
+_V2_90: dict[str, Any] = {**_V2_74, "hostname": _HOSTNAME}
+_V2_94: dict[str, Any] = {**_V2_90, "hostname": _FQDN}
 
 CREATE = Schemas(
     {

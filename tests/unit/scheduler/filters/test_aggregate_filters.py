@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.unit.scheduler.small_cloud import aggregate, flavor, host, one_host_in, request, table
 
 from kilonova.scheduler.filters import (
     AggregateImagePropertiesIsolation,
@@ -15,7 +16,6 @@ from kilonova.scheduler.filters import (
     AggregateTypeAffinityFilter,
 )
 from kilonova.scheduler.settings import SchedulerConfig
-from tests.unit.scheduler.small_cloud import aggregate, flavor, host, one_host_in, request, table
 
 A = "aggregate_instance_extra_specs:"
 Metadata = Mapping[str, str]

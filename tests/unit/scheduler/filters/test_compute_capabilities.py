@@ -2,11 +2,11 @@
 import json
 
 import pytest
+from tests.unit.scheduler.small_cloud import host, request, table
 
 from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
 from kilonova.scheduler.filters import ComputeCapabilitiesFilter
-from tests.unit.scheduler.small_cloud import host, request, table
 
 CPU = {"features": ["aes", "sse4.2"], "topology": {"cores": 8}, "maxphysaddr": {"bits": 46}}
 MAKE = Capabilities(
@@ -75,9 +75,7 @@ def test_a_host_without_inventory_counts_as_having_nothing() -> None:
 
 
 def test_each_make_of_host_is_judged_once_and_each_host_gets_its_verdict() -> None:
-    hosts = table(
-        host("a", capabilities=MAKE), host("b"), host("c", capabilities=MAKE, num_instances=4), host("d")
-    )
+    hosts = table(host("a", capabilities=MAKE), host("b"), host("c", capabilities=MAKE, num_instances=4), host("d"))
     spec = request({"capabilities:gpu": "2", "num_instances": "<or> 0 <or> 3"})
     assert ComputeCapabilitiesFilter().passes(hosts, spec).tolist() == [True, False, False, False]
 

@@ -2,6 +2,7 @@
 """Filters that look at the host alone, or at the host and the request's hints."""
 
 import pytest
+from tests.unit.scheduler.small_cloud import host, request, table
 
 from kilonova.model.image import Image
 from kilonova.scheduler.filters import (
@@ -15,7 +16,6 @@ from kilonova.scheduler.filters import (
     SimpleCIDRAffinityFilter,
 )
 from kilonova.scheduler.settings import SchedulerConfig
-from tests.unit.scheduler.small_cloud import host, request, table
 
 
 def test_all_hosts_pass_all_hosts() -> None:

@@ -2,11 +2,11 @@
 from typing import Any
 
 import pytest
+from tests.unit.scheduler.small_cloud import host, request, table
 
 from kilonova.model.host import Capabilities
 from kilonova.scheduler.filters import ImagePropertiesFilter
 from kilonova.scheduler.settings import SchedulerConfig
-from tests.unit.scheduler.small_cloud import host, request, table
 
 KVM = Capabilities(
     hypervisor_version=6_002_001,
@@ -48,9 +48,7 @@ def test_the_image_must_fit_one_triple_of_the_host(properties: dict[str, Any] | 
     assert ImagePropertiesFilter().passes(hosts, request(properties=properties)).tolist() == [expected]
 
 
-@pytest.mark.parametrize(
-    "properties", [{"img_hv_requested_version": ">=99"}, {"hw_maxphysaddr_bits": "99"}, {}]
-)
+@pytest.mark.parametrize("properties", [{"img_hv_requested_version": ">=99"}, {"hw_maxphysaddr_bits": "99"}, {}])
 def test_a_host_that_reports_no_version_and_no_bits_passes_these(properties: dict[str, str]) -> None:
     hosts = table(
         host("a", capabilities=Capabilities(supported_instances=(("x86_64", "kvm", "hvm"),))),

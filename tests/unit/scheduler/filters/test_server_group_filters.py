@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
+from tests.unit.scheduler.small_cloud import host, request, table
 
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
-from tests.unit.scheduler.small_cloud import host, request, table
 
 HOSTS = (host("a", instances=("member",)), host("b"), host("c"), host("c", node="c2"))
 

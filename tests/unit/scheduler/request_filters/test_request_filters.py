@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
+from tests.unit.scheduler.small_cloud import request
 
 from kilonova.errors import RequestFilterFailed
 from kilonova.model.aggregate import Aggregate
@@ -12,7 +13,6 @@ from kilonova.scheduler.request_filters import (
     configured_request_filters,
 )
 from kilonova.scheduler.settings import SchedulerConfig
-from tests.unit.scheduler.small_cloud import request
 
 
 def index(*metadata: dict[str, str]) -> AggregateIndex:
@@ -35,9 +35,7 @@ def test_a_project_that_no_aggregate_names_goes_anywhere_unless_it_must_be_named
         RequireTenantAggregate(required=True).apply(spec, TENANTS)
 
 
-@pytest.mark.parametrize(
-    ("zone", "expected"), [(None, ()), ("", ()), ("nova", ()), ("z", (frozenset({"u0", "u2"}),))]
-)
+@pytest.mark.parametrize(("zone", "expected"), [(None, ()), ("", ()), ("nova", ()), ("z", (frozenset({"u0", "u2"}),))])
 def test_a_zone_is_asked_for_as_its_aggregates(zone: str | None, expected: tuple[frozenset[str], ...]) -> None:
     zones = index({"availability_zone": "z"}, {"availability_zone": "y"}, {"availability_zone": "z"}, {})
     spec = MapAzToPlacementAggregate().apply(request(availability_zone=zone), zones)

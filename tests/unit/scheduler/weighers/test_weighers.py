@@ -3,12 +3,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.unit.scheduler.small_cloud import aggregate, host, request, table
 
 from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler import weighers
 from kilonova.scheduler.host_table import ALL_ROWS
-from tests.unit.scheduler.small_cloud import aggregate, host, request, table
 
 CLOUD = table(
     host(

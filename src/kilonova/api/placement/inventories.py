@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inventories of a provider: all of them, or one resource class."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kilonova.api.faults import HttpError
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.microversion import Version
+from kilonova.api.placement.policies import rule
+from kilonova.api.placement.requests import dated, gives_json, newest, read_body, takes_json
+from kilonova.api.placement.resource_providers import find_provider, require_generation
+from kilonova.api.schemas import placement_inventories as schemas
+from kilonova.db import inventories
+from kilonova.db.database import Transaction
+from kilonova.errors import InvalidRequest, NotFound
+from kilonova.model.provider import Inventory, Provider
+
+_ALL = "/resource_providers/{uuid}/inventories"
+_ONE = "/resource_providers/{uuid}/inventories/{resource_class}"
+RULES = (
+    rule("placement:resource_providers:inventories:list", "List inventories", ("GET", _ALL)),
+    rule("placement:resource_providers:inventories:create", "Add an inventory", ("POST", _ALL)),
+    rule("placement:resource_providers:inventories:show", "Show an inventory", ("GET", _ONE)),
+    rule("placement:resource_providers:inventories:update", "Set inventories", ("PUT", _ALL), ("PUT", _ONE)),
+    rule("placement:resource_providers:inventories:delete", "Delete inventories", ("DELETE", _ALL), ("DELETE", _ONE)),
+)
+_FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+_RESERVED_MAY_BE_TOTAL = Version(1, 26)
+_DELETE_ALL = Version(1, 5)
+
+
+@gives_json
+def list_inventories(ctx: Context, request: Request) -> Reply:
+    """GET /resource_providers/{uuid}/inventories.  Errors: 404."""
+    ctx.authorize("placement:resource_providers:inventories:list")
+    provider = find_provider(ctx, request)
+    with ctx.backend.database.read() as connection:
+        found = inventories.of_provider(connection, provider.id)
+    view = inventories_view((stored.inventory for stored in found), provider.generation)
+    return dated(request, view, newest(*(stored.changed_at for stored in found)))
+
+
+@gives_json
+def show_inventory(ctx: Context, request: Request) -> Reply:
+    """GET /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 404."""
+    ctx.authorize("placement:resource_providers:inventories:show")
+    provider = find_provider(ctx, request)
+    name = request.path["resource_class"]
+    with ctx.backend.database.read() as connection:
+        for stored in inventories.of_provider(connection, provider.id):
+            if stored.inventory.resource_class == name:
+                view = {**inventory_view(stored.inventory), "resource_provider_generation": provider.generation}
+                return dated(request, view, stored.changed_at)
+    raise NotFound(f"No inventory of class {name} for {provider.uuid}")
+
+
+@takes_json
+def create_inventory(ctx: Context, request: Request) -> Reply:
+    """POST /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 when the provider has the class already."""
+    ctx.authorize("placement:resource_providers:inventories:create")
+    provider = find_provider(ctx, request)
+    body = read_body(request, schemas.CREATE)
+    label = f"Unable to create inventory for resource provider {provider.uuid}"
+    inventory = read_inventory(body["resource_class"], body)
+    _check_capacity(request.version, provider, [inventory], label)
+    generation = ctx.backend.database.write(
+        _with_known_classes(label, lambda tx: inventories.create(tx, provider, inventory))
+    )
+    location = f"{request.root_url}/resource_providers/{provider.uuid}/inventories/{inventory.resource_class}"
+    view = {**inventory_view(inventory), "resource_provider_generation": generation}
+    return dated(request, view, status=201, Location=location)
+
+
+@takes_json
+def replace_inventories(ctx: Context, request: Request) -> Reply:
+    """PUT /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 for the generation or one in use."""
+    ctx.authorize("placement:resource_providers:inventories:update")
+    provider = find_provider(ctx, request)
+    body = read_body(request, schemas.REPLACE)
+    require_generation(provider, body["resource_provider_generation"])
+    wanted = [read_inventory(name, fields) for name, fields in body["inventories"].items()]
+    _check_capacity(
+        request.version, provider, wanted, f"Unable to update inventory for resource provider {provider.uuid}"
+    )
+    label = f"Unknown resource class in inventory for resource provider {provider.uuid}"
+    generation = ctx.backend.database.write(
+        _with_known_classes(label, lambda tx: inventories.replace(tx, provider, wanted))
+    )
+    return dated(request, inventories_view(wanted, generation))
+
+
+@takes_json
+def update_inventory(ctx: Context, request: Request) -> Reply:
+    """PUT /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 400, 404, 409."""
+    ctx.authorize("placement:resource_providers:inventories:update")
+    provider = find_provider(ctx, request)
+    body = read_body(request, schemas.UPDATE)
+    require_generation(provider, body["resource_provider_generation"])
+    inventory = read_inventory(request.path["resource_class"], body)
+    label = f"Unable to update inventory for resource provider {provider.uuid}"
+    _check_capacity(request.version, provider, [inventory], label)
+    generation = ctx.backend.database.write(
+        _with_known_classes(label, lambda tx: inventories.update(tx, provider, inventory))
+    )
+    return dated(request, {**inventory_view(inventory), "resource_provider_generation": generation})
+
+
+def delete_inventories(ctx: Context, request: Request) -> Reply:
+    """DELETE /resource_providers/{uuid}/inventories.  Since: 1.5.  Errors: 404; 409 while one is in use."""
+    if request.version < _DELETE_ALL:
+        raise HttpError(405, "The method specified is not allowed for this resource.", Allow="GET, POST, PUT")
+    ctx.authorize("placement:resource_providers:inventories:delete")
+    provider = find_provider(ctx, request)
+    ctx.backend.database.write(lambda tx: inventories.replace(tx, provider, []))
+    return Reply(204)
+
+
+def delete_inventory(ctx: Context, request: Request) -> Reply:
+    """DELETE /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 404; 409 while it is in use."""
+    ctx.authorize("placement:resource_providers:inventories:delete")
+    provider = find_provider(ctx, request)
+    name = request.path["resource_class"]
+    ctx.backend.database.write(lambda tx: inventories.delete(tx, provider, name))
+    return Reply(204)
+
+
+def read_inventory(resource_class: str, fields: Mapping[str, Any]) -> Inventory:
+    """Return the inventory that a body describes; what it leaves out has its default."""
+    numbers = {name: int(fields[name]) for name in _FIELDS[:-1] if name in fields}
+    return Inventory(resource_class, **numbers, allocation_ratio=float(fields.get("allocation_ratio", 1.0)))
+
+
+def inventory_view(inventory: Inventory) -> dict[str, Any]:
+    """Return one inventory without its class."""
+    return {name: getattr(inventory, name) for name in _FIELDS}
+
+
+def inventories_view(found: Iterable[Inventory], generation: int) -> dict[str, Any]:
+    """Return inventories by class."""
+    views = {inventory.resource_class: inventory_view(inventory) for inventory in found}
+    return {"resource_provider_generation": generation, "inventories": views}
+
+
+def _check_capacity(version: Version, provider: Provider, wanted: Iterable[Inventory], label: str) -> None:
+    """Raise InvalidRequest if nothing is left of an inventory (before 1.26), or less than nothing."""
+    least = 0 if version >= _RESERVED_MAY_BE_TOTAL else 1
+    for inventory in wanted:
+        if inventory.capacity < least:
+            relation = "greater than total" if least == 0 else "greater than or equal to total"
+            raise InvalidRequest(
+                f"{label}: Invalid inventory for '{inventory.resource_class}' on resource provider '{provider.uuid}'. "
+                f"The reserved value is {relation}."
+            )
+
+
+def _with_known_classes(label: str, job: Callable[[Transaction], int]) -> Callable[[Transaction], int]:
+    """Return ``job`` with an unknown resource class as a mistake of the request, which has no such path."""
+
+    def checked(tx: Transaction) -> int:
+        try:
+            return job(tx)
+        except NotFound as error:
+            raise InvalidRequest(f"{label}: {error.message}") from None
+
+    return checked
+
+
+ROUTES: Routes = {
+    _ALL: {
+        "GET": Endpoint(list_inventories),
+        "POST": Endpoint(create_inventory),
+        "PUT": Endpoint(replace_inventories),
+        "DELETE": Endpoint(delete_inventories),
+    },
+    _ONE: {
+        "GET": Endpoint(show_inventory),
+        "PUT": Endpoint(update_inventory),
+        "DELETE": Endpoint(delete_inventory),
+    },
+}

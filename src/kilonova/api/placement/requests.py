@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Placement handlers have in common: media types, bodies and queries, replies with their time stamps."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from functools import wraps
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+from falcon.util import mediatypes
+
+from kilonova.api.faults import HttpError
+from kilonova.api.http import Context, Handler, Reply, Request
+from kilonova.api.microversion import Version
+from kilonova.api.placement.validation import BodySchemas, QuerySchemas
+from kilonova.db.database import utc_now
+from kilonova.errors import InvalidRequest
+
+JSON = "application/json"
+CACHE_VERSION = Version(1, 15)
+
+UNDEFINED = "placement.undefined_code"
+CONCURRENT_UPDATE = "placement.concurrent_update"
+BAD_VALUE = "placement.query.bad_value"
+MISSING_VALUE = "placement.query.missing_value"
+DUPLICATE_KEY = "placement.query.duplicate_key"
+PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
+
+
+def acceptable(kind: str, accept: str) -> bool:
+    """Whether a client with this Accept header takes ``kind``. A header that makes no sense takes everything."""
+    try:
+        return mediatypes.quality(kind, accept) > 0
+    except ValueError:
+        return True
+
+
+def gives_json(handler: Handler) -> Handler:
+    """Refuse, with 406, clients that do not accept JSON."""
+
+    @wraps(handler)
+    def checked(ctx: Context, request: Request) -> Reply:
+        accept = request.headers.get("Accept")
+        if accept and not acceptable(JSON, accept):
+            raise HttpError(406, f"Only {JSON} is provided")
+        return handler(ctx, request)
+
+    return checked
+
+
+def takes_json(handler: Handler) -> Handler:
+    """Refuse, with 415, bodies that are not declared as JSON."""
+
+    @wraps(handler)
+    def checked(ctx: Context, request: Request) -> Reply:
+        kind = (request.headers.get("Content-Type") or "").split(";")[0].strip()
+        if kind.lower() != JSON:
+            raise HttpError(415, f"The media type {kind or None} is not supported, use {JSON}")
+        return handler(ctx, request)
+
+    return checked
+
+
+def read_body(request: Request, schemas: BodySchemas) -> Any:
+    """Return the body that fits the schema in force. Raises: InvalidRequest."""
+    raw: bytes = request.body or b""
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequest(f"Malformed JSON: {error}") from None
+    schemas.check(body, request.version)
+    if b"\\u0000" in raw:
+        raise InvalidRequest("JSON does not validate: a string holds the character NUL, which cannot be stored.")
+    return body
+
+
+def read_query(request: Request, schemas: QuerySchemas) -> Mapping[str, str]:
+    """Return the query, the last value of each parameter. Raises: InvalidRequest."""
+    query = {name: values[-1] for name, values in request.query.items()}
+    schemas.check(query, request.version)
+    if any("\0" in value for values in request.query.values() for value in values):
+        raise InvalidRequest("Invalid query string parameters: a value holds the character NUL.")
+    return query
+
+
+def mount_point(request: Request) -> str:
+    """Return the path under which Placement is served, empty at the top of a host."""
+    return urlsplit(request.root_url).path
+
+
+def dated(
+    request: Request, body: Any, changed_at: datetime | None = None, *, status: int = 200, **headers: str
+) -> Reply:
+    """Reply with a time stamp that must not be cached (1.15); without ``changed_at`` it is now."""
+    if request.version >= CACHE_VERSION:
+        stamp = (changed_at or utc_now()).replace(tzinfo=UTC)
+        headers |= {"Last-Modified": format_datetime(stamp, usegmt=True), "Cache-Control": "no-cache"}
+    return Reply(status, body, headers)
+
+
+def newest(*moments: datetime | None) -> datetime | None:
+    """Return the latest of these moments, None when there is none."""
+    return max((moment for moment in moments if moment is not None), default=None)

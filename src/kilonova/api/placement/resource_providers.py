@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource providers: list, show, create, rename and move, delete."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.microversion import Version
+from kilonova.api.placement.policies import rule
+from kilonova.api.placement.queries import read_member_of, read_resources, read_traits
+from kilonova.api.placement.requests import dated, gives_json, mount_point, newest, read_body, read_query, takes_json
+from kilonova.api.placement.validation import normal_uuid
+from kilonova.api.schemas import placement_resource_providers as schemas
+from kilonova.db import providers, resource_classes, traits
+from kilonova.db.database import Transaction
+from kilonova.db.providers import ProviderQuery
+from kilonova.errors import Conflict, InvalidRequest, NotFound
+from kilonova.model.provider import Provider
+
+_PATH = "/resource_providers/{uuid}"
+RULES = (
+    rule("placement:resource_providers:list", "List resource providers", ("GET", "/resource_providers")),
+    rule("placement:resource_providers:create", "Create a resource provider", ("POST", "/resource_providers")),
+    rule("placement:resource_providers:show", "Show a resource provider", ("GET", _PATH)),
+    rule("placement:resource_providers:update", "Rename or move a resource provider", ("PUT", _PATH)),
+    rule("placement:resource_providers:delete", "Delete a resource provider", ("DELETE", _PATH)),
+)
+_LINKS = (
+    ("inventories", Version(1, 0)),
+    ("usages", Version(1, 0)),
+    ("aggregates", Version(1, 1)),
+    ("traits", Version(1, 6)),
+    ("allocations", Version(1, 11)),
+)
+_TREES = Version(1, 14)
+_REPARENTING = Version(1, 37)
+
+
+@gives_json
+def list_providers(ctx: Context, request: Request) -> Reply:
+    """GET /resource_providers.  1.3 adds member_of, 1.4 resources, 1.14 in_tree, 1.18 required."""
+    ctx.authorize("placement:resource_providers:list")
+    query = _query(request)
+    with ctx.backend.database.read() as connection:
+        _require_known(
+            lambda: resource_classes.ids(connection, query.resources), "resource class in resources parameter"
+        )
+        names = {name for names in query.required for name in names} | set(query.forbidden)
+        _require_known(lambda: traits.ids(connection, names), 'trait(s) in "required" parameter')
+        found = providers.list_matching(connection, query)
+    changed_at = newest(*(provider.updated_at or provider.created_at for provider in found))
+    return dated(request, {"resource_providers": [provider_view(request, provider) for provider in found]}, changed_at)
+
+
+@takes_json
+def create_provider(ctx: Context, request: Request) -> Reply:
+    """POST /resource_providers.  1.14 adds the parent; 1.20 answers with the provider.  Errors: 400, 409."""
+    ctx.authorize("placement:resource_providers:create")
+    body = read_body(request, schemas.CREATE)
+    name = body["name"]
+    own = normal_uuid(body["uuid"]) if body.get("uuid") else str(uuid.uuid4())
+    parent = _parent(body)
+    if not name:
+        raise InvalidRequest(f'Unable to create resource provider "", {own}: name is required.')
+    label = f'Unable to create resource provider "{name}", {own}'
+    provider = ctx.backend.database.write(_explained(label, lambda tx: providers.create(tx, own, name, parent)))
+    location = f"{request.root_url}/resource_providers/{provider.uuid}"
+    if request.version < Version(1, 20):
+        return Reply(201, headers={"Location": location})
+    return dated(request, provider_view(request, provider), provider.created_at, Location=location)
+
+
+@gives_json
+def show_provider(ctx: Context, request: Request) -> Reply:
+    """GET /resource_providers/{uuid}.  Errors: 404."""
+    ctx.authorize("placement:resource_providers:show")
+    provider = find_provider(ctx, request)
+    return dated(request, provider_view(request, provider), provider.updated_at or provider.created_at)
+
+
+@takes_json
+def update_provider(ctx: Context, request: Request) -> Reply:
+    """PUT /resource_providers/{uuid}.  1.14 may give a root its parent, 1.37 may change or take it.  Errors: 400, 404, 409."""
+    ctx.authorize("placement:resource_providers:update")
+    found = find_provider(ctx, request)
+    body = read_body(request, schemas.UPDATE)
+    if not body["name"]:
+        raise InvalidRequest(f"Unable to save resource provider {found.uuid}: name is required.")
+
+    def job(tx: Transaction) -> Provider:
+        return providers.update(
+            tx,
+            found.uuid,
+            name=body["name"],
+            move="parent_provider_uuid" in body,
+            parent_uuid=_parent(body),
+            reparenting=request.version >= _REPARENTING,
+        )
+
+    provider = ctx.backend.database.write(_explained(f"Unable to save resource provider {found.uuid}", job))
+    return dated(request, provider_view(request, provider), provider.updated_at)
+
+
+def delete_provider(ctx: Context, request: Request) -> Reply:
+    """DELETE /resource_providers/{uuid}.  Errors: 404; 409 while it has children or allocations."""
+    ctx.authorize("placement:resource_providers:delete")
+    own = request.path["uuid"]
+
+    def job(tx: Transaction) -> None:
+        if providers.find(tx.connection, own) is None:
+            raise NotFound(f"No resource provider with uuid {own} found for delete")
+        providers.delete(tx, own)
+
+    ctx.backend.database.write(job)
+    return Reply(204)
+
+
+def find_provider(ctx: Context, request: Request) -> Provider:
+    """Return the provider that the path names. Raises: NotFound."""
+    with ctx.backend.database.read() as connection:
+        return providers.get(connection, request.path["uuid"])
+
+
+def require_generation(provider: Provider, given: int) -> None:
+    """Raise Conflict unless the client has seen the provider's present state."""
+    if provider.generation != given:
+        raise Conflict(
+            "resource provider generation conflict: Resource provider's generation already changed. Please update the "
+            f"generation and try again. It is {provider.generation}, not {given}.",
+            placement_code="placement.concurrent_update",
+        )
+
+
+def provider_view(request: Request, provider: Provider) -> dict[str, Any]:
+    """Return a provider as the API shows it at the request's microversion."""
+    href = f"{mount_point(request)}/resource_providers/{provider.uuid}"
+    links = [{"rel": "self", "href": href}]
+    links += [{"rel": rel, "href": f"{href}/{rel}"} for rel, since in _LINKS if request.version >= since]
+    view: dict[str, Any] = {
+        "uuid": provider.uuid,
+        "name": provider.name,
+        "generation": provider.generation,
+        "links": links,
+    }
+    if request.version >= _TREES:
+        view["parent_provider_uuid"] = provider.parent_uuid
+        view["root_provider_uuid"] = provider.root_uuid
+    return view
+
+
+def _query(request: Request) -> ProviderQuery:
+    query = read_query(request, schemas.LIST)
+    asked_traits = read_traits(request.query.get("required", ()), request.version)
+    aggregates = read_member_of(request.query.get("member_of", ()), request.version)
+    return ProviderQuery(
+        uuid=query.get("uuid"),
+        name=query.get("name") or None,
+        in_tree=query.get("in_tree"),
+        member_of=aggregates.required,
+        not_member_of=aggregates.forbidden,
+        required=asked_traits.required,
+        forbidden=asked_traits.forbidden,
+        resources=read_resources(query["resources"]) if "resources" in query else {},
+    )
+
+
+def _require_known(look_up: Callable[[], object], what: str) -> None:
+    try:
+        look_up()
+    except NotFound as error:
+        raise InvalidRequest(f"Invalid {what}: {error.message}") from None
+
+
+def _explained(label: str, job: Callable[[Transaction], Provider]) -> Callable[[Transaction], Provider]:
+    def explained(tx: Transaction) -> Provider:
+        try:
+            return job(tx)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{label}: {error.message}") from None
+
+    return explained
+
+
+def _parent(body: dict[str, Any]) -> str | None:
+    parent = body.get("parent_provider_uuid")
+    return None if parent is None else normal_uuid(parent)
+
+
+ROUTES: Routes = {
+    "/resource_providers": {"GET": Endpoint(list_providers), "POST": Endpoint(create_provider)},
+    _PATH: {
+        "GET": Endpoint(show_provider),
+        "PUT": Endpoint(update_provider),
+        "DELETE": Endpoint(delete_provider),
+    },
+}

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pieces that several Placement schemas share."""
+
+from kilonova.api.schemas.types import JSONDict
+
+MAX_INTEGER = 0x7FFFFFFF
+#: The largest number a single-precision float holds.
+MAX_FLOAT = 3.40282e38
+
+CLASS_PATTERN = "^[A-Z0-9_]+$"
+CUSTOM_PATTERN = "^CUSTOM_[A-Z0-9_]+$"
+UUID_PATTERN = "^[0-9a-fA-F-]{36}$"
+
+UUID: JSONDict = {"type": "string", "format": "uuid"}
+STRING: JSONDict = {"type": "string"}
+GENERATION: JSONDict = {"type": "integer"}
+OWNER: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255}
+
+
+def strict(properties: JSONDict, *required: str) -> JSONDict:
+    """Return the schema of an object with these properties and no others."""
+    schema: JSONDict = {"type": "object", "properties": properties, "additionalProperties": False}
+    if required:
+        schema["required"] = list(required)
+    return schema
+
+
+def keyed(pattern: str, value: JSONDict, **more: int) -> JSONDict:
+    """Return the schema of an object whose every key fits ``pattern``."""
+    return {"type": "object", "patternProperties": {pattern: value}, "additionalProperties": False, **more}

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource classes and traits."""
+
+from kilonova.api.placement.validation import BodySchemas, QuerySchemas
+from kilonova.api.schemas.placement_types import CUSTOM_PATTERN, STRING, strict
+from kilonova.api.schemas.types import JSONDict
+
+CUSTOM_NAME: JSONDict = {"type": "string", "pattern": CUSTOM_PATTERN, "maxLength": 255}
+
+RESOURCE_CLASS = BodySchemas({(1, 2): strict({"name": CUSTOM_NAME}, "name")})
+LIST_TRAITS = QuerySchemas({(1, 6): strict({"name": STRING, "associated": STRING})})

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compute API in this process on an SQLite file of its own. Tests say what hosts and servers there are."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote
+from uuid import uuid4
+
+import orjson
+import sqlalchemy as sa
+from oslo_config import cfg
+
+from kilonova.api.application import WsgiApp, family_app, mount
+from kilonova.api.auth import noauth2
+from kilonova.api.backend import Backend
+from kilonova.api.compute.family import RULES, ComputeFamily
+from kilonova.api.policy import Policy
+from kilonova.config import ApiSettings, Settings
+from kilonova.db import compute_nodes, instances, providers, services
+from kilonova.db import tables as t
+from kilonova.db.database import Database, Transaction
+from kilonova.mirror.mirror import Mirror
+from kilonova.model.flavor import Flavor
+from kilonova.model.host import Capabilities, ComputeNode, NodeReport
+from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.provider import Inventory
+
+MAX_LIMIT = 5
+PLAIN_ROLES = ("member", "reader")
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    raw: bytes
+
+    @property
+    def body(self) -> Any:
+        return orjson.loads(self.raw) if self.raw else None
+
+    @property
+    def fault(self) -> tuple[str, str]:
+        """The name and the message of an error."""
+        ((name, content),) = self.body.items()
+        assert content["code"] == self.status
+        return name, content["message"]
+
+
+@dataclass(frozen=True)
+class Client:
+    """Sends requests as one user; ``version`` None sends no version header."""
+
+    app: WsgiApp
+    token: str = "admin"  # noqa: S105 - noauth2 has no secrets
+    version: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def at(self, version: str) -> "Client":
+        return Client(self.app, self.token, version, self.headers)
+
+    def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """Send a request; a body that is bytes goes out as it is."""
+        raw = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
+        path, _, query = path.partition("?")
+        path = unquote(path)
+        environ: dict[str, Any] = {
+            "REQUEST_METHOD": method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": f"/compute/v2.1{path}",
+            "QUERY_STRING": query,
+            "SERVER_NAME": "cloud",
+            "SERVER_PORT": "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "REMOTE_ADDR": "127.0.0.1",
+            "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(raw),
+            "wsgi.errors": io.StringIO(),
+            "HTTP_HOST": "cloud",
+        }
+        if raw:
+            environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(raw))}
+        if self.token:
+            environ["HTTP_X_AUTH_TOKEN"] = self.token
+        if self.version is not None:
+            environ["HTTP_OPENSTACK_API_VERSION"] = f"compute {self.version}"
+        for name, value in {**self.headers, **headers}.items():
+            key = name.upper().replace("-", "_")
+            environ[key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"] = value
+        seen: dict[str, Any] = {}
+
+        def start(status: str, response_headers: list[tuple[str, str]], *_: object) -> None:
+            seen["status"] = int(status.split()[0])
+            seen["headers"] = {name.lower(): value for name, value in response_headers}
+
+        raw_answer = b"".join(self.app(environ, start))
+        return Answer(seen["status"], seen["headers"], raw_answer)
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self.send("GET", path, **headers)
+
+    def post(self, path: str, body: Any = None, **headers: str) -> Answer:
+        return self.send("POST", path, body, **headers)
+
+    def put(self, path: str, body: Any = None, **headers: str) -> Answer:
+        return self.send("PUT", path, body, **headers)
+
+    def delete(self, path: str, **headers: str) -> Answer:
+        return self.send("DELETE", path, **headers)
+
+
+@dataclass
+class Cloud:
+    """A cloud whose hosts and servers are rows that tests write."""
+
+    database: Database
+    mirror: Mirror
+    app: WsgiApp
+
+    @property
+    def admin(self) -> Client:
+        return Client(self.app)
+
+    @property
+    def member(self) -> Client:
+        return Client(self.app, "alice:wonder")
+
+    def as_user(self, user: str, project: str, *roles: str) -> Client:
+        return Client(self.app, f"{user}:{project}", headers={"X-Roles": ",".join(roles)} if roles else {})
+
+    def add_host(
+        self,
+        host: str,
+        *nodes: str,
+        vcpus: int = 8,
+        memory_mib: int = 16384,
+        reserved_mib: int = 512,
+        disk_gib: int = 100,
+        up: bool = True,
+    ) -> ComputeNode:
+        """Register a host with its hypervisors (one of the same name by default) and return the first."""
+        inventories = (
+            Inventory("VCPU", vcpus, allocation_ratio=4.0),
+            Inventory("MEMORY_MB", memory_mib, reserved_mib),
+            Inventory("DISK_GB", disk_gib),
+        )
+        capabilities = Capabilities("fake", 1000, (("x86_64", "fake", "hvm"),), {"arch": "x86_64"})
+
+        def job(tx: Transaction) -> ComputeNode:
+            services.ensure(tx, host, services.COMPUTE)
+            found = []
+            for node in nodes or (host,):
+                said = NodeReport(host, node, capabilities, inventories, host_ip="10.0.0.7")
+                found.append(compute_nodes.report(tx, said))
+                providers.ensure_for_node(tx, found[-1].uuid, node, inventories, ())
+            if up:
+                services.record_heartbeats(tx, [host])
+            return found[0]
+
+        node = self.database.write(job)
+        if not up:
+            self.age(host)
+        return node
+
+    def add_service(self, host: str, binary: str) -> None:
+        self.database.write(lambda tx: services.ensure(tx, host, binary))
+
+    def age(self, host: str, seconds: float = 3600) -> None:
+        """Make a host silent for that long."""
+
+        def job(tx: Transaction) -> None:
+            then = tx.now - timedelta(seconds=seconds)
+            tx.execute(
+                sa.update(t.services).where(t.services.c.host == host).values(last_seen_at=then, created_at=then)
+            )
+
+        self.database.write(job)
+
+    def add_server(
+        self,
+        host: str | None,
+        *,
+        name: str = "vm",
+        node: str | None = None,
+        project_id: str = "wonder",
+        task_state: TaskState | None = None,
+        group_uuid: str | None = None,
+    ) -> str:
+        """Store an active server on a host, and return its uuid. Claims nothing."""
+        flavor = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
+        uuid = str(uuid4())
+        server = Instance(0, uuid, name, project_id, "alice", VmState.ACTIVE, flavor, task_state=task_state)
+
+        def job(tx: Transaction) -> None:
+            row = instances.new_row(server, tx.now, group_uuid)
+            instances.insert(tx, [{**row, "host": host, "node": node or host}])
+            instances.log(tx, uuid)
+            if group_uuid is not None:
+                group = sa.select(t.server_groups.c.id).where(t.server_groups.c.uuid == group_uuid)
+                member = {"group_id": tx.execute(group).scalar_one(), "instance_uuid": uuid}
+                tx.execute(sa.insert(t.server_group_members), member)
+
+        self.database.write(job)
+        return uuid
+
+    def remove_server(self, uuid: str) -> None:
+        self.database.write(lambda tx: instances.mark_deleted(tx, uuid))
+
+    def use(self, node: ComputeNode, **used: int) -> None:
+        """Set what is used of a hypervisor's inventories."""
+
+        def job(tx: Transaction) -> None:
+            for name, amount in used.items():
+                tx.execute(
+                    sa.update(t.inventories)
+                    .where(
+                        t.inventories.c.resource_provider_id
+                        == sa.select(t.resource_providers.c.id)
+                        .where(t.resource_providers.c.uuid == node.uuid)
+                        .scalar_subquery(),
+                        t.inventories.c.resource_class_id
+                        == sa.select(t.resource_classes.c.id)
+                        .where(t.resource_classes.c.name == name)
+                        .scalar_subquery(),
+                    )
+                    .values(used=amount)
+                )
+
+        self.database.write(job)
+
+    def provider(self, uuid: str) -> Mapping[str, Any]:
+        """Return generation, traits and aggregates of a provider as the database has them."""
+        with self.database.read() as connection:
+            found = providers.get(connection, uuid)
+            return {
+                "generation": found.generation,
+                "traits": set(providers.trait_names(connection, found.id)),
+                "aggregates": set(providers.aggregate_uuids(connection, found.id)),
+            }
+
+    def everything(self) -> Mapping[str, Any]:
+        """Return all rows of all tables but the log, to show that a refused request changed nothing."""
+        skipped = {"change_log", "change_counter"}
+        with self.database.read() as connection:
+            return {
+                table.name: sorted(map(repr, connection.execute(sa.select(table))))
+                for table in t.metadata.sorted_tables
+                if table.name not in skipped
+            }
+
+
+def start_cloud(file: Path) -> Cloud:
+    """Serve the compute API on the database in ``file``, which has its tables."""
+    conf = cfg.ConfigOpts()
+    conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
+    settings = Settings(f"sqlite:///{file}", api=ApiSettings("noauth2", max_limit=MAX_LIMIT), conf=conf)
+    database = Database(settings.database_url)
+    mirror = Mirror.follow(database)
+    nothing = cast("Any", None)
+    backend = Backend(settings, database, mirror, Policy(conf, RULES), conductor=nothing, images=nothing)
+    app = noauth2(family_app(ComputeFamily(), backend), plain_roles=PLAIN_ROLES)
+    return Cloud(database, mirror, mount({"/compute": app}))

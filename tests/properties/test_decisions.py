@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Laws of whole decisions."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.properties.strategies import Cloud, clouds, requests
+
+from kilonova.cli.rules import build_engine
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.decision import SURVIVED
+from kilonova.scheduler.explain import explain
+from kilonova.scheduler.resources import with_resources
+from kilonova.scheduler.settings import SchedulerConfig
+
+MILD = ("AggregateMultiTenancyIsolation", "IoOpsFilter", "AggregateNumInstancesFilter", "ServerGroupAntiAffinityFilter")
+ENGINE = build_engine(
+    SchedulerConfig(
+        enabled_filters=MILD, num_instances_weight_multiplier=-0.5, limit_tenants_to_placement_aggregate=True
+    )
+)
+CHANCE = build_engine(SchedulerConfig(enabled_filters=MILD, host_subset_size=3, shuffle_best_same_weighed_hosts=True))
+
+
+def multiplier(cloud: Cloud, host: str, key: str, default: float) -> float:
+    raw = [each.metadata[key] for each in cloud.aggregates_of(host) if key in each.metadata]
+    try:
+        return min((float(value) for value in raw), default=default)
+    except ValueError:
+        return default
+
+
+def plain_scores(cloud: Cloud, names: list[str], spec: RequestSpec) -> dict[str, float]:
+    """Score the hosts one by one, as the admin guide words it."""
+    hosts = [host for host in cloud.records if host.host in names]
+    if len(hosts) < 2:
+        return dict.fromkeys(names, 0.0)
+
+    def free(host: object, index: int) -> float:
+        inventory = host.inventories[index]
+        return inventory.total - inventory.reserved - host.used.get(inventory.resource_class, 0)
+
+    def members(host: object, policy: str) -> float:
+        return spec.group.hosts.get(host.host, 0) if spec.group and spec.group.policy == policy else 0
+
+    raw = {
+        ("ram", 1.0, 0.0): [free(host, 1) for host in hosts],
+        ("cpu", 1.0, 0.0): [
+            host.inventories[0].total * host.inventories[0].allocation_ratio - host.used["VCPU"] for host in hosts
+        ],
+        ("disk", 1.0, 0.0): [free(host, 2) if len(host.inventories) > 2 else 0 for host in hosts],
+        ("io_ops", -1.0, 0.0): [host.num_io_ops for host in hosts],
+        ("soft_affinity", 1.0, None): [members(host, "soft-affinity") for host in hosts],
+        ("soft_anti_affinity", 1.0, None): [-members(host, "soft-anti-affinity") for host in hosts],
+        ("build_failure", 1000000.0, None): [host.failed_builds for host in hosts],
+        ("hypervisor_version", 1.0, None): [host.capabilities.hypervisor_version for host in hosts],
+        ("num_instances", -0.5, None): [host.num_instances for host in hosts],
+    }
+    scores = dict.fromkeys((host.host for host in hosts), 0.0)
+    for (name, default, minimum), ratings in raw.items():
+        clamped = ratings if minimum is None else [max(rating, minimum) for rating in ratings]
+        low = min(clamped) if minimum is None else minimum
+        high = max(clamped)
+        for host, rating in zip(hosts, clamped, strict=True):
+            factor = multiplier(cloud, host.host, f"{name}_weight_multiplier", default)
+            sign = -1 if name == "build_failure" else 1
+            scores[host.host] += sign * factor * ((rating - low) / (high - low) if high > low else 0.0)
+    return scores
+
+
+@settings(deadline=None)
+@given(cloud=clouds(), spec=requests)
+def test_scores_are_those_of_the_plain_definition(cloud: Cloud, spec: RequestSpec) -> None:
+    decision = ENGINE.decide(cloud.table(), with_resources(spec), limit=100)
+    expected = plain_scores(cloud, [ranked.host for ranked in decision.ranked], spec)
+    for ranked in decision.ranked:
+        assert ranked.score == pytest.approx(expected[ranked.host], abs=1e-6)
+        assert ranked.score == pytest.approx(sum(ranked.weights.values()))
+
+
+@settings(deadline=None)
+@given(cloud=clouds(), spec=requests, data=st.data())
+def test_permuting_hosts_permutes_the_result(cloud: Cloud, spec: RequestSpec, data: st.DataObject) -> None:
+    spec = with_resources(spec)
+    shuffled = replace(cloud, records=tuple(data.draw(st.permutations(cloud.records))))
+    one, other = ENGINE.decide(cloud.table(), spec, limit=100), ENGINE.decide(shuffled.table(), spec, limit=100)
+    assert one.rejected == other.rejected
+    assert one.steps == other.steps
+    assert {ranked.host: ranked.score for ranked in one.ranked} == pytest.approx(
+        {ranked.host: ranked.score for ranked in other.ranked}
+    )
+    lost = {host.host: int(index) for host, index in zip(cloud.records, one.removed_by, strict=True)}
+    assert lost == {host.host: int(index) for host, index in zip(shuffled.records, other.removed_by, strict=True)}
+
+
+@settings(deadline=None)
+@given(cloud=clouds(), spec=requests, seed=st.integers(0, 2**32), limit=st.integers(0, 9))
+def test_equal_inputs_and_seed_give_an_equal_decision_to_the_bit(
+    cloud: Cloud, spec: RequestSpec, seed: int, limit: int
+) -> None:
+    spec = with_resources(spec)
+    hosts = cloud.table()
+    one, other, fresh = (
+        CHANCE.decide(which, spec, limit=limit, rng=np.random.default_rng(seed))
+        for which in (hosts, hosts, cloud.table())
+    )
+    assert one.ranked == other.ranked == fresh.ranked
+    assert one.steps == other.steps == fresh.steps
+    assert one.removed_by.tobytes() == other.removed_by.tobytes() == fresh.removed_by.tobytes()
+
+
+@settings(deadline=None)
+@given(cloud=clouds(), spec=requests, limit=st.integers(0, 9))
+def test_the_funnel_adds_up(cloud: Cloud, spec: RequestSpec, limit: int) -> None:
+    hosts = cloud.table()
+    decision = ENGINE.decide(hosts, with_resources(spec), limit=limit)
+    assert sum(step.removed for step in decision.steps) + decision.survivors == len(hosts)
+    for index, step in enumerate(decision.steps):
+        assert step.removed == np.count_nonzero(decision.removed_by == index)
+    assert np.count_nonzero(decision.removed_by == SURVIVED) == decision.survivors
+    assert len(decision.ranked) == min(limit, decision.survivors)
+    scores = [ranked.score for ranked in decision.ranked]
+    assert scores == sorted(scores, reverse=True)
+    assert decision.ranked == ENGINE.decide(hosts, with_resources(spec), limit=100).ranked[:limit]
+
+
+@settings(deadline=None)
+@given(cloud=clouds(), spec=requests)
+def test_an_explanation_agrees_with_the_decision(cloud: Cloud, spec: RequestSpec) -> None:
+    hosts, spec = cloud.table(), with_resources(spec)
+    decision, story = ENGINE.decide(hosts, spec, limit=1), explain(hosts, spec, ENGINE)
+    assert story.passed.tolist() == (decision.removed_by == SURVIVED).tolist()
+    for row in range(len(hosts)):
+        reasons = story.reasons(row)
+        if story.passed[row]:
+            assert reasons == ()
+        else:
+            assert decision.steps[decision.removed_by[row]].rule == reasons[0][0]
+
+
+@settings(deadline=None)
+@given(cloud=clouds(), spec=requests)
+def test_who_is_chosen_has_room(cloud: Cloud, spec: RequestSpec) -> None:
+    spec = with_resources(spec)
+    for ranked in ENGINE.decide(cloud.table(), spec, limit=100).ranked:
+        record = cloud.records[ranked.row]
+        inventories = {inventory.resource_class: inventory for inventory in record.inventories}
+        for name, amount in spec.query.resources.items():
+            inventory = inventories[name]
+            assert record.used.get(name, 0) + amount <= inventory.capacity
+            assert inventory.min_unit <= amount <= inventory.max_unit
+            assert amount % inventory.step_size == 0

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every filter on columns equals its definition for one host, written here as plainly as the admin guide puts it."""
+
+import ipaddress
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from tests.properties.strategies import NOW, Cloud, clouds, requests
+
+from kilonova.cli.rules import build_engine
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.extra_specs import match
+from kilonova.scheduler.filters import FILTERS
+from kilonova.scheduler.host_table import HostRecord
+from kilonova.scheduler.settings import SchedulerConfig
+
+CONFIG = SchedulerConfig(
+    enabled_filters=tuple(FILTERS),
+    isolated_images=("secret",),
+    isolated_hosts=("node1", "node2"),
+    max_io_ops_per_host=5,
+    max_instances_per_host=30,
+)
+RULES: dict[str, Any] = dict(zip(FILTERS, build_engine(CONFIG).filters, strict=True))
+Aggregates = list[Aggregate]
+
+
+def words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",")]
+
+
+def values_of(key: str, aggregates: Aggregates) -> list[str]:
+    return [word for each in aggregates if key in each.metadata for word in words(each.metadata[key])]
+
+
+def compute(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    return not host.disabled and not host.forced_down and abs(NOW - host.last_seen) <= 60
+
+
+def extra_specs(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    for key, requirement in spec.flavor.extra_specs.items():
+        scope, colon, rest = key.partition(":")
+        if colon and scope != "aggregate_instance_extra_specs":
+            continue
+        if not any(match(value, requirement) for value in values_of(rest if colon else key, aggregates)):
+            return False
+    return True
+
+
+def image_isolation(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    properties = spec.image.properties if spec.image else {}
+    for key in {key for each in aggregates for key in each.metadata}:
+        if properties.get(key) and str(properties[key]) not in values_of(key, aggregates):
+            return False
+    return True
+
+
+def tenants(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    keys = {key for each in aggregates for key in each.metadata if key.startswith("filter_tenant_id")}
+    return not keys or any(spec.project_id in values_of(key, aggregates) for key in keys)
+
+
+def type_affinity(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    listed = values_of("instance_type", aggregates)
+    return not listed or spec.flavor.name in listed
+
+
+def limit(key: str, aggregates: Aggregates, default: int) -> int:
+    raw = [each.metadata[key] for each in aggregates if key in each.metadata]
+    try:
+        return min((int(value) for value in raw), default=default)
+    except ValueError:
+        return default
+
+
+def capabilities(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    make = host.capabilities
+    memory = host.inventories[1]
+    known: dict[str, Any] = {
+        "hypervisor_type": make.hypervisor_type,
+        "num_instances": host.num_instances,
+        "free_ram_mb": memory.total - memory.reserved - host.used["MEMORY_MB"],
+        "vcpus_used": host.used["VCPU"],
+        "cpu_info": make.cpu_info,
+    }
+    for key, requirement in spec.flavor.extra_specs.items():
+        path = key.split(":")
+        if len(path) > 1 and path.pop(0) != "capabilities":
+            continue
+        value: Any = known.get(path[0], make.extra.get(path[0]))
+        if value is None and ":" not in key:
+            continue
+        for part in path[1:]:
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is None or not match(str(value), requirement):
+            return False
+    return True
+
+
+def image_properties(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    properties = spec.image.properties if spec.image else {}
+    wanted = {properties[key] for key in ("hw_architecture", "img_hv_type", "hw_vm_mode") if properties.get(key)}
+    wanted = {"x86_64" if value == "amd64" else value for value in wanted}
+    if not wanted:
+        return True
+    if not any(wanted <= set(triple) for triple in host.capabilities.supported_instances):
+        return False
+    version = host.capabilities.hypervisor_version
+    have = (version // 1_000_000, version // 1_000 % 1_000, version % 1_000)
+    demand = properties.get("img_hv_requested_version")
+    if demand and version:
+        accepted = {">=7.0": have >= (7, 0, 0), "<7.0,>=6.2": (6, 2, 0) <= have < (7, 0, 0)}
+        if not accepted.get(demand, False):
+            return False
+    bits, asked = host.capabilities.cpu_info.get("maxphysaddr", {}).get("bits"), properties.get("hw_maxphysaddr_bits")
+    return not asked or bits is None or (asked.isdecimal() and int(asked) <= bits)
+
+
+def apart(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    group = spec.group
+    if group is None or group.policy != "anti-affinity":
+        return True
+    at_home = len(spec.instance_uuids) == 1 and spec.instance_uuids[0] in host.instances
+    return at_home or group.hosts.get(host.host, 0) < group.max_server_per_host
+
+
+def together(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    group = spec.group
+    if group is None or group.policy != "affinity" or not any(group.hosts.values()):
+        return True
+    return group.hosts.get(host.host, 0) > 0
+
+
+def different(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    return not set(spec.hints.get("different_host", ())) & set(host.instances)
+
+
+def same(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    sought = set(spec.hints.get("same_host", ()))
+    return not sought or bool(sought & set(host.instances))
+
+
+def near(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    if "build_near_host_ip" not in spec.hints:
+        return True
+    (address,), (cidr,) = spec.hints["build_near_host_ip"], spec.hints.get("cidr", ("/24",))
+    return ipaddress.ip_address(host.host_ip) in ipaddress.ip_network(address + cidr, strict=False)
+
+
+def isolated(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
+    return (spec.image is not None and spec.image.id == "secret") == (host.host in ("node1", "node2"))
+
+
+DEFINITIONS: dict[str, Callable[[HostRecord, Aggregates, RequestSpec], bool]] = {
+    "AggregateImagePropertiesIsolation": image_isolation,
+    "AggregateInstanceExtraSpecsFilter": extra_specs,
+    "AggregateIoOpsFilter": lambda host, aggs, _: host.num_io_ops < limit("max_io_ops_per_host", aggs, 5),
+    "AggregateMultiTenancyIsolation": tenants,
+    "AggregateNumInstancesFilter": lambda host, aggs, _: host.num_instances < limit("max_instances_per_host", aggs, 30),
+    "AggregateTypeAffinityFilter": type_affinity,
+    "AllHostsFilter": lambda *_: True,
+    "ComputeCapabilitiesFilter": capabilities,
+    "ComputeFilter": compute,
+    "DifferentHostFilter": different,
+    "ImagePropertiesFilter": image_properties,
+    "IoOpsFilter": lambda host, *_: host.num_io_ops < 5,
+    "IsolatedHostsFilter": isolated,
+    "NumInstancesFilter": lambda host, *_: host.num_instances < 30,
+    "SameHostFilter": same,
+    "ServerGroupAffinityFilter": together,
+    "ServerGroupAntiAffinityFilter": apart,
+    "SimpleCIDRAffinityFilter": near,
+}
+
+
+def test_every_filter_has_a_definition() -> None:
+    assert set(DEFINITIONS) == set(FILTERS)
+
+
+@settings(max_examples=400, deadline=None)
+@given(cloud=clouds(), spec=requests)
+def test_each_filter_equals_its_definition_for_one_host(cloud: Cloud, spec: RequestSpec) -> None:
+    hosts = cloud.table()
+    for name, rule in RULES.items():
+        expected = [DEFINITIONS[name](host, cloud.aggregates_of(host.host), spec) for host in cloud.records]
+        assert rule.passes(hosts, spec).tolist() == expected, name
+        assert rule.passes(hosts, spec).tolist() == expected, f"{name} again, from the memo"
+
+
+@settings(deadline=None)
+@given(cloud=clouds(), spec=requests)
+def test_a_filters_answer_for_a_host_ignores_all_other_hosts(cloud: Cloud, spec: RequestSpec) -> None:
+    hosts = cloud.table()
+    alone = [Cloud((host,), cloud.aggregates).table() for host in cloud.records]
+    for name, rule in RULES.items():
+        assert rule.passes(hosts, spec).tolist() == [bool(rule.passes(one, spec)[0]) for one in alone], name
+
+
+@settings(deadline=None)
+@given(cloud=clouds(), spec=requests)
+def test_filters_write_to_nothing(cloud: Cloud, spec: RequestSpec) -> None:
+    hosts = cloud.table()
+    for field in hosts.__slots__:
+        column = getattr(hosts, field)
+        if isinstance(column, np.ndarray):
+            column.setflags(write=False)
+    for rule in RULES.values():
+        rule.passes(hosts, spec)
