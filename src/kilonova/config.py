@@ -16,6 +16,8 @@ from kilonova.errors import ConfigurationError
 from kilonova.scheduler.settings import SchedulerConfig
 
 DEFAULT_BIND = "127.0.0.1:8774"
+#: Owner of consumers whose allocations were written before microversion 1.8, which names none.
+NO_OWNER = "00000000-0000-0000-0000-000000000000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,17 @@ class ComputeSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementSettings:
+    """How Placement answers. ``max_allocation_candidates`` -1: any number of candidates is generated."""
+
+    randomize_allocation_candidates: bool = False
+    max_allocation_candidates: int = -1
+    allocation_candidates_generation_strategy: str = "depth-first"
+    incomplete_consumer_project_id: str = NO_OWNER
+    incomplete_consumer_user_id: str = NO_OWNER
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that a control process was told. ``conf`` is for libraries that read oslo.config themselves."""
 
@@ -64,6 +77,7 @@ class Settings:
     fake: FakeSettings = field(default_factory=FakeSettings)
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
     glance_endpoint: str | None = None
     debug: bool = False
     decision_retention: int = 10_000
@@ -94,6 +108,18 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.IntOpt("threads", default=4, min=1, max=64, help="Requests handled at once (Kilonova's own)."),
     ),
     "database": (cfg.StrOpt("connection", secret=True, help="sqlite:///FILE, postgresql://… or mysql://…"),),
+    "placement": (
+        cfg.BoolOpt("randomize_allocation_candidates", default=False, help="A random choice in random order."),
+        cfg.IntOpt("max_allocation_candidates", default=-1, min=-1, help="Most candidates generated; -1: no limit."),
+        cfg.StrOpt(
+            "allocation_candidates_generation_strategy",
+            default="depth-first",
+            choices=["depth-first", "breadth-first"],
+            help="All candidates of one root before the next, or one of each root in turn.",
+        ),
+        cfg.StrOpt("incomplete_consumer_project_id", default=NO_OWNER),
+        cfg.StrOpt("incomplete_consumer_user_id", default=NO_OWNER),
+    ),
     "glance": (cfg.StrOpt("endpoint_override", help="URL of the image service."),),
     "fake": (
         cfg.IntOpt("hosts", default=0, min=0, help="Simulated hosts in this process (Kilonova's own)."),
@@ -169,6 +195,9 @@ def _settings(conf: Any) -> Settings:
                 },
             ),
             scheduler=_scheduler_settings(conf),
+            placement=PlacementSettings(
+                **{item.name: conf.placement[item.name] for item in dataclasses.fields(PlacementSettings)}
+            ),
             glance_endpoint=conf.glance.endpoint_override,
             debug=conf.debug,
             decision_retention=conf.operator.decision_retention,

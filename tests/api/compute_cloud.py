@@ -2,12 +2,13 @@
 """The compute API in this process on an SQLite file of its own. Tests say what hosts and servers there are."""
 
 import io
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 from uuid import uuid4
 
 import orjson
@@ -65,9 +66,9 @@ class Client:
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """Send a request; a body that is bytes goes out as it is."""
-        raw = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
+        raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         path, _, query = path.partition("?")
-        path = unquote(path)
+        path = unquote_to_bytes(path).decode("latin-1")  # as WSGI hands paths over
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method,
             "SCRIPT_NAME": "",

@@ -143,13 +143,17 @@ def test_an_explanation_agrees_with_the_decision(cloud: Cloud, spec: RequestSpec
 
 @settings(deadline=None)
 @given(cloud=clouds(), spec=requests)
-def test_who_is_chosen_has_room(cloud: Cloud, spec: RequestSpec) -> None:
+def test_room_is_what_placement_says_it_is(cloud: Cloud, spec: RequestSpec) -> None:
     spec = with_resources(spec)
-    for ranked in ENGINE.decide(cloud.table(), spec, limit=100).ranked:
-        record = cloud.records[ranked.row]
-        inventories = {inventory.resource_class: inventory for inventory in record.inventories}
-        for name, amount in spec.query.resources.items():
-            inventory = inventories[name]
-            assert record.used.get(name, 0) + amount <= inventory.capacity
-            assert inventory.min_unit <= amount <= inventory.max_unit
-            assert amount % inventory.step_size == 0
+    verdicts = {verdict.rule: verdict.passes for verdict in explain(cloud.table(), spec, ENGINE).verdicts}
+    for name, amount in spec.query.resources.items():
+        expected = []
+        for record in cloud.records:
+            have = {inventory.resource_class: inventory for inventory in record.inventories}.get(name)
+            expected.append(
+                have is not None
+                and record.used.get(name, 0) + amount <= have.capacity
+                and have.min_unit <= amount <= have.max_unit
+                and amount % have.step_size == 0
+            )
+        assert verdicts[f"Placement: {name}"].tolist() == expected

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
 
 from kilonova.db import group_guards
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction, is_retryable
+from kilonova.db.database import Transaction, together
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.providers import log_usage
 from kilonova.db.workflows import Workflow
@@ -67,27 +66,15 @@ class _Short(Exception):
 Outcome = None | InstancesGone
 
 
-def commit_bundles(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome | BaseException]:
-    """Commit bundles together, or singly when one of them falls short. One outcome each, in order."""
-    try:
-        with tx.savepoint():
-            _write(tx, bundles)
-    except (_Short, DBAPIError) as error:
-        if isinstance(error, DBAPIError) and is_retryable(error):
-            raise
-        if len(bundles) > 1:
-            return [commit_bundles(tx, [bundle])[0] for bundle in bundles]
-        return [_outcome(error) if isinstance(error, _Short) else error]
-    return [None] * len(bundles)
+def _refusal(error: Exception) -> Outcome | BaseException:
+    if not isinstance(error, _Short):
+        return error
+    if error.gone:
+        return InstancesGone(error.gone)
+    return ClaimLost(f"The claim was lost: {error.what}.")
 
 
-def _outcome(short: _Short) -> Outcome | BaseException:
-    if short.gone:
-        return InstancesGone(short.gone)
-    return ClaimLost(f"The claim was lost: {short.what}.")
-
-
-def _write(tx: Transaction, bundles: Sequence[Bundle]) -> None:
+def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
     claims = [claim for bundle in bundles for claim in bundle.claims]
     _place_instances(tx, claims)
     _use_inventories(tx, claims)
@@ -128,6 +115,11 @@ def _write(tx: Transaction, bundles: Sequence[Bundle]) -> None:
         value = instance_value(claim.host, claim.node, VmState.BUILDING.value, TaskState.SPAWNING.value)
         tx.log("instance", claim.instance_uuid, value)
     log_usage(tx, {claim.provider_id for claim in claims})
+    return [None] * len(bundles)
+
+
+#: Commits bundles together, or singly when one of them falls short; one outcome each, in order.
+commit_bundles = together(_write, _refusal)
 
 
 _PLACE = (

@@ -15,6 +15,7 @@ from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.host_table import HostTable
 
 LOG = logging.getLogger(__name__)
+_TRIM_EVERY = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class DecisionLog:
         self._database = database
         self._retention = retention
         self._roster: tuple[tuple[str, ...], str, bytes] | None = None
+        self._known_rosters: frozenset[str] = frozenset()
+        self._since_trim = 0
 
     def record(
         self,
@@ -55,7 +58,15 @@ class DecisionLog:
         body = decisions.body_of(decision, chosen)
         removed_by = zlib.compress(decision.removed_by.tobytes(), 1)
         record = Record(request_id, instance_uuid, seq, body, removed_by, roster, names)
-        self._database.submit_merged(self._insert, record).add_done_callback(_log_failure)
+        self._database.submit_merged(self._insert, record).add_done_callback(
+            lambda future: self._stored(future, roster)
+        )
+
+    def _stored(self, future: "Future[None]", roster: str) -> None:
+        if (error := future.exception()) is not None:
+            LOG.error("A decision was not stored: %s", error)
+        else:
+            self._known_rosters |= {roster}
 
     def _roster_of(self, hosts: HostTable) -> tuple[str, bytes]:
         known = self._roster
@@ -66,10 +77,13 @@ class DecisionLog:
         return known[1], known[2]
 
     def _insert(self, tx: Transaction, records: Sequence[Record]) -> Sequence[None]:
-        decisions.insert(tx, records, self._retention)
+        new = {record.roster: record.names for record in records if record.roster not in self._known_rosters}
+        if new:
+            decisions.insert_rosters(tx, new)
+        decisions.insert(tx, records)
+        self._since_trim += len(records)
+        if self._since_trim >= _TRIM_EVERY:
+            decisions.trim(tx, self._retention)
+            self._since_trim = 0
+            self._known_rosters = frozenset()
         return [None] * len(records)
-
-
-def _log_failure(future: "Future[Any]") -> None:
-    if (error := future.exception()) is not None:
-        LOG.error("A decision was not stored: %s", error)

@@ -26,7 +26,7 @@ from kilonova.claims.decision_log import DecisionLog
 from kilonova.cli.rules import build_engine
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.heartbeat import HeartbeatTimer
-from kilonova.compute.virt.fake import AllocationRatios, FakeDriver
+from kilonova.compute.virt.fake import FakeDriver
 from kilonova.conductor.service import Conductor
 from kilonova.config import ComputeSettings, Settings
 from kilonova.db import schema
@@ -38,7 +38,7 @@ from kilonova.messaging.local import LocalBus
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
 from kilonova.scenario.load import load_scenario
-from kilonova.scenario.model import Scenario, SimulatedHost, default_hosts
+from kilonova.scenario.model import AllocationRatios, Scenario, SimulatedHost, default_hosts
 
 LOG = logging.getLogger(__name__)
 _LOCK_WAIT_S = 5.0

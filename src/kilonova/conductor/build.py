@@ -22,7 +22,7 @@ from kilonova.db.database import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import ConcurrentUpdate, KilonovaError, NotFound, UnexpectedTaskState
 from kilonova.messaging.messages import DestroyGuest, SpawnGuest, StepId, StepReply
-from kilonova.model.instance import Fault, GuestSpec, Instance, PowerState, TaskState, VmState
+from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 
 if TYPE_CHECKING:
@@ -79,20 +79,11 @@ def guest_spawned(conductor: "Conductor", flow: Workflow, reply: StepReply) -> W
     if reply.error is not None:
         return conductor.turn_back(flow, reply.error)
 
-    def activate(tx: Transaction) -> None:
-        workflows.finish(tx, flow.uuid, conductor.owner)
-        instances.change(
-            tx,
-            flow.instance_uuid,
-            expected_tasks={TaskState.SPAWNING},
-            vm_state=VmState.ACTIVE,
-            task_state=None,
-            power_state=PowerState.RUNNING,
-            launched_at=tx.now,
-        )
-        compute_nodes.reset_failed_builds(tx, flow.body["provider"])
-
-    conductor.end(flow, activate)
+    try:
+        conductor.database.submit_merged(conductor.activate, flow).result()
+    except TAKEN_OVER as error:
+        LOG.info("Instance %s is no longer being built: %s", flow.instance_uuid, error)
+    conductor.forget(flow)
     return None
 
 

@@ -9,13 +9,14 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import build, delete, power
 from kilonova.conductor.steps import Step, Steps
 from kilonova.db import compute_nodes, group_guards, instances, providers, request_specs, services, workflows
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database, Transaction, together
+from kilonova.db.instances import Activation
 from kilonova.db.workflows import Workflow
 from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
@@ -41,6 +42,16 @@ _RENEW_EVERY_S = 15.0
 BuildJob = tuple[Instance, RequestSpec, str | None]
 
 
+@dataclass(frozen=True, slots=True)
+class NewServers:
+    """What one request brings to be stored: its instances with a workflow each."""
+
+    instances: tuple[Instance, ...]
+    spec: RequestSpec
+    group_uuid: str | None
+    flows: tuple[Workflow, ...]
+
+
 class Conductor:
     """The workflows of one control process, named ``owner``."""
 
@@ -51,6 +62,8 @@ class Conductor:
         self.max_attempts = max_attempts
         self._bus = bus
         self._lock = threading.Lock()
+        self._store = together(self._store_together)
+        self.activate = together(self._activate_together)
         self._own_services: tuple[str, tuple[str, ...]] = ("", ())
         self._flows: dict[str, Workflow] = {}
         self._jobs: dict[str, BuildJob] = {}
@@ -67,20 +80,24 @@ class Conductor:
             for instance in built
         ]
 
-        def store(tx: Transaction) -> tuple[Instance, ...]:
-            instances.insert(tx, [instances.new_row(instance, tx.now, group_uuid) for instance in built])
-            request_specs.insert(tx, spec, [instance.uuid for instance in built], group_uuid)
-            if group_uuid is not None:
-                group_guards.add_members(tx, group_uuid, [instance.uuid for instance in built])
-            workflows.insert(tx, flows, self.owner)
-            return instances.get_many(tx.connection, [instance.uuid for instance in built])
-
-        stored = {instance.uuid: instance for instance in self.database.write(store)}
+        new = NewServers(tuple(built), spec, group_uuid, tuple(flows))
+        numbers = self.database.submit_merged(self._store, new).result()
         with self._lock:
-            for flow in flows:
+            for flow, instance in zip(flows, built, strict=True):
                 self._flows[flow.uuid] = flow
-                self._jobs[flow.uuid] = (stored[flow.instance_uuid], spec, group_uuid)
+                self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), spec, group_uuid)
         self._bus.run_in_conductor(lambda: self._claim(flows))
+
+    def _store_together(self, tx: Transaction, requests: Sequence[NewServers]) -> Sequence[Mapping[str, int]]:
+        instances.insert(tx, [(instance, new.group_uuid) for new in requests for instance in new.instances])
+        request_specs.insert(tx, [(new.spec, new.group_uuid, [i.uuid for i in new.instances]) for new in requests])
+        for new in requests:
+            if new.group_uuid is not None:
+                group_guards.add_members(tx, new.group_uuid, [instance.uuid for instance in new.instances])
+        workflows.insert(tx, [flow for new in requests for flow in new.flows], self.owner)
+        reservations = {instance.reservation_id for new in requests for instance in new.instances}
+        numbers = instances.numbers(tx.connection, reservations)
+        return [numbers] * len(requests)
 
     def delete(self, instance: Instance, request_id: str) -> None:
         """Start deleting an instance, whatever else is under way for it."""
@@ -255,7 +272,7 @@ class Conductor:
                 self._jobs.pop(flow.uuid, None)
 
     def build_jobs(self, flows: Sequence[Workflow]) -> Mapping[str, BuildJob]:
-        """Return workflow uuid → (instance, request, group uuid); workflows without an instance are ended and left out."""
+        """Return workflow uuid → (instance, request, group uuid); workflows without an instance end here."""
         with self._lock:
             found = {flow.uuid: self._jobs[flow.uuid] for flow in flows if flow.uuid in self._jobs}
         missing = [flow for flow in flows if flow.uuid not in found]
@@ -273,6 +290,13 @@ class Conductor:
             with self._lock:
                 self._jobs.update(found)
         return found
+
+    def _activate_together(self, tx: Transaction, flows: Sequence[Workflow]) -> Sequence[None]:
+        workflows.finish_all(tx, [flow.uuid for flow in flows], self.owner)
+        built = [Activation(flow.instance_uuid, flow.body["host"], flow.body["node"]) for flow in flows]
+        instances.activate(tx, built)
+        compute_nodes.reset_failed_builds(tx, {flow.body["provider"] for flow in flows})
+        return [None] * len(flows)
 
     # --- running ------------------------------------------------------------------------------------------------------
 

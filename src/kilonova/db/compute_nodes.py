@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hypervisors by (service host, hypervisor hostname). A node keeps its uuid, which is also its provider's, for good."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -135,11 +135,12 @@ def count_failed_build(tx: Transaction, uuid: str) -> None:
     _log(tx, uuid)
 
 
-def reset_failed_builds(tx: Transaction, uuid: str) -> None:
-    """Note that a build succeeded. Writes nothing when none had failed, or the node is gone."""
+def reset_failed_builds(tx: Transaction, uuids: Collection[str]) -> None:
+    """Note that builds succeeded on these nodes. Writes nothing where none had failed, or the node is gone."""
     table = t.compute_nodes
-    failing = sa.update(table).where(table.c.uuid == uuid, table.c.failed_builds > 0)
-    if tx.execute(failing.values(failed_builds=0)).rowcount:
+    failing = sa.select(table.c.uuid).where(table.c.uuid.in_(list(uuids)), table.c.failed_builds > 0)
+    for uuid in tx.execute(failing).scalars().all():
+        tx.execute(sa.update(table).where(table.c.uuid == uuid).values(failed_builds=0))
         _log(tx, uuid)
 
 

@@ -71,9 +71,11 @@ class Commit:
 class Transaction:
     """A write transaction. ``now`` is its one time stamp; ``log`` tells the mirrors what changed."""
 
-    def __init__(self, connection: Connection, now: datetime) -> None:
+    def __init__(self, connection: Connection, now: datetime, *, alone: bool = False) -> None:
         self.connection = connection
         self.now = now
+        self.is_spoilt = False
+        self._alone = alone
         self.changes: list[Change] = []
         self.claims: list[str] = []
 
@@ -96,6 +98,19 @@ class Transaction:
             del self.claims[claims:]
             raise
 
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Frame a whole job: a savepoint, unless it is the only one and its failure can undo everything."""
+        if not self._alone:
+            with self.savepoint():
+                yield
+            return
+        try:
+            yield
+        except BaseException:
+            self.is_spoilt = True
+            raise
+
 
 Merged = Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]]
 
@@ -107,12 +122,35 @@ class _Job:
     future: Future[Any] = field(default_factory=Future)
 
 
+def together(
+    write: Callable[[Transaction, Sequence[Item]], Sequence[Outcome]],
+    refusal: Callable[[Exception], Outcome | BaseException] = lambda error: error,
+) -> Merged[Item, Outcome]:
+    """Return what runs ``write`` for all waiting items at once, and for each alone when that fails.
+
+    ``refusal`` turns the exception of an item alone into its outcome. Keep the result: items are merged by it.
+    """
+
+    def run(tx: Transaction, items: Sequence[Item]) -> Sequence[Outcome | BaseException]:
+        try:
+            with tx.attempt():
+                return write(tx, items)
+        except Exception as error:
+            if isinstance(error, DBAPIError) and is_retryable(error):
+                raise
+            if len(items) > 1:
+                return [outcome for item in items for outcome in run(tx, [item])]
+            return [refusal(error)]
+
+    return run
+
+
 def _run_singly(tx: Transaction, jobs: Sequence[Callable[[Transaction], Any]]) -> Sequence[Any]:
     """Run unrelated jobs after each other, each undone alone when it fails."""
     outcomes: list[Any] = []
     for job in jobs:
         try:
-            with tx.savepoint():
+            with tx.attempt():
                 outcomes.append(job(tx))
         except DBAPIError as error:
             if is_retryable(error):
@@ -137,11 +175,15 @@ class Database:
         self._listeners: list[Callable[[Commit], None]] = []
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._start = threading.Lock()
+        #: Held while a job is queued, so that none can slip in behind the end.
+        self._gate = threading.Lock()
         self._closed = False
 
     def on_commit(self, listener: Callable[[Commit], None]) -> None:
-        """Call ``listener`` with every commit of this process, in commit order, before its writers resume."""
+        """Call ``listener`` with every commit of this process, in commit order, before its writers resume.
+
+        It runs on the writer thread, so it must not write itself. What it raises is logged and stops nobody.
+        """
         self._listeners.append(listener)
 
     @contextmanager
@@ -165,38 +207,36 @@ class Database:
         ``run`` answers with one outcome per item; an exception among them fails only that item, and ``run`` has
         undone what that item did.
         """
-        if self._closed:
-            raise Unavailable("The database is closed.")
         job = _Job(run, item)
-        self._queue.put(job)
-        if self._thread is None:
-            self._start_writer()
+        with self._gate:
+            if self._closed:
+                raise Unavailable("The database is closed.")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write_forever, name="db-writer", daemon=True)
+                self._thread.start()
+            self._queue.put(job)
         return job.future
 
     def close(self) -> None:
         """Finish what is queued and let go of every connection."""
-        with self._start:
+        with self._gate:
             self._closed = True
             thread, self._thread = self._thread, None
+            if thread is not None:
+                self._queue.put(None)
         if thread is not None:
-            self._queue.put(None)
             thread.join()
         self.engine.dispose()
 
     # --- the writer thread --------------------------------------------------------------------------------------------
-
-    def _start_writer(self) -> None:
-        with self._start:
-            if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._write_forever, name="db-writer", daemon=True)
-                self._thread.start()
 
     def _write_forever(self) -> None:
         while True:
             job = self._queue.get()
             batch: list[_Job] = []
             while job is not None:
-                batch.append(job)
+                if job.future.set_running_or_notify_cancel():
+                    batch.append(job)
                 if len(batch) >= _MAX_BATCH:
                     break
                 try:
@@ -212,7 +252,7 @@ class Database:
         for attempt in range(1, _MAX_TRIES + 1):
             try:
                 commit, outcomes = self._transact(batch)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - every waiting caller must hear of it
                 if isinstance(error, DBAPIError) and is_retryable(error) and attempt < _MAX_TRIES:
                     LOG.info("Write batch of %d retried after: %s", len(batch), error.orig)
                     time.sleep(min(0.002 * 2**attempt, 0.25))
@@ -221,37 +261,56 @@ class Database:
                     for job in batch:
                         self._write_batch([job])
                     return
-                LOG.exception("A write failed")
+                LOG.error("A write failed: %s", error)
                 batch[0].future.set_exception(error)
                 return
             break
         if commit is not None:
-            for listener in self._listeners:
-                listener(commit)
+            self._announce(commit)
         for job, outcome in zip(batch, outcomes, strict=True):
             if isinstance(outcome, BaseException):
                 job.future.set_exception(outcome)
             else:
                 job.future.set_result(outcome)
 
+    def _announce(self, commit: Commit) -> None:
+        for listener in self._listeners:
+            try:
+                listener(commit)
+            except Exception:
+                LOG.exception("A listener failed on commit %d", commit.seq)
+
     def _transact(self, batch: list[_Job]) -> tuple[Commit | None, list[Any]]:
         outcomes: list[Any] = []
         commit: Commit | None = None
-        with self.engine.connect().execution_options(**{_IMMEDIATE: True}) as connection, connection.begin():
-            tx = Transaction(connection, self._clock())
-            start = 0
-            while start < len(batch):
-                end = start + 1
-                while end < len(batch) and batch[end].run is batch[start].run:
-                    end += 1
-                outcomes += batch[start].run(tx, [job.item for job in batch[start:end]])
-                start = end
-            if tx.changes:
-                commit = _append_to_log(tx)
+        token = str(uuid.uuid4())
+        with self.engine.connect().execution_options(**{_IMMEDIATE: True}) as connection:
+            with connection.begin() as transaction:
+                tx = Transaction(connection, self._clock())
+                start = 0
+                while start < len(batch):
+                    end = start + 1
+                    while end < len(batch) and batch[end].run == batch[start].run:
+                        end += 1
+                    outcomes += batch[start].run(tx, [job.item for job in batch[start:end]])
+                    start = end
+                if tx.changes:
+                    commit = _append_to_log(tx, token)
+                try:
+                    transaction.commit()
+                except DBAPIError:
+                    # The answer may have been lost after the commit: the log knows.
+                    if commit is None or not self._has_landed(token):
+                        raise
         return commit, outcomes
 
+    def _has_landed(self, token: str) -> bool:
+        with self.read() as connection:
+            wanted = sa.select(t.change_log.c.seq).where(t.change_log.c.token == token)
+            return connection.execute(wanted).first() is not None
 
-def _append_to_log(tx: Transaction) -> Commit:
+
+def _append_to_log(tx: Transaction, token: str) -> Commit:
     """Take the next seq (its row lock lasts until commit, so seq order is commit order) and write the log row."""
     latest: dict[tuple[str, str], Change] = {}
     for change in tx.changes:

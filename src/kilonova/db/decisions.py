@@ -2,7 +2,7 @@
 """Decisions as stored: the funnel, the ranked hosts with weights, and for every other host the rule that lost it."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -13,8 +13,6 @@ from sqlalchemy.engine import Connection
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.scheduler.decision import SURVIVED, Decision
-
-_TRIM_EVERY = 64
 
 
 class DecisionRecord(Protocol):
@@ -59,15 +57,16 @@ def body_of(decision: Decision, chosen: str | None) -> dict[str, Any]:
     }
 
 
-def insert(tx: Transaction, records: Sequence[DecisionRecord], retention: int) -> None:
-    """Store decisions and, now and then, drop the oldest beyond ``retention``."""
-    known = set(
-        tx.execute(sa.select(t.rosters.c.digest).where(t.rosters.c.digest.in_({r.roster for r in records}))).scalars()
-    )
-    for record in records:
-        if record.roster not in known:
-            known.add(record.roster)
-            tx.execute(sa.insert(t.rosters), {"digest": record.roster, "created_at": tx.now, "names": record.names})
+def insert_rosters(tx: Transaction, names: Mapping[str, bytes]) -> None:
+    """Store the host names behind the rows of decisions (digest → names); known ones are success."""
+    table = t.rosters
+    known = set(tx.execute(sa.select(table.c.digest).where(table.c.digest.in_(list(names)))).scalars())
+    for digest in sorted(names.keys() - known):
+        tx.execute(sa.insert(table), {"digest": digest, "created_at": tx.now, "names": names[digest]})
+
+
+def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
+    """Store decisions."""
     rows = [
         {
             "request_id": record.request_id,
@@ -81,11 +80,14 @@ def insert(tx: Transaction, records: Sequence[DecisionRecord], retention: int) -
         for record in records
     ]
     tx.execute(sa.insert(t.decisions), rows)
-    newest = tx.execute(sa.select(sa.func.max(t.decisions.c.id))).scalar_one()
-    if newest % _TRIM_EVERY < len(rows):
-        tx.execute(sa.delete(t.decisions).where(t.decisions.c.id <= newest - retention))
-        used = sa.select(t.decisions.c.roster).distinct()
-        tx.execute(sa.delete(t.rosters).where(t.rosters.c.digest.not_in(used)))
+
+
+def trim(tx: Transaction, retention: int) -> None:
+    """Drop the oldest decisions beyond ``retention``, and the rosters that none needs any more."""
+    newest = tx.execute(sa.select(sa.func.max(t.decisions.c.id))).scalar() or 0
+    tx.execute(sa.delete(t.decisions).where(t.decisions.c.id <= newest - retention))
+    used = sa.select(t.decisions.c.roster).distinct()
+    tx.execute(sa.delete(t.rosters).where(t.rosters.c.digest.not_in(used)))
 
 
 def find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:

@@ -44,13 +44,15 @@ class InstanceQuery:
     marker: str | None = None
 
 
-def insert(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Store new instances, given as complete rows (see :func:`new_row`)."""
-    tx.execute(sa.insert(t.instances), list(rows))
+def insert(tx: Transaction, built: Sequence[tuple[Instance, str | None]]) -> None:
+    """Store new instances, each with the group it is made in."""
+    tx.execute(sa.insert(t.instances), [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
+    tags = [{"instance_uuid": instance.uuid, "tag": tag} for instance, _ in built for tag in instance.tags]
+    if tags:
+        tx.execute(sa.insert(t.instance_tags), tags)
 
 
-def new_row(instance: Instance, now: datetime, group_uuid: str | None = None) -> dict[str, Any]:
-    """Return the row of an instance that does not exist yet."""
+def _new_row(instance: Instance, now: datetime, group_uuid: str | None) -> dict[str, Any]:
     return {
         "uuid": instance.uuid,
         "name": instance.name,
@@ -92,7 +94,13 @@ def get(connection: Connection, uuid: str) -> Instance:
 def find(connection: Connection, uuid: str) -> Instance | None:
     """Return an instance that is not deleted, or None."""
     row = connection.execute(sa.select(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False))).mappings().first()
-    return None if row is None else _with_faults(connection, [row])[0]
+    return None if row is None else _complete(connection, [row])[0]
+
+
+def numbers(connection: Connection, reservation_ids: Collection[str]) -> dict[str, int]:
+    """Return instance uuid → number of everything made under the given reservations."""
+    statement = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(list(reservation_ids)))
+    return {row.uuid: row.id for row in connection.execute(statement)}
 
 
 def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ...]:
@@ -121,7 +129,7 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
         if query.matches and "expression" in str(error.orig).lower():
             raise InvalidRequest(f"Invalid filter {', '.join(query.matches)}: not a regular expression.") from None
         raise
-    return _with_faults(connection, rows)
+    return _complete(connection, rows)
 
 
 def on_host(connection: Connection, host: str) -> tuple[Instance, ...]:
@@ -169,6 +177,42 @@ def change(
         )
     if {"host", "node", "vm_state", "task_state"} & set(values):
         log(tx, uuid)
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """A guest that runs now, on ``host`` and ``node``."""
+
+    uuid: str
+    host: str
+    node: str
+
+
+_ACTIVATE = (
+    sa.update(t.instances)
+    .where(
+        _I.uuid == sa.bindparam("b_uuid"),
+        _I.deleted.is_(False),
+        _I.task_state == TaskState.SPAWNING.value,
+        _I.host == sa.bindparam("b_host"),
+    )
+    .values(
+        vm_state=VmState.ACTIVE.value,
+        task_state=None,
+        power_state=int(PowerState.RUNNING),
+        launched_at=sa.bindparam("b_now"),
+        updated_at=sa.bindparam("b_now"),
+    )
+)
+
+
+def activate(tx: Transaction, built: Sequence[Activation]) -> None:
+    """Make instances whose guests were spawned active, all of them. Raises: UnexpectedTaskState."""
+    rows = [{"b_uuid": item.uuid, "b_host": item.host, "b_now": tx.now} for item in built]
+    if tx.execute(_ACTIVATE, rows).rowcount != len(rows):
+        raise UnexpectedTaskState("An instance is no longer being spawned there.")
+    for item in built:
+        tx.log("instance", item.uuid, instance_value(item.host, item.node, VmState.ACTIVE.value, None))
 
 
 def log(tx: Transaction, uuid: str) -> None:
@@ -266,18 +310,26 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, PowerState) else value
 
 
-def _with_faults(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[Instance, ...]:
+def _complete(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[Instance, ...]:
     failed = [row["uuid"] for row in rows if row["vm_state"] in {VmState.ERROR, VmState.DELETED}]
     faults: dict[str, Fault] = {}
-    table = t.instance_faults.c
+    fault = t.instance_faults.c
     for start in range(0, len(failed), 500):
-        statement = sa.select(t.instance_faults).where(table.instance_uuid.in_(failed[start : start + 500]))
+        statement = sa.select(t.instance_faults).where(fault.instance_uuid.in_(failed[start : start + 500]))
         for row in connection.execute(statement):
             faults[row.instance_uuid] = Fault(row.code, row.message, row.details, row.created_at)
-    return tuple(_instance(row, faults.get(row["uuid"])) for row in rows)
+    tags: dict[str, list[str]] = {}
+    table = t.instance_tags.c
+    for start in range(0, len(rows), 500):
+        chunk = [row["uuid"] for row in rows[start : start + 500]]
+        for uuid, tag in connection.execute(
+            sa.select(table.instance_uuid, table.tag).where(table.instance_uuid.in_(chunk)).order_by(table.tag)
+        ):
+            tags.setdefault(uuid, []).append(tag)
+    return tuple(_instance(row, faults.get(row["uuid"]), tuple(tags.get(row["uuid"], ()))) for row in rows)
 
 
-def _instance(row: Mapping[Any, Any], fault: Fault | None) -> Instance:
+def _instance(row: Mapping[Any, Any], fault: Fault | None, tags: tuple[str, ...] = ()) -> Instance:
     values = {
         name: value for name, value in row.items() if name not in {"flavor_id", "flavor", "deleted", "group_uuid"}
     }
@@ -290,4 +342,5 @@ def _instance(row: Mapping[Any, Any], fault: Fault | None) -> Instance:
         },
         flavor=flavors.from_json(row["flavor"]),
         fault=fault,
+        tags=tags,
     )

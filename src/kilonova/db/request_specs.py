@@ -28,10 +28,14 @@ _PLAIN = (
 _IMAGE_FIELDS = tuple(Image.__dataclass_fields__)
 
 
-def insert(tx: Transaction, spec: RequestSpec, uuids: Sequence[str], group_uuid: str | None) -> None:
-    """Store one request for each of its instances."""
-    body = as_json(spec, group_uuid)
-    rows = [{"instance_uuid": uuid, "request_id": spec.request_id, "body": body} for uuid in uuids]
+def insert(tx: Transaction, requests: Sequence[tuple[RequestSpec, str | None, Sequence[str]]]) -> None:
+    """Store requests, each with its group and for each of its instances."""
+    rows = [
+        {"instance_uuid": uuid, "request_id": spec.request_id, "body": body}
+        for spec, group_uuid, uuids in requests
+        for body in (as_json(spec, group_uuid),)
+        for uuid in uuids
+    ]
     tx.execute(sa.insert(t.request_specs), rows)
 
 

@@ -65,6 +65,16 @@ def finish(tx: Transaction, uuid: str, owner: str) -> None:
         raise ConcurrentUpdate(f"Workflow {uuid} has another owner or is gone.")
 
 
+_FINISH = sa.delete(t.workflows).where(_W.uuid == sa.bindparam("b_uuid"), _W.owner == sa.bindparam("b_owner"))
+
+
+def finish_all(tx: Transaction, uuids: Sequence[str], owner: str) -> None:
+    """Remove workflows that are done, all of them. Raises: ConcurrentUpdate when one is no longer ours."""
+    rows = [{"b_uuid": uuid, "b_owner": owner} for uuid in uuids]
+    if tx.execute(_FINISH, rows).rowcount != len(rows):
+        raise ConcurrentUpdate("A workflow has another owner or is gone.")
+
+
 def cancel_for_instance(tx: Transaction, instance_uuid: str) -> None:
     """Remove every workflow of an instance; whoever runs one finds its fence gone."""
     tx.execute(sa.delete(t.workflows).where(_W.instance_uuid == instance_uuid))

@@ -2,8 +2,10 @@
 """Read scenario files: strict, naming the place of every mistake."""
 
 import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -11,6 +13,7 @@ from kilonova.errors import ConfigurationError
 from kilonova.model.host import Capabilities
 from kilonova.scenario.model import (
     DEFAULT_CAPABILITIES,
+    PROJECTS,
     Scenario,
     ScenarioAggregate,
     ScenarioFlavor,
@@ -19,50 +22,55 @@ from kilonova.scenario.model import (
     ScenarioServer,
     SimulatedHost,
     default_hosts,
+    projects_named,
 )
 
 T = TypeVar("T")
-FOLDER = Path(__file__).resolve().parents[3] / "scenarios"
 
-
-def find_scenario(name: str) -> Path:
-    """Return the file of a scenario given by name or by path. Raises: ConfigurationError."""
-    for path in (Path(name), FOLDER / f"{name}.yaml"):
-        if path.is_file():
-            return path
-    known = ", ".join(sorted(path.stem for path in FOLDER.glob("*.yaml"))) or "none"
-    raise ConfigurationError(f"There is no scenario {name!r}. Known ones: {known}.")
+_PARTS: Mapping[str, type[Any]] = {
+    "aggregates": ScenarioAggregate,
+    "flavors": ScenarioFlavor,
+    "images": ScenarioImage,
+    "groups": ScenarioGroup,
+    "servers": ScenarioServer,
+}
+_POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Read a scenario. Raises: ConfigurationError naming the file and the field."""
+    """Read a scenario; its ``python_path`` is taken from where the file is.
+
+    Raises: ConfigurationError naming the file and the field.
+    """
     try:
-        content = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigurationError(f"Scenario {path}: {error}") from error
     if not isinstance(content, dict):
         raise ConfigurationError(f"Scenario {path}: a mapping is expected.")
-    return scenario_of({"name": path.stem, **content}, str(path))
+    scenario = scenario_of({"name": path.stem, **content}, f"Scenario {path}")
+    folders = tuple(str((path.parent / folder).resolve()) for folder in scenario.python_path)
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise ConfigurationError(f"Scenario {path}: python_path: there is no folder {folder}.")
+    return dataclasses.replace(scenario, python_path=folders)
 
 
-def scenario_of(content: dict[str, Any], where: str) -> Scenario:
-    """Build a scenario from decoded YAML."""
-    content = dict(content)
-    hosts = content.pop("hosts", 3)
-    parts = {
-        "aggregates": ScenarioAggregate,
-        "flavors": ScenarioFlavor,
-        "images": ScenarioImage,
-        "groups": ScenarioGroup,
-        "servers": ScenarioServer,
-    }
-    values: dict[str, Any] = {"hosts": _hosts(hosts, where)}
-    for name, kind in parts.items():
-        values[name] = tuple(
-            _record(kind, item, f"{where}: {name}[{index}]") for index, item in enumerate(content.pop(name, None) or ())
-        )
-    scenario = _record(Scenario, {**content, **values}, where)
-    _check_references(scenario, where)
+def scenario_of(content: Mapping[str, Any], where: str) -> Scenario:
+    """Build a scenario from decoded YAML. Raises: ConfigurationError."""
+    rest = dict(content)
+    values: dict[str, Any] = {"hosts": _hosts(rest.pop("hosts", 3), where)}
+    for name, kind in _PARTS.items():
+        items = rest.pop(name, None) or []
+        if not isinstance(items, list):
+            raise ConfigurationError(f"{where}: {name} must be a list.")
+        values[name] = tuple(_record(kind, item, f"{where}: {name}[{index}]") for index, item in enumerate(items))
+    scenario = _record(Scenario, {**rest, **values}, where)
+    _check_names(scenario, where)
+    _check_aggregates(scenario, where)
+    _check_groups(scenario, where)
+    for server in scenario.servers:
+        _check_server(scenario, server, f"{where}: server {server.name}")
     return scenario
 
 
@@ -80,28 +88,24 @@ def _hosts(value: Any, where: str) -> tuple[SimulatedHost, ...]:
             record["capabilities"] = _capabilities(record["capabilities"], place)
         if count is None:
             hosts.append(_record(SimulatedHost, record, place))
-        else:
-            prefix = record.pop("name", "node")
-            hosts += [_record(SimulatedHost, {**record, "name": f"{prefix}{n}"}, place) for n in range(1, count + 1)]
-    names = [host.name for host in hosts]
-    if len(set(names)) != len(names):
-        raise ConfigurationError(f"{where}: hosts: two hosts have the same name.")
+            continue
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0 or "node" in record:
+            raise ConfigurationError(f"{place}: count must be a whole number, and excludes node.")
+        first = _record(SimulatedHost, {"name": "node", **record}, place)
+        hosts += [dataclasses.replace(first, name=f"{first.name}{number}") for number in range(1, count + 1)]
     return tuple(hosts)
 
 
 def _capabilities(value: Any, where: str) -> Capabilities:
-    record = dict(value)
-    if "supported_instances" in record:
-        record["supported_instances"] = tuple(tuple(triple) for triple in record["supported_instances"])
-    changed: Capabilities = _record(Capabilities, record, f"{where}.capabilities")
-    return dataclasses.replace(DEFAULT_CAPABILITIES, **{name: getattr(changed, name) for name in record})
+    changed = _record(Capabilities, value, f"{where}.capabilities")
+    return dataclasses.replace(DEFAULT_CAPABILITIES, **{name: getattr(changed, name) for name in value})
 
 
 def _record(kind: type[T], value: Any, where: str) -> T:
     if not isinstance(value, dict):
         raise ConfigurationError(f"{where}: a mapping is expected.")
     fields = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    unknown = sorted(set(value) - set(fields))
+    unknown = sorted(set(map(str, value)) - set(fields))
     if unknown:
         raise ConfigurationError(f"{where}: unknown field {unknown[0]!r}. Known ones: {', '.join(fields)}.")
     missing = [
@@ -111,37 +115,91 @@ def _record(kind: type[T], value: Any, where: str) -> T:
     ]
     if missing:
         raise ConfigurationError(f"{where}: field {missing[0]!r} is missing.")
-    plain = {name: tuple(item) if isinstance(item, list) else item for name, item in value.items()}
-    for name, item in plain.items():
-        wanted = fields[name].type
-        if wanted in {int, float} and (isinstance(item, bool) or not isinstance(item, int | float)):
-            raise ConfigurationError(f"{where}: {name} must be a number, not {item!r}.")
-        if name in {"metadata", "properties", "extra_specs", "hints"}:
-            plain[name] = {str(key): _text(entry) for key, entry in item.items()}
-        if name == "id" and item is not None:
-            plain[name] = str(item)
-    return kind(**plain)
+    hints = get_type_hints(kind)
+    return kind(**{name: _value(hints[name], item, f"{where}: {name}") for name, item in value.items()})
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _value(hint: Any, value: Any, place: str) -> Any:
+    """Return ``value`` as ``hint`` wants it. Raises: ConfigurationError."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any or (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
+        return value
+    if origin is UnionType:
+        return None if value is None else _value(next(each for each in inner if each is not NoneType), value, place)
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigurationError(f"{place} must be a list.")
+        kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        if len(kinds) != len(value):
+            raise ConfigurationError(f"{place} must have {len(kinds)} items.")
+        return tuple(_value(each, item, place) for each, item in zip(kinds, value, strict=True))
+    if origin is not None:  # what is left are mappings
+        if not isinstance(value, dict):
+            raise ConfigurationError(f"{place} must be a mapping.")
+        return {str(key): _value(inner[1], item, f"{place}.{key}") for key, item in value.items()}
+    return _scalar(hint, value, place)
 
 
-def _check_references(scenario: Scenario, where: str) -> None:
-    flavors = {flavor.name for flavor in scenario.flavors}
-    images = {image.name for image in scenario.images}
-    groups = {group.name for group in scenario.groups}
+def _scalar(hint: Any, value: Any, place: str) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is bool and isinstance(value, bool):
+        return value
+    if hint is str and (is_number or isinstance(value, str | bool)):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    if hint is float and is_number:
+        return float(value)
+    if hint is int and is_number and isinstance(value, int):
+        return value
+    kinds = {bool: "true or false", str: "a text", float: "a number", int: "a whole number"}
+    raise ConfigurationError(f"{place} must be {kinds[hint]}, not {value!r}.")
+
+
+def _check_names(scenario: Scenario, where: str) -> None:
+    for part in ("hosts", *_PARTS):
+        names = [item.name for item in getattr(scenario, part)]
+        if twice := {name for name in names if names.count(name) > 1} if len(names) != len(set(names)) else None:
+            raise ConfigurationError(f"{where}: {part}: the name {min(twice)!r} is given twice.")
+
+
+def _check_aggregates(scenario: Scenario, where: str) -> None:
     hosts = {host.name for host in scenario.hosts}
     for aggregate in scenario.aggregates:
-        for host in aggregate.hosts:
-            if host not in hosts:
-                raise ConfigurationError(f"{where}: aggregate {aggregate.name}: there is no host {host!r}.")
-    for server in scenario.servers:
-        for kind, name, known in (("flavor", server.flavor, flavors), ("image", server.image, images)):
-            if name not in known:
-                raise ConfigurationError(f"{where}: server {server.name}: there is no {kind} {name!r}.")
-        if server.group is not None and server.group not in groups:
-            raise ConfigurationError(f"{where}: server {server.name}: there is no group {server.group!r}.")
-        for host in server.expect:
-            if host not in hosts:
-                raise ConfigurationError(f"{where}: server {server.name}: there is no host {host!r}.")
+        place = f"{where}: aggregate {aggregate.name}"
+        _require_known(place, "host", aggregate.hosts, hosts)
+        for value in aggregate.metadata.values():
+            _require_known(place, "project", projects_named(value), PROJECTS)
+
+
+def _check_groups(scenario: Scenario, where: str) -> None:
+    for group in scenario.groups:
+        place = f"{where}: group {group.name}"
+        _require_known(place, "policy", [group.policy], _POLICIES)
+        _require_known(place, "project", [group.project], PROJECTS)
+        if group.max_server_per_host is not None and group.policy != "anti-affinity":
+            raise ConfigurationError(f"{place}: max_server_per_host is for anti-affinity only.")
+
+
+def _check_server(scenario: Scenario, server: ScenarioServer, place: str) -> None:
+    hosts = {host.name for host in scenario.hosts}
+    groups = {group.name: group for group in scenario.groups}
+    _require_known(place, "project", [server.project], PROJECTS)
+    _require_known(place, "flavor", [server.flavor], {flavor.name for flavor in scenario.flavors})
+    _require_known(place, "image", [server.image], {image.name for image in scenario.images})
+    _require_known(place, "group", [server.group] if server.group else [], groups)
+    _require_known(place, "host", [*server.expect, *filter(None, [server.target[1]])], hosts)
+    if server.group and groups[server.group].project != server.project:
+        raise ConfigurationError(f"{place}: group {server.group!r} is of project {groups[server.group].project!r}.")
+    if server.count < 1:
+        raise ConfigurationError(f"{place}: count must be at least 1.")
+    if not set(server.uses) <= set(server.expect):
+        raise ConfigurationError(f"{place}: uses must be among expect.")
+    if server.refused_by and server.expect:
+        raise ConfigurationError(f"{place}: refused_by contradicts expect.")
+
+
+def _require_known(place: str, kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    for name in names:
+        if name not in known:
+            choices: Sequence[str] = sorted(known)
+            listed = f" Known: {', '.join(choices)}." if 0 < len(choices) <= 20 else ""
+            raise ConfigurationError(f"{place}: there is no {kind} {name!r}.{listed}")

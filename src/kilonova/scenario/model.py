@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scenario as values: which hosts there are, how they are grouped, what is asked for and where it should land.
 
-Units as in the names. ``servers[].expect`` lists the hosts that may be used; an empty list says that none fits.
+Units as in the names. ``docs/scenarios.md`` describes every field from the point of view of who writes one.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kilonova.model.host import Capabilities
+from kilonova.model.provider import Inventory
+
+PROJECTS = ("admin", "demo")
+"""The projects that servers and groups may belong to: the administrator's, and a plain member's."""
 
 DEFAULT_CAPABILITIES = Capabilities(
     hypervisor_type="fake",
@@ -23,12 +28,26 @@ DEFAULT_CAPABILITIES = Capabilities(
     },
 )
 
+_PROJECT_REFERENCE = re.compile(r"\$\{project:([^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationRatios:
+    """Ratios that the operator configured, and memory kept for the host itself. Units: MiB."""
+
+    cpu: float = 4.0
+    memory: float = 1.0
+    disk: float = 1.0
+    reserved_memory_mib: int = 512
+
 
 @dataclass(frozen=True, slots=True)
 class SimulatedHost:
     """One simulated hypervisor.
 
     ``spawn_delay_s``: how long a spawn takes. ``failing_spawns``: how many spawns fail before one succeeds (-1: all).
+    ``disabled``: why the operator disabled its compute service; empty when it is enabled. The simulated hypervisor
+    knows nothing of it: whoever plays the scenario sets it.
     """
 
     name: str
@@ -42,14 +61,28 @@ class SimulatedHost:
     spawn_delay_s: float = 0.0
     destroy_delay_s: float = 0.0
     failing_spawns: int = 0
+    disabled: str = ""
 
     @property
     def hypervisor_hostname(self) -> str:
         return self.node or self.name
 
+    def reported_inventories(self, ratios: AllocationRatios) -> tuple[Inventory, ...]:
+        """Return what the hypervisor reports to Placement; classes it has nothing of are left out."""
+        reserved = min(ratios.reserved_memory_mib, self.memory_mib)
+        standard = (
+            Inventory("VCPU", self.vcpus, 0, 1, self.vcpus, 1, ratios.cpu),
+            Inventory("MEMORY_MB", self.memory_mib, reserved, 1, self.memory_mib, 1, ratios.memory),
+            Inventory("DISK_GB", self.disk_gib, 0, 1, self.disk_gib, 1, ratios.disk),
+        )
+        extra = tuple(Inventory(name, total, max_unit=total) for name, total in self.inventories.items())
+        return tuple(inventory for inventory in (*standard, *extra) if inventory.total > 0)
+
 
 @dataclass(frozen=True, slots=True)
 class ScenarioAggregate:
+    """A host aggregate. In ``metadata`` values ``${project:demo}`` stands for the id of that project."""
+
     name: str
     zone: str | None = None
     hosts: tuple[str, ...] = ()
@@ -76,14 +109,23 @@ class ScenarioImage:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioGroup:
+    """A server group. ``max_server_per_host``: only for ``anti-affinity``."""
+
     name: str
     policy: str
+    project: str = "admin"
     max_server_per_host: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioServer:
-    """Servers of one request. ``project``: ``admin`` or ``demo``. ``refused_by``: the rule that leaves no host."""
+    """Servers asked for in one request, and what has to become of them.
+
+    ``zone``: as the API takes it: ``ZONE``, ``ZONE:HOST`` or ``ZONE:HOST:NODE``.
+    ``expect``: the hosts that may be used; empty when the request has to fail.
+    ``uses``: hosts of ``expect`` that have to be used at least once.
+    ``refused_by``: the rule that has to leave no host, or ``spawn`` when the hypervisors have to fail it.
+    """
 
     name: str
     flavor: str
@@ -94,12 +136,28 @@ class ScenarioServer:
     group: str | None = None
     hints: Mapping[str, str] = field(default_factory=dict)
     expect: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
     refused_by: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the servers, as the API numbers those of one request."""
+        return (self.name,) if self.count == 1 else tuple(f"{self.name}-{number + 1}" for number in range(self.count))
+
+    @property
+    def target(self) -> tuple[str | None, str | None, str | None]:
+        """``zone`` as (zone, forced host, forced node)."""
+        zone, host, node = (*(self.zone or "").split(":"), "", "")[:3]
+        return zone or None, host or None, node or None
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A cluster and a workload. ``options``: (group, option) → value, what the operator's configuration sets."""
+    """A cluster and a workload.
+
+    ``options``: group → option → value, what the operator's configuration sets; a list is a multi-valued option.
+    ``python_path``: folders with the modules that the options name.
+    """
 
     name: str
     about: str = ""
@@ -110,8 +168,27 @@ class Scenario:
     groups: tuple[ScenarioGroup, ...] = ()
     servers: tuple[ScenarioServer, ...] = ()
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    python_path: tuple[str, ...] = ()
 
 
 def default_hosts(count: int) -> tuple[SimulatedHost, ...]:
     """Return ``count`` equal hosts, node1 … nodeN."""
     return tuple(SimulatedHost(name=f"node{number}") for number in range(1, count + 1))
+
+
+def projects_named(text: str) -> tuple[str, ...]:
+    """Return the projects that a metadata value refers to."""
+    return tuple(_PROJECT_REFERENCE.findall(text))
+
+
+def with_project_ids(scenario: Scenario, ids: Mapping[str, str]) -> Scenario:
+    """Return the scenario with project references in metadata replaced by the projects' ids."""
+
+    def filled(text: str) -> str:
+        return _PROJECT_REFERENCE.sub(lambda found: ids[found[1]], text)
+
+    aggregates = tuple(
+        replace(aggregate, metadata={key: filled(value) for key, value in aggregate.metadata.items()})
+        for aggregate in scenario.aggregates
+    )
+    return replace(scenario, aggregates=aggregates)

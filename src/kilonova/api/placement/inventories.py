@@ -8,12 +8,12 @@ from kilonova.api.faults import HttpError
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.placement.policies import rule
-from kilonova.api.placement.requests import dated, gives_json, newest, read_body, takes_json
+from kilonova.api.placement.requests import CONCURRENT_UPDATE, dated, gives_json, newest, read_body, takes_json
 from kilonova.api.placement.resource_providers import find_provider, require_generation
 from kilonova.api.schemas import placement_inventories as schemas
-from kilonova.db import inventories
+from kilonova.db import inventories, providers
 from kilonova.db.database import Transaction
-from kilonova.errors import InvalidRequest, NotFound
+from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Inventory, Provider
 
 _ALL = "/resource_providers/{uuid}/inventories"
@@ -65,7 +65,9 @@ def create_inventory(ctx: Context, request: Request) -> Reply:
     inventory = read_inventory(body["resource_class"], body)
     _check_capacity(request.version, provider, [inventory], label)
     generation = ctx.backend.database.write(
-        _with_known_classes(label, lambda tx: inventories.create(tx, provider, inventory))
+        _with_known_classes(
+            label, lambda tx: inventories.create(tx, providers.get(tx.connection, provider.uuid), inventory)
+        )
     )
     location = f"{request.root_url}/resource_providers/{provider.uuid}/inventories/{inventory.resource_class}"
     view = {**inventory_view(inventory), "resource_provider_generation": generation}
@@ -98,11 +100,10 @@ def update_inventory(ctx: Context, request: Request) -> Reply:
     body = read_body(request, schemas.UPDATE)
     require_generation(provider, body["resource_provider_generation"])
     inventory = read_inventory(request.path["resource_class"], body)
-    label = f"Unable to update inventory for resource provider {provider.uuid}"
-    _check_capacity(request.version, provider, [inventory], label)
-    generation = ctx.backend.database.write(
-        _with_known_classes(label, lambda tx: inventories.update(tx, provider, inventory))
+    _check_capacity(
+        request.version, provider, [inventory], f"Unable to update inventory for resource provider {provider.uuid}"
     )
+    generation = ctx.backend.database.write(lambda tx: inventories.update(tx, provider, inventory))
     return dated(request, {**inventory_view(inventory), "resource_provider_generation": generation})
 
 
@@ -112,7 +113,7 @@ def delete_inventories(ctx: Context, request: Request) -> Reply:
         raise HttpError(405, "The method specified is not allowed for this resource.", Allow="GET, POST, PUT")
     ctx.authorize("placement:resource_providers:inventories:delete")
     provider = find_provider(ctx, request)
-    ctx.backend.database.write(lambda tx: inventories.replace(tx, provider, []))
+    ctx.backend.database.write(lambda tx: inventories.replace(tx, providers.get(tx.connection, provider.uuid), []))
     return Reply(204)
 
 
@@ -121,7 +122,15 @@ def delete_inventory(ctx: Context, request: Request) -> Reply:
     ctx.authorize("placement:resource_providers:inventories:delete")
     provider = find_provider(ctx, request)
     name = request.path["resource_class"]
-    ctx.backend.database.write(lambda tx: inventories.delete(tx, provider, name))
+
+    def job(tx: Transaction) -> None:
+        try:
+            inventories.delete(tx, providers.get(tx.connection, provider.uuid), name)
+        except Conflict as error:
+            label = f"Unable to delete inventory of class {name}"
+            raise Conflict(f"{label}: {error.message}", placement_code=CONCURRENT_UPDATE) from None
+
+    ctx.backend.database.write(job)
     return Reply(204)
 
 

@@ -45,7 +45,10 @@ class Aggregates:
 
 def read_resources(text: str) -> dict[str, int]:
     """Read ``VCPU:2,MEMORY_MB:1024``. Raises: InvalidRequest."""
-    form = "Badly formed resources parameter. Expected resources query string parameter in form: ?resources=VCPU:2,MEMORY_MB:1024."
+    form = (
+        "Badly formed resources parameter. Expected resources query string parameter in form: "
+        "?resources=VCPU:2,MEMORY_MB:1024."
+    )
     if not text.strip():
         raise InvalidRequest(f"{form} Got: empty string.")
     amounts: dict[str, int] = {}
@@ -110,7 +113,10 @@ def _read_any_trait(text: str, version: Version) -> frozenset[str]:
 
 
 def read_member_of(values: Sequence[str], version: Version, suffix: str = "") -> Aggregates:
-    """Read every ``member_of`` of a group: ``U``, ``in:U,V`` and, since 1.32, ``!U``, ``!in:U,V``. Raises: InvalidRequest."""
+    """Read every ``member_of`` of a group: ``U``, ``in:U,V`` and, since 1.32, ``!U``, ``!in:U,V``.
+
+    Raises: InvalidRequest.
+    """
     if len(values) > 1 and version < MANY_MEMBER_OF:
         raise InvalidRequest(f"Multiple member_of{suffix} parameters are not supported")
     required: list[frozenset[str]] = []
@@ -278,7 +284,8 @@ def _check_empty_groups(groups: dict[str, _Parts], empty: Sequence[str], in_subt
     loose = [suffix for suffix in empty if suffix not in in_subtrees]
     if loose:
         raise InvalidRequest(
-            f"Resourceless suffixed group request should be specified in `same_subtree` query param: bad group(s) - {loose}.",
+            "Resourceless suffixed group request should be specified in `same_subtree` query param: "
+            f"bad group(s) - {loose}.",
             placement_code=BAD_VALUE,
         )
     unknown = sorted(in_subtrees - groups.keys())
@@ -309,7 +316,8 @@ def _check_orphans(groups: dict[str, _Parts]) -> None:
         if orphans:
             keys = ", ".join(f"{prefix}{suffix}" for suffix in orphans)
             raise InvalidRequest(
-                f"All {name} parameters must be associated with resources. Found the following orphaned {name} keys: {keys}"
+                f"All {name} parameters must be associated with resources. "
+                f"Found the following orphaned {name} keys: {keys}"
             )
     if not groups:
         raise InvalidRequest("At least one request group (`resources` or `resources{$S}`) is required.")

@@ -81,7 +81,7 @@ def show_provider(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def update_provider(ctx: Context, request: Request) -> Reply:
-    """PUT /resource_providers/{uuid}.  1.14 may give a root its parent, 1.37 may change or take it.  Errors: 400, 404, 409."""
+    """PUT /resource_providers/{uuid}.  1.14 gives a root its parent, 1.37 changes it.  Errors: 400, 404, 409."""
     ctx.authorize("placement:resource_providers:update")
     found = find_provider(ctx, request)
     body = read_body(request, schemas.UPDATE)

@@ -5,7 +5,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -13,18 +12,7 @@ import orjson
 from kilonova.errors import DriverError
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
-from kilonova.model.provider import Inventory
-from kilonova.scenario.model import SimulatedHost
-
-
-@dataclass(frozen=True, slots=True)
-class AllocationRatios:
-    """Ratios that the operator configured, and memory kept for the host itself. Units: MiB."""
-
-    cpu: float = 4.0
-    memory: float = 1.0
-    disk: float = 1.0
-    reserved_memory_mib: int = 512
+from kilonova.scenario.model import AllocationRatios, SimulatedHost
 
 
 class FakeDriver:
@@ -47,19 +35,12 @@ class FakeDriver:
         self._guests: dict[str, int] = self._read()
 
     def report(self) -> NodeReport:
-        host, ratios = self._host, self._ratios
-        reserved = min(ratios.reserved_memory_mib, host.memory_mib)
-        standard = (
-            Inventory("VCPU", host.vcpus, 0, 1, host.vcpus, 1, ratios.cpu),
-            Inventory("MEMORY_MB", host.memory_mib, reserved, 1, host.memory_mib, 1, ratios.memory),
-            Inventory("DISK_GB", host.disk_gib, 0, 1, host.disk_gib, 1, ratios.disk),
-        )
-        extra = tuple(Inventory(name, total, max_unit=total) for name, total in host.inventories.items())
+        host = self._host
         return NodeReport(
             host=host.name,
             hypervisor_hostname=host.hypervisor_hostname,
             capabilities=host.capabilities,
-            inventories=tuple(inventory for inventory in (*standard, *extra) if inventory.total > 0),
+            inventories=host.reported_inventories(self._ratios),
             traits=host.traits,
         )
 

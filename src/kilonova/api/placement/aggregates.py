@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The placement aggregates of a provider: list and set.  Since: 1.1."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.microversion import Version
+from kilonova.api.placement.policies import rule
+from kilonova.api.placement.requests import dated, gives_json, read_body, takes_json
+from kilonova.api.placement.resource_providers import find_provider, require_generation
+from kilonova.api.schemas import placement_resource_providers as schemas
+from kilonova.db import provider_aggregates, providers
+
+_PATH = "/resource_providers/{uuid}/aggregates"
+RULES = (
+    rule("placement:resource_providers:aggregates:list", "List a provider's aggregates", ("GET", _PATH)),
+    rule("placement:resource_providers:aggregates:update", "Set a provider's aggregates", ("PUT", _PATH)),
+)
+_SINCE = Version(1, 1)
+_WITH_GENERATION = Version(1, 19)
+
+
+@gives_json
+def list_aggregates(ctx: Context, request: Request) -> Reply:
+    """GET /resource_providers/{uuid}/aggregates.  1.19 adds the generation.  Errors: 404."""
+    ctx.authorize("placement:resource_providers:aggregates:list")
+    provider = find_provider(ctx, request)
+    with ctx.backend.database.read() as connection:
+        uuids = providers.aggregate_uuids(connection, provider.id)
+    return _reply(request, uuids, provider.generation)
+
+
+@takes_json
+def set_aggregates(ctx: Context, request: Request) -> Reply:
+    """PUT /resource_providers/{uuid}/aggregates.  1.19 checks and raises the generation.  Errors: 400, 404, 409."""
+    ctx.authorize("placement:resource_providers:aggregates:update")
+    provider = find_provider(ctx, request)
+    body = read_body(request, schemas.SET_AGGREGATES)
+    guarded = request.version >= _WITH_GENERATION
+    uuids: list[str] = body["aggregates"] if guarded else body
+    if guarded:
+        require_generation(provider, body["resource_provider_generation"])
+    generation = ctx.backend.database.write(
+        lambda tx: provider_aggregates.replace(tx, provider, uuids, guarded=guarded)
+    )
+    return _reply(request, uuids, generation)
+
+
+def _reply(request: Request, uuids: Sequence[str], generation: int) -> Reply:
+    body: dict[str, Any] = {"aggregates": list(uuids)}
+    if request.version >= _WITH_GENERATION:
+        body["resource_provider_generation"] = generation
+    return dated(request, body)
+
+
+ROUTES: Routes = {
+    _PATH: {
+        "GET": Endpoint(list_aggregates, since=_SINCE),
+        "PUT": Endpoint(set_aggregates, since=_SINCE),
+    }
+}

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocations: of a consumer, of a provider, and of several consumers at once."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.microversion import Version
+from kilonova.api.placement.policies import rule
+from kilonova.api.placement.requests import dated, gives_json, read_body, takes_json
+from kilonova.api.placement.resource_providers import find_provider
+from kilonova.api.placement.validation import is_uuid_like, normal_uuid
+from kilonova.api.schemas import placement_allocations as schemas
+from kilonova.db import allocations
+from kilonova.db.allocations import ConsumerRequest
+from kilonova.db.database import Transaction
+from kilonova.db.usages import UNKNOWN_TYPE
+from kilonova.errors import InvalidRequest, NotFound
+
+_ALL = "/allocations"
+_ONE = "/allocations/{consumer_uuid}"
+_OF_PROVIDER = "/resource_providers/{uuid}/allocations"
+RULES = (
+    rule("placement:allocations:manage", "Set allocations of several consumers", ("POST", _ALL)),
+    rule("placement:allocations:list", "Show a consumer's allocations", ("GET", _ONE)),
+    rule("placement:allocations:update", "Set a consumer's allocations", ("PUT", _ONE)),
+    rule("placement:allocations:delete", "Delete a consumer's allocations", ("DELETE", _ONE)),
+    rule("placement:resource_providers:allocations:list", "List a provider's allocations", ("GET", _OF_PROVIDER)),
+)
+_BY_PROVIDER = Version(1, 12)
+_CONSUMER_GENERATIONS = Version(1, 28)
+_CONSUMER_TYPES = Version(1, 38)
+
+
+@gives_json
+def show_allocations(ctx: Context, request: Request) -> Reply:
+    """GET /allocations/{consumer_uuid}.  Empty, never 404.  1.12 adds the owner, 1.28 the generation, 1.38 the type."""
+    ctx.authorize("placement:allocations:list")
+    with ctx.backend.database.read() as connection:
+        found = allocations.for_consumer(connection, request.path["consumer_uuid"])
+    if found is None:
+        return dated(request, {"allocations": {}})
+    body: dict[str, Any] = {
+        "allocations": {
+            uuid: {"resources": resources, "generation": found.provider_generations[uuid]}
+            for uuid, resources in found.allocations.items()
+        }
+    }
+    if request.version >= _BY_PROVIDER:
+        body |= {"project_id": found.project_id, "user_id": found.user_id}
+    if request.version >= _CONSUMER_GENERATIONS:
+        body["consumer_generation"] = found.generation
+    if request.version >= _CONSUMER_TYPES:
+        body["consumer_type"] = found.consumer_type or UNKNOWN_TYPE
+    return dated(request, body, found.changed_at)
+
+
+@gives_json
+def list_provider_allocations(ctx: Context, request: Request) -> Reply:
+    """GET /resource_providers/{uuid}/allocations.  1.28 adds consumer generations.  Errors: 404."""
+    ctx.authorize("placement:resource_providers:allocations:list")
+    provider = find_provider(ctx, request)
+    with ctx.backend.database.read() as connection:
+        found, changed_at = allocations.for_provider(connection, provider.id)
+    views: dict[str, Any] = {}
+    for consumer_uuid, (generation, resources) in found.items():
+        views[consumer_uuid] = {"resources": resources}
+        if request.version >= _CONSUMER_GENERATIONS:
+            views[consumer_uuid]["consumer_generation"] = generation
+    return dated(request, {"allocations": views, "resource_provider_generation": provider.generation}, changed_at)
+
+
+@takes_json
+def set_allocations(ctx: Context, request: Request) -> Reply:
+    """PUT /allocations/{consumer_uuid}.  None at all (1.28) removes the consumer.
+
+    Errors: 400 for an unknown provider or resource class; 409 for the consumer's generation, an inventory that is
+    missing, units that do not fit, or a lack of capacity.
+    """
+    ctx.authorize("placement:allocations:update")
+    consumer_uuid = request.path["consumer_uuid"]
+    if not is_uuid_like(consumer_uuid):
+        raise InvalidRequest(f"Malformed consumer_uuid: {consumer_uuid}")
+    consumer_uuid = normal_uuid(consumer_uuid)
+    body = read_body(request, schemas.PUT)
+    if request.version < _BY_PROVIDER:
+        body["allocations"] = {item["resource_provider"]["uuid"]: item for item in body["allocations"]}
+    wanted = read_consumer(ctx, request, consumer_uuid, body)
+    label = f"Unable to allocate inventory for consumer {consumer_uuid}"
+    ctx.backend.database.write(lambda tx: write_allocations(tx, [wanted], label))
+    return Reply(204)
+
+
+@takes_json
+def set_many_allocations(ctx: Context, request: Request) -> Reply:
+    """POST /allocations.  Since: 1.13.  All consumers or none; one without any is removed.  Errors: 400, 409."""
+    ctx.authorize("placement:allocations:manage")
+    wanted = read_consumers(ctx, request, read_body(request, schemas.POST))
+    ctx.backend.database.write(lambda tx: write_allocations(tx, wanted, "Unable to allocate inventory"))
+    return Reply(204)
+
+
+def delete_allocations(ctx: Context, request: Request) -> Reply:
+    """DELETE /allocations/{consumer_uuid}.  Errors: 404."""
+    ctx.authorize("placement:allocations:delete")
+    consumer_uuid = request.path["consumer_uuid"]
+    if not ctx.backend.database.write(lambda tx: allocations.delete_for_consumer(tx, consumer_uuid)):
+        raise NotFound(f"No allocations for consumer '{consumer_uuid}'")
+    return Reply(204)
+
+
+def read_consumers(ctx: Context, request: Request, body: Mapping[str, Any]) -> list[ConsumerRequest]:
+    """Return what a body keyed by consumer asks for."""
+    return [read_consumer(ctx, request, consumer_uuid, item) for consumer_uuid, item in body.items()]
+
+
+def read_consumer(ctx: Context, request: Request, consumer_uuid: str, item: Mapping[str, Any]) -> ConsumerRequest:
+    """Return what one consumer shall have; one that names no owner (before 1.8) belongs to the configured one."""
+    settings = ctx.backend.settings.placement
+    return ConsumerRequest(
+        consumer_uuid=consumer_uuid,
+        project_id=item.get("project_id", settings.incomplete_consumer_project_id),
+        user_id=item.get("user_id", settings.incomplete_consumer_user_id),
+        allocations={uuid: entry["resources"] for uuid, entry in item["allocations"].items()},
+        consumer_type=item.get("consumer_type"),
+        guarded=request.version >= _CONSUMER_GENERATIONS,
+        generation=item.get("consumer_generation"),
+    )
+
+
+def write_allocations(tx: Transaction, wanted: list[ConsumerRequest], label: str) -> None:
+    """Write allocations; an unknown resource class is a mistake of the request, which has no such path."""
+    try:
+        allocations.replace(tx, wanted)
+    except NotFound as error:
+        raise InvalidRequest(f"{label}: {error.message}") from None
+
+
+ROUTES: Routes = {
+    _ALL: {"POST": Endpoint(set_many_allocations, since=Version(1, 13))},
+    _ONE: {
+        "GET": Endpoint(show_allocations),
+        "PUT": Endpoint(set_allocations),
+        "DELETE": Endpoint(delete_allocations),
+    },
+    _OF_PROVIDER: {"GET": Endpoint(list_provider_allocations)},
+}

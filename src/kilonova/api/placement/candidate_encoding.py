@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocation candidates as JSON, written straight from the columns: no object per candidate.
+
+Names of resource classes and traits, uuids and suffixes hold nothing that JSON would escape, so the text is put
+together from pieces; a thousand candidates cost about as much as finding them.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import numpy as np
+
+from kilonova.api.microversion import Version
+from kilonova.placement.candidates import CandidateQuery, Candidates, TreeCandidate
+from kilonova.placement.provider_table import IntArray, ProviderTable
+
+_BY_PROVIDER = Version(1, 12)
+_TRAITS = Version(1, 17)
+_ALL_CLASSES = Version(1, 27)
+_TREES = Version(1, 29)
+_MAPPINGS = Version(1, 34)
+
+
+def encode_candidates(table: ProviderTable, query: CandidateQuery, found: Candidates, version: Version) -> bytes:
+    """Return the body of `GET /allocation_candidates` at a microversion."""
+    requests = list(chain(_single_requests(table, query, found, version), _tree_requests(table, found.trees, version)))
+    if found.order is not None:
+        requests = [requests[index] for index in found.order]
+    summaries = _summaries(table, query, found.summarised, version)
+    return f'{{"allocation_requests":[{",".join(requests)}],"provider_summaries":{{{",".join(summaries)}}}}}'.encode()
+
+
+def _single_requests(table: ProviderTable, query: CandidateQuery, found: Candidates, version: Version) -> Iterable[str]:
+    resources = ",".join(f'"{name}":{amount}' for name, amount in found.totals.items())
+    uuids = [table.uuids[row] for row in found.single.tolist()]
+    if version < _BY_PROVIDER:
+        tail = f'"}},"resources":{{{resources}}}}}]}}'
+        return [f'{{"allocations":[{{"resource_provider":{{"uuid":"{uuid}{tail}' for uuid in uuids]
+    middle = f'":{{"resources":{{{resources}}}}}}}'
+    if version < _MAPPINGS:
+        return [f'{{"allocations":{{"{uuid}{middle}}}' for uuid in uuids]
+    suffixes = [group.suffix for group in query.groups]
+    if len(suffixes) == 1:
+        opening = f'{middle},"mappings":{{"{suffixes[0]}":["'
+        return [f'{{"allocations":{{"{uuid}{opening}{uuid}"]}}}}' for uuid in uuids]
+    mappings = ",".join(f'"{suffix}":["%s"]' for suffix in suffixes)
+    template = f'{{"allocations":{{"%s{middle},"mappings":{{{mappings}}}}}'
+    return [template % ((uuid,) * (len(suffixes) + 1)) for uuid in uuids]
+
+
+def _tree_requests(table: ProviderTable, found: Sequence[TreeCandidate], version: Version) -> Iterable[str]:
+    names, uuids = table.resource_classes, table.uuids
+    for candidate in found:
+        by_provider: dict[int, list[str]] = {}
+        for row, column, amount in candidate.amounts:
+            by_provider.setdefault(row, []).append(f'"{names[column]}":{amount}')
+        if version < _BY_PROVIDER:
+            items = ",".join(
+                f'{{"resource_provider":{{"uuid":"{uuids[row]}"}},"resources":{{{",".join(amounts)}}}}}'
+                for row, amounts in by_provider.items()
+            )
+            yield f'{{"allocations":[{items}]}}'
+            continue
+        allocations = ",".join(
+            f'"{uuids[row]}":{{"resources":{{{",".join(amounts)}}}}}' for row, amounts in by_provider.items()
+        )
+        if version < _MAPPINGS:
+            yield f'{{"allocations":{{{allocations}}}}}'
+            continue
+        mappings = ",".join(
+            f'"{suffix}":[{",".join(_quoted(uuids[row]) for row in rows)}]' for suffix, rows in candidate.mappings
+        )
+        yield f'{{"allocations":{{{allocations}}},"mappings":{{{mappings}}}}}'
+
+
+def _summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> Iterable[str]:
+    """Return one ``"uuid":{…}`` per provider. Providers that have the same classes or traits share their pieces."""
+    if not len(rows):
+        return []
+    resources = _resource_pieces(table, query, rows, version)
+    if version < _TRAITS:
+        return [
+            f'"{table.uuids[row]}":{{"resources":{{{piece}}}}}'
+            for row, piece in zip(rows.tolist(), resources, strict=True)
+        ]
+    traits = _trait_pieces(table)
+    trait_set = _trait_sets(table)[rows].tolist()
+    if version < _TREES:
+        return [
+            f'"{table.uuids[row]}":{{"resources":{{{piece}}},"traits":[{traits[index]}]}}'
+            for row, piece, index in zip(rows.tolist(), resources, trait_set, strict=True)
+        ]
+    uuids = table.uuids
+    return [
+        f'"{uuids[row]}":{{"resources":{{{piece}}},"traits":[{traits[index]}],'
+        f'"parent_provider_uuid":{"null" if parent < 0 else _quoted(uuids[parent])},'
+        f'"root_provider_uuid":"{uuids[root]}"}}'
+        for row, piece, index, parent, root in zip(
+            rows.tolist(), resources, trait_set, table.parent[rows].tolist(), table.root[rows].tolist(), strict=True
+        )
+    ]
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def _resource_pieces(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> list[str]:
+    shown = np.ones(len(table.resource_classes), dtype=np.bool_)
+    if version < _ALL_CLASSES:
+        asked = {name for group in query.groups for name in group.resources}
+        shown[:] = [name in asked for name in table.resource_classes]
+    has = table.has_inventory[rows] & shown
+    figures = np.stack([np.maximum(table.capacity[rows], 0), table.used[rows]], axis=2)
+    pieces = [""] * len(rows)
+    patterns, pattern_of = np.unique(has, axis=0, return_inverse=True)
+    for index, pattern in enumerate(patterns):
+        columns = np.flatnonzero(pattern)
+        template = ",".join(f'"{table.resource_classes[column]}":{{"capacity":%d,"used":%d}}' for column in columns)
+        members = np.flatnonzero(pattern_of.reshape(-1) == index)
+        values = figures[members][:, columns].reshape(len(members), -1).tolist()
+        for position, numbers in zip(members.tolist(), values, strict=True):
+            pieces[position] = template % tuple(numbers)
+    return pieces
+
+
+def _trait_sets(table: ProviderTable) -> IntArray:
+    """Return which of the distinct sets of traits each provider has. Shapes: → (P,)."""
+    return _distinct_traits(table)[1]
+
+
+def _trait_pieces(table: ProviderTable) -> list[str]:
+    return _distinct_traits(table)[0]
+
+
+def _distinct_traits(table: ProviderTable) -> tuple[list[str], IntArray]:
+    return table.remember("trait pieces", lambda: _group_by_traits(table))
+
+
+def _group_by_traits(table: ProviderTable) -> tuple[list[str], IntArray]:
+    names = list(table.trait_rows)
+    if not names:
+        return [""], np.zeros(len(table), dtype=np.int64)
+    packed = np.ascontiguousarray(np.packbits(table.trait_bits, axis=0).T)
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
+    _, examples, set_of = np.unique(keys, return_index=True, return_inverse=True)
+    row_names = [""] * len(names)
+    for name, row in table.trait_rows.items():
+        row_names[row] = name
+    pieces = [
+        ",".join(f'"{row_names[row]}"' for row in np.flatnonzero(table.trait_bits[:, example])) for example in examples
+    ]
+    return pieces, set_of.reshape(-1)

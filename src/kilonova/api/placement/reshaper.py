@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Move inventories between providers together with the allocations against them, in one step.  Since: 1.30."""
+
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.microversion import Version
+from kilonova.api.placement.allocations import read_consumers
+from kilonova.api.placement.inventories import read_inventory
+from kilonova.api.placement.policies import SERVICE, rule
+from kilonova.api.placement.requests import PROVIDER_NOT_FOUND, read_body, takes_json
+from kilonova.api.schemas import placement_allocations as schemas
+from kilonova.db import reshape
+from kilonova.db.database import Transaction
+from kilonova.db.reshape import ProviderShape
+from kilonova.errors import InvalidRequest, NotFound
+
+_PATH = "/reshaper"
+RULES = (rule("placement:reshaper:reshape", "Move inventories and allocations", ("POST", _PATH), check=SERVICE),)
+
+
+@takes_json
+def reshape_providers(ctx: Context, request: Request) -> Reply:
+    """POST /reshaper.  Errors: 400 for an unknown provider or class; 409 for generations, use and capacity."""
+    ctx.authorize("placement:reshaper:reshape")
+    body = read_body(request, schemas.RESHAPE)
+    shapes = [
+        ProviderShape(
+            uuid,
+            shape["resource_provider_generation"],
+            tuple(read_inventory(name, fields) for name, fields in shape["inventories"].items()),
+        )
+        for uuid, shape in body["inventories"].items()
+    ]
+    consumers = read_consumers(ctx, request, body["allocations"])
+
+    def job(tx: Transaction) -> None:
+        try:
+            reshape.reshape(tx, shapes, consumers)
+        except NotFound as error:
+            code = {"placement_code": PROVIDER_NOT_FOUND} if error.fields.get("provider") else {}
+            raise InvalidRequest(f"malformed reshaper data: {error.message}", **code) from None
+
+    ctx.backend.database.write(job)
+    return Reply(204)
+
+
+ROUTES: Routes = {_PATH: {"POST": Endpoint(reshape_providers, since=Version(1, 30))}}

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options as oslo.config reads them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.errors import ConfigurationError
+
+
+def conf_text(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write an INI file. A list becomes one line an item, as multi-valued options want; all else is one line.
+
+    Raises: ConfigurationError for a value of more than one line.
+    """
+    lines: list[str] = []
+    for section, options in sections.items():
+        lines.append(f"[{section}]")
+        for name, value in options.items():
+            for item in value if isinstance(value, list | tuple) else (value,):
+                text = str(item).lower() if isinstance(item, bool) else str(item)
+                if "\n" in f"{name}{text}":
+                    raise ConfigurationError(f"[{section}] {name} must be one line.")
+                lines.append(f"{name} = {text}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def with_defaults(
+    sections: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return ``sections`` with what only ``defaults`` say added."""
+    return {
+        name: {**defaults.get(name, {}), **sections.get(name, {})} for name in dict.fromkeys([*sections, *defaults])
+    }

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Play a scenario through the engine alone: no API, no database, no hypervisor.
+
+::
+
+    hosts ──▶ HostTable ──▶ decide ──▶ assume the use ──▶ spawn ──ok──▶ next server
+                              ▲                            │ the host fails it
+                              └──── without that host ◀────┘
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from kilonova.model.aggregate import ZONE_KEY, Aggregate
+from kilonova.model.flavor import Flavor
+from kilonova.model.image import Image
+from kilonova.model.request_spec import RequestSpec
+from kilonova.model.server_group import GroupView
+from kilonova.scenario.model import (
+    PROJECTS,
+    AllocationRatios,
+    Scenario,
+    ScenarioFlavor,
+    ScenarioServer,
+    SimulatedHost,
+    with_project_ids,
+)
+from kilonova.scenario.outcome import SPAWN, Landing
+from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.request_filters import DISABLED_TRAIT
+from kilonova.scheduler.resources import with_resources
+
+_RANKED_KEPT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the scheduler's own options do not say. Defaults are those of a control process."""
+
+    ratios: AllocationRatios = field(default_factory=AllocationRatios)
+    max_attempts: int = 3
+    default_schedule_zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One server: every decision that was made for it, the hosts that failed its spawn, and where it is."""
+
+    name: str
+    decisions: tuple[Decision, ...]
+    failed_on: tuple[str, ...]
+    landing: Landing
+
+
+class _World:
+    """The hosts with what is used of them so far."""
+
+    def __init__(self, scenario: Scenario, ratios: AllocationRatios) -> None:
+        aggregates = tuple(
+            Aggregate(
+                number,
+                aggregate.name,
+                aggregate.name,
+                aggregate.hosts,
+                {**({ZONE_KEY: aggregate.zone} if aggregate.zone else {}), **aggregate.metadata},
+            )
+            for number, aggregate in enumerate(scenario.aggregates, start=1)
+        )
+        self.table: HostTable = build_host_table([_record(host, ratios) for host in scenario.hosts], aggregates)
+        self.groups = {
+            group.name: GroupView(group.name, group.policy, group.max_server_per_host or 1)
+            for group in scenario.groups
+        }
+        self._failures_left = {host.name: host.failing_spawns for host in scenario.hosts}
+
+    def change(self, row: int, spec: RequestSpec, group: str | None, sign: int) -> None:
+        """Count a server in (1) or out (-1)."""
+        table, host = self.table, self.table.hosts[row]
+        for name, amount in spec.query.resources.items():
+            column = table.column(name)
+            assert column is not None
+            table.used[row, column] += sign * amount
+        table.num_instances[row] += sign
+        if group is not None:
+            view = self.groups[group]
+            members = {**view.hosts, host: view.hosts.get(host, 0) + sign}
+            self.groups[group] = replace(view, hosts={name: count for name, count in members.items() if count})
+
+    def spawn(self, row: int) -> bool:
+        """Say whether the host starts the guest, and count a failure against it."""
+        host = self.table.hosts[row]
+        if not self._failures_left[host]:
+            self.table.failed_builds[row] = 0
+            return True
+        self._failures_left[host] -= self._failures_left[host] > 0
+        self.table.failed_builds[row] += 1
+        return False
+
+
+def play(scenario: Scenario, engine: Engine, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
+    """Ask for the servers one request after the other and say what became of each.
+
+    As in a running cloud, the servers of one request are placed together or not at all, a host that fails a spawn is
+    left out of the server's next attempt, and a server in a forced place gets one attempt.
+    """
+    around = surroundings or Surroundings()
+    scenario = with_project_ids(scenario, {project: project for project in PROJECTS})
+    world = _World(scenario, around.ratios)
+    played: list[Played] = []
+    for asked in scenario.servers:
+        played += _play_request(world, asked, _spec(scenario, asked, around), engine, around)
+    return tuple(played)
+
+
+def _play_request(
+    world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Engine, around: Surroundings
+) -> list[Played]:
+    together: list[Decision] = []
+    for name in asked.names:
+        decision = _decide(world, asked, spec, engine)
+        together.append(decision)
+        if not decision.ranked:
+            for earlier in together[:-1]:
+                world.change(earlier.ranked[0].row, spec, asked.group, -1)
+            world.table.num_io_ops[:] = 0
+            landing = Landing(None, decision.steps[-1].rule if decision.steps else None)
+            return [Played(each, (decision,) if each == name else (), (), landing) for each in asked.names]
+        world.change(decision.ranked[0].row, spec, asked.group, 1)
+        world.table.num_io_ops[decision.ranked[0].row] += 1
+    world.table.num_io_ops[:] = 0
+    return [
+        _build(world, asked, name, spec, decision, engine, around)
+        for name, decision in zip(asked.names, together, strict=True)
+    ]
+
+
+def _build(
+    world: _World,
+    asked: ScenarioServer,
+    name: str,
+    spec: RequestSpec,
+    first: Decision,
+    engine: Engine,
+    around: Surroundings,
+) -> Played:
+    decisions, tried = [first], list[str]()
+    while True:
+        best = decisions[-1].ranked[0]
+        if world.spawn(best.row):
+            return Played(name, tuple(decisions), tuple(tried), Landing(best.host))
+        tried.append(best.host)
+        world.change(best.row, spec, asked.group, -1)
+        if spec.force_host or spec.force_node or len(tried) >= around.max_attempts:
+            return Played(name, tuple(decisions), tuple(tried), Landing(None, SPAWN))
+        decisions.append(_decide(world, asked, replace(spec, ignore_hosts=frozenset(tried)), engine))
+        if not decisions[-1].ranked:
+            return Played(name, tuple(decisions), tuple(tried), Landing(None, decisions[-1].steps[-1].rule))
+        world.change(decisions[-1].ranked[0].row, spec, asked.group, 1)
+
+
+def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Engine) -> Decision:
+    group = world.groups[asked.group] if asked.group else None
+    return engine.decide(world.table, replace(spec, group=group), limit=_RANKED_KEPT)
+
+
+def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:
+    return HostRecord(
+        host=host.name,
+        node=host.hypervisor_hostname,
+        inventories=host.reported_inventories(ratios),
+        traits=frozenset(host.traits) | ({DISABLED_TRAIT} if host.disabled else set()),
+        capabilities=host.capabilities,
+        disabled=bool(host.disabled),
+        disabled_reason=host.disabled,
+    )
+
+
+def _spec(scenario: Scenario, asked: ScenarioServer, around: Surroundings) -> RequestSpec:
+    flavors: Mapping[str, ScenarioFlavor] = {flavor.name: flavor for flavor in scenario.flavors}
+    flavor = flavors[asked.flavor]
+    image = next(image for image in scenario.images if image.name == asked.image)
+    zone, host, node = asked.target
+    return with_resources(
+        RequestSpec(
+            flavor=Flavor(
+                flavor_id=flavor.id or flavor.name,
+                name=flavor.name,
+                vcpus=flavor.vcpus,
+                memory_mib=flavor.memory_mib,
+                root_gib=flavor.disk_gib,
+                extra_specs=flavor.extra_specs,
+            ),
+            image=Image(image.name, image.name, disk_format=image.disk_format, properties=image.properties),
+            project_id=asked.project,
+            user_id=asked.project,
+            instance_uuids=asked.names,
+            availability_zone=zone if asked.zone else around.default_schedule_zone,
+            hints={name: (value,) for name, value in asked.hints.items()},
+            force_host=host,
+            force_node=node,
+        )
+    )
+
+
+def report(scenario: Scenario, played: tuple[Played, ...]) -> str:
+    """Tell where each server went and which rules removed which hosts, as text that a reviewer can follow."""
+    asked = {name: each for each in scenario.servers for name in each.names}
+    lines = [f"{scenario.name}: {' '.join(scenario.about.split())}"]
+    for server in played:
+        request = asked[server.name]
+        where = f", zone {request.zone}" if request.zone else ""
+        where += f", group {request.group}" if request.group else ""
+        landing = server.landing
+        ending = landing.host or f"refused by {landing.refused_by}"
+        lines += ["", f"{server.name} ({request.project}: {request.flavor}, {request.image}{where}) -> {ending}"]
+        for number, decision in enumerate(server.decisions):
+            lines += [f"    {line}" for line in _funnel(scenario, decision)]
+            if number < len(server.failed_on):
+                lines.append(f"    spawn failed on {server.failed_on[number]}")
+    return "\n".join(lines) + "\n"
+
+
+def _funnel(scenario: Scenario, decision: Decision) -> list[str]:
+    lines = []
+    for index, step in enumerate(decision.steps):
+        if step.removed:
+            rows = np.flatnonzero(decision.removed_by == index)
+            names = ", ".join(scenario.hosts[row].name for row in rows)
+            lines.append(f"{step.rule}: {step.hosts_in} -> {step.hosts_out}, {step.reason}: {names}")
+    if decision.ranked:
+        lines.append("best first: " + ", ".join(host.host for host in decision.ranked))
+    return lines
