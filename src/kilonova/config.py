@@ -207,6 +207,17 @@ def _settings(conf: Any) -> Settings:
         raise ConfigurationError(str(error)) from error
 
 
+def public_options(conf: Any) -> dict[str, dict[str, Any]]:
+    """Return group → option → value in force, of Kilonova's own options without the secret ones."""
+    known = [(group, option) for group, options in _OPTIONS.items() for option in options]
+    shown: dict[str, dict[str, Any]] = {}
+    for group, option in (*known, *_scheduler_options()):
+        if not option.secret:
+            values = conf if group == "DEFAULT" else conf[group]
+            shown.setdefault(group, {})[option.name] = values[option.dest]
+    return shown
+
+
 def split_bind(text: str, name: str) -> tuple[str, int]:
     """Read ``HOST:PORT``. Raises: ConfigurationError naming ``name``."""
     host, _, port = text.rpartition(":")

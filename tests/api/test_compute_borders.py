@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every answer of the compute API has: versions, fault bodies, content types, methods. Source: spec COMPUTE_API 8, 9."""
+"""What every answer of the compute API has: versions, fault bodies, content types. Source: spec COMPUTE_API 8 and 9."""
 
 import pytest
 from compute_cloud import Cloud

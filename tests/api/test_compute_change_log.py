@@ -76,7 +76,7 @@ def test_failed_builds_count_up_and_start_again(cloud: Cloud) -> None:
         assert list(cloud.mirror.snapshot().failed_builds) == [expected]
     seq = cloud.mirror.seq
     for _ in range(2):
-        cloud.database.write(lambda tx: compute_nodes.reset_failed_builds(tx, node.uuid))
+        cloud.database.write(lambda tx: compute_nodes.reset_failed_builds(tx, [node.uuid]))
     assert list(cloud.mirror.snapshot().failed_builds) == [0]
     assert cloud.mirror.seq == seq + 1
 

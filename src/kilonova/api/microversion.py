@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_PATTERN = re.compile(r"^([1-9]\d*)\.([1-9]\d*|0)$")
+_PATTERN = re.compile(r"([1-9][0-9]*)\.([1-9][0-9]*|0)")
 
 
 class Version(NamedTuple):
@@ -20,7 +20,7 @@ class Version(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "Version":
         """Read ``X.Y``. Raises: ValueError."""
-        found = _PATTERN.match(text)
+        found = _PATTERN.fullmatch(text)
         if found is None:
             raise ValueError(text)
         return cls(int(found[1]), int(found[2]))

@@ -84,11 +84,12 @@ def configure_logging(*, debug: bool) -> None:
 def _check_start(settings: Any) -> None:
     """Say at once, in one line, what would only fail inside the worker."""
     from kilonova.cli.rules import build_engine  # noqa: PLC0415
+    from kilonova.cli.scenario_settings import require_known_options  # noqa: PLC0415
     from kilonova.scenario.load import load_scenario  # noqa: PLC0415
 
     build_engine(settings.scheduler)
     if settings.fake.scenario:
-        load_scenario(settings.fake.scenario)
+        require_known_options(load_scenario(settings.fake.scenario), settings)
 
 
 def _check_port(host: str, port: int) -> None:

@@ -22,7 +22,15 @@ _LOG_LIMIT_BYTES = 20_000_000
 class Child:
     """One running child. Start it from the main thread: it dies with the thread that started it."""
 
-    def __init__(self, name: str, command: Sequence[str], log: Path, probe_url: str, cwd: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        probe_url: str,
+        cwd: Path,
+        python_path: Sequence[str] = (),
+    ) -> None:
         self.name = name
         self.log = log
         self.probe_url = probe_url
@@ -35,7 +43,7 @@ class Child:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
-                env=_environment(os.environ),
+                env=_environment(os.environ, python_path),
                 start_new_session=True,  # Ctrl-C in a terminal is for the supervisor alone
                 preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  # one thread, nothing imported
             )
@@ -108,8 +116,13 @@ def _open_log(path: Path) -> IO[bytes]:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
-def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what would change a service from outside: OpenStack clients' and services' settings, fake headers."""
+def _environment(inherited: Mapping[str, str], python_path: Sequence[str] = ()) -> dict[str, str]:
+    """Leave out what would change a service from outside: OpenStack clients' and services' settings, fake headers.
+
+    ``python_path``: folders to import modules from, after those that the inherited environment names.
+    """
     kept = {name: value for name, value in inherited.items() if not name.startswith(("OS_", "HTTP_X_"))}
     direct = ",".join(filter(None, (kept.get("no_proxy"), "127.0.0.1", "localhost", "::1")))
-    return {**kept, "no_proxy": direct, "PYTHONUNBUFFERED": "1"}
+    folders = os.pathsep.join(filter(None, (kept.get("PYTHONPATH"), *python_path)))
+    path = {"PYTHONPATH": folders} if folders else {}
+    return {**kept, **path, "no_proxy": direct, "PYTHONUNBUFFERED": "1"}

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of a data folder: passwords, ``kilonova.conf``, ``clouds.yaml`` and the companions' settings."""
 
-import configparser
 import fcntl
-import io
 import json
 import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -17,6 +16,7 @@ from kilonova.cli.addresses import Address
 from kilonova.companions.private_file import write_private
 from kilonova.companions.settings import Account, CatalogEntry, GlanceSettings, KeystoneSettings, save
 from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.scenario.options import conf_text, with_defaults
 
 REGION = "RegionOne"
 
@@ -126,8 +126,13 @@ def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
     save(glance, cloud.folder / "glance" / "settings.json")
 
 
-def write_conf(cloud: Cloud, people: Accounts | None) -> None:
-    """Write ``kilonova.conf``; without accounts it says nothing of identity and images, which are the operator's."""
+def write_conf(
+    cloud: Cloud, people: Accounts | None, scenario_options: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
+    """Write ``kilonova.conf``: what this supervisor knows, then what the scenario adds to it.
+
+    Without accounts it says nothing of identity and images, which are the operator's.
+    """
     sections: dict[str, Mapping[str, object]] = {
         "api": {"bind": cloud.compute.text},
         "database": {"connection": f"sqlite:///{cloud.folder / 'kilonova.db'}"},
@@ -153,12 +158,8 @@ def write_conf(cloud: Cloud, people: Accounts | None) -> None:
             "include_service_catalog": "false",
         }
         sections["glance"] = {"endpoint_override": cloud.image.local_url}
-    parser = configparser.ConfigParser(interpolation=None)
-    parser.read_dict({name: {key: str(value) for key, value in options.items()} for name, options in sections.items()})
-    text = io.StringIO()
-    parser.write(text)
     header = "# Written at every start by `kilonova up`; put settings of your own in a file for --config-file.\n"
-    write_private(cloud.conf, header + text.getvalue())
+    write_private(cloud.conf, header + conf_text(with_defaults(sections, scenario_options or {})))
 
 
 def write_clouds_yaml(cloud: Cloud, people: Accounts) -> None:

@@ -24,11 +24,12 @@ from kilonova.api.policy import Policy
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.cli.rules import build_engine
+from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.heartbeat import HeartbeatTimer
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.conductor.service import Conductor
-from kilonova.config import ComputeSettings, Settings
+from kilonova.config import Settings
 from kilonova.db import schema
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError
@@ -135,25 +136,15 @@ def _start_hosts(settings: Settings, scenario: Scenario | None, bus: LocalBus) -
         raise ConfigurationError("[fake] state_dir must be set when there are simulated hosts.")
     folder = settings.fake.state_dir
     folder.mkdir(parents=True, exist_ok=True)
-    agents = [Agent(host.name, _driver(host, folder, settings.compute), bus) for host in hosts]
+    agents = [Agent(host.name, _driver(host, folder, ratios_of(settings)), bus) for host in hosts]
     start_agents(agents, bus)
     heartbeat = HeartbeatTimer(bus, [host.name for host in hosts], settings.compute.report_interval_s)
     heartbeat.start()
     return heartbeat
 
 
-def _driver(host: SimulatedHost, folder: Path, compute: ComputeSettings) -> FakeDriver:
-    ratios = AllocationRatios(
-        cpu=_ratio(compute.cpu_allocation_ratio, compute.initial_cpu_allocation_ratio),
-        memory=_ratio(compute.ram_allocation_ratio, compute.initial_ram_allocation_ratio),
-        disk=_ratio(compute.disk_allocation_ratio, compute.initial_disk_allocation_ratio),
-        reserved_memory_mib=compute.reserved_host_memory_mib,
-    )
+def _driver(host: SimulatedHost, folder: Path, ratios: AllocationRatios) -> FakeDriver:
     return FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios)
-
-
-def _ratio(fixed: float | None, initial: float) -> float:
-    return fixed or initial
 
 
 def _lock_database(database: Database) -> IO[bytes] | None:

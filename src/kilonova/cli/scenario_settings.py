@@ -7,6 +7,7 @@ import tempfile
 from kilonova import config
 from kilonova.cli.rules import build_engine
 from kilonova.config import Settings
+from kilonova.errors import ConfigurationError
 from kilonova.scenario.model import AllocationRatios, Scenario
 from kilonova.scenario.options import conf_text, with_defaults
 from kilonova.scenario.run import Played, Surroundings, play
@@ -17,7 +18,18 @@ def settings_of(scenario: Scenario) -> Settings:
     with tempfile.NamedTemporaryFile("w", suffix=".conf", encoding="utf-8") as file:
         file.write(conf_text(with_defaults({"database": {"connection": "sqlite://"}}, scenario.options)))
         file.flush()
-        return config.load([file.name])
+        settings = config.load([file.name])
+    require_known_options(scenario, settings)
+    return settings
+
+
+def require_known_options(scenario: Scenario, settings: Settings) -> None:
+    """Refuse options that nothing reads. Raises: ConfigurationError naming one."""
+    known = config.public_options(settings.conf)
+    for group, options in scenario.options.items():
+        for name in options:
+            if name not in known.get(group, {}):
+                raise ConfigurationError(f"Scenario {scenario.name}: options: there is no option [{group}] {name}.")
 
 
 def ratios_of(settings: Settings) -> AllocationRatios:

@@ -40,6 +40,8 @@ from kilonova.cli.cloud_files import (
 from kilonova.cli.scenario_file import find_scenario
 from kilonova.cli.start_progress import StartProgress
 from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.scenario.load import load_scenario
+from kilonova.scenario.model import Scenario
 
 _START_PATIENCE_S = 120.0
 _POLL_S = 0.03
@@ -84,7 +86,7 @@ def up(
     identity_port: Annotated[int, typer.Option(min=1, max=65535, help="Keystone's port.")] = 5000,
     image_port: Annotated[int, typer.Option(min=1, max=65535, help="Glance's port.")] = 9292,
     scenario: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="Scenario that names and shapes the hosts.")
+        str | None, typer.Option(metavar="NAME|FILE", help="Scenario that names and shapes the hosts, and sets options.")
     ] = None,
     config_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="More settings for the control process; they win.")
@@ -119,6 +121,7 @@ def run(options: UpOptions) -> None:
     """Start everything, say so, and return when told to stop. Raises: ConfigurationError, Unavailable."""
     started = time.monotonic()
     options = _with_configured_bind(options)
+    scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
     make_folder(options.folder)
     lock = lock_folder(options.folder)
     children: list[Child] = []
@@ -134,12 +137,12 @@ def run(options: UpOptions) -> None:
             scenario=options.scenario,
         )
         people = accounts(options.folder) if options.companions else None
-        write_conf(cloud, people)
+        write_conf(cloud, people, scenario.options)
         if people is not None:
             write_companion_settings(cloud, people)
             write_clouds_yaml(cloud, people)
         with StartProgress() as progress:
-            for child in _start_children(options, cloud):
+            for child in _start_children(options, cloud, scenario):
                 children.append(child)
                 progress.start(child.name, f"starting {child.name}, log in {child.log}")
             _wait_until_up(children, progress)
@@ -188,7 +191,7 @@ def _needed(options: UpOptions) -> dict[str, Address]:
     return {"the control process (--bind)": options.compute, **(companions if options.companions else {})}
 
 
-def _start_children(options: UpOptions, cloud: Cloud) -> Iterator[Child]:
+def _start_children(options: UpOptions, cloud: Cloud, scenario: Scenario) -> Iterator[Child]:
     """Start one child after the other, the slowest first, without waiting for any."""
     companion = (sys.executable, "-m")
     if options.companions:
@@ -213,6 +216,7 @@ def _start_children(options: UpOptions, cloud: Cloud) -> Iterator[Child]:
         cloud.log("control"),
         f"{options.compute.local_url}/compute/v2.1",
         cloud.folder,
+        scenario.python_path,
     )
 
 

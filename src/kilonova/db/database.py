@@ -261,7 +261,7 @@ class Database:
                     for job in batch:
                         self._write_batch([job])
                     return
-                LOG.error("A write failed: %s", error)
+                LOG.exception("A write failed")
                 batch[0].future.set_exception(error)
                 return
             break
@@ -283,25 +283,28 @@ class Database:
     def _transact(self, batch: list[_Job]) -> tuple[Commit | None, list[Any]]:
         outcomes: list[Any] = []
         commit: Commit | None = None
-        token = str(uuid.uuid4())
-        with self.engine.connect().execution_options(**{_IMMEDIATE: True}) as connection:
-            with connection.begin() as transaction:
-                tx = Transaction(connection, self._clock())
-                start = 0
-                while start < len(batch):
-                    end = start + 1
-                    while end < len(batch) and batch[end].run == batch[start].run:
-                        end += 1
-                    outcomes += batch[start].run(tx, [job.item for job in batch[start:end]])
-                    start = end
-                if tx.changes:
-                    commit = _append_to_log(tx, token)
-                try:
-                    transaction.commit()
-                except DBAPIError:
-                    # The answer may have been lost after the commit: the log knows.
-                    if commit is None or not self._has_landed(token):
-                        raise
+        token = new_uuid()
+        immediate = self.engine.connect().execution_options(**{_IMMEDIATE: True})
+        with immediate as connection, connection.begin() as transaction:
+            tx = Transaction(connection, self._clock(), alone=len(batch) == 1)
+            start = 0
+            while start < len(batch):
+                end = start + 1
+                while end < len(batch) and batch[end].run == batch[start].run:
+                    end += 1
+                outcomes += batch[start].run(tx, [job.item for job in batch[start:end]])
+                start = end
+            if tx.is_spoilt:
+                transaction.rollback()
+                return None, outcomes
+            if tx.changes:
+                commit = _append_to_log(tx, token)
+            try:
+                transaction.commit()
+            except DBAPIError:
+                # The answer may have been lost after the commit: the log knows.
+                if commit is None or not self._has_landed(token):
+                    raise
         return commit, outcomes
 
     def _has_landed(self, token: str) -> bool:
@@ -320,7 +323,7 @@ def _append_to_log(tx: Transaction, token: str) -> Commit:
     tx.execute(sa.update(t.change_counter).where(t.change_counter.c.id == 1).values(seq=t.change_counter.c.seq + 1))
     seq = tx.execute(sa.select(t.change_counter.c.seq)).scalar_one()
     body = encode_body(changes, tuple(tx.claims))
-    row = {"seq": seq, "token": new_uuid(), "created_at": tx.now, "body": body}
+    row = {"seq": seq, "token": token, "created_at": tx.now, "body": body}
     tx.execute(sa.insert(t.change_log), row)
     return Commit(seq, changes, tuple(tx.claims))
 

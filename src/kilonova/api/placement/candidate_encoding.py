@@ -11,6 +11,7 @@ from itertools import chain
 import numpy as np
 
 from kilonova.api.microversion import Version
+from kilonova.model.vocabulary import is_custom
 from kilonova.placement.candidates import CandidateQuery, Candidates, TreeCandidate
 from kilonova.placement.provider_table import IntArray, ProviderTable
 
@@ -138,16 +139,14 @@ def _distinct_traits(table: ProviderTable) -> tuple[list[str], IntArray]:
 
 
 def _group_by_traits(table: ProviderTable) -> tuple[list[str], IntArray]:
-    names = list(table.trait_rows)
-    if not names:
+    if not table.trait_rows:
         return [""], np.zeros(len(table), dtype=np.int64)
     packed = np.ascontiguousarray(np.packbits(table.trait_bits, axis=0).T)
     keys = packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
     _, examples, set_of = np.unique(keys, return_index=True, return_inverse=True)
-    row_names = [""] * len(names)
-    for name, row in table.trait_rows.items():
-        row_names[row] = name
+    # Standard traits first, each kind by name.
+    ordered = sorted(table.trait_rows.items(), key=lambda item: (is_custom(item[0]), item[0]))
     pieces = [
-        ",".join(f'"{row_names[row]}"' for row in np.flatnonzero(table.trait_bits[:, example])) for example in examples
+        ",".join(_quoted(name) for name, row in ordered if table.trait_bits[row, example]) for example in examples
     ]
     return pieces, set_of.reshape(-1)
