@@ -7,7 +7,7 @@ CODE := src tests benchmarks examples
 help: ; @sed -n "s/^\([a-z]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
 setup: ; @tools/setup.sh ## make .venv from requirements.lock
 run: setup ; @exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR'
-test: setup ; @exec .venv/bin/python -m pytest $(ARGS) ## run every test
+test: setup ; @tools/database_servers.sh && exec .venv/bin/python -m pytest $(ARGS) ## run every test, on SQLite, PostgreSQL and MariaDB
 lint: setup ; @.venv/bin/ruff check $(CODE) && exec .venv/bin/ruff format --check $(CODE) ## check style and format
 types: setup ; @exec .venv/bin/mypy $(ARGS) ## check types, strictly
 bench: setup ; @exec .venv/bin/python -m benchmarks $(ARGS) ## measure speed

@@ -5,7 +5,7 @@ Default filters, the six aggregate filters, every built-in weigher, 52 aggregate
 ``used``, ``num_instances``, ``num_io_ops`` and ``last_seen`` change before every decision. The first decision, which
 fills the memo, is shown apart.
 
-    python -m benchmarks.engine [HOSTS ...]
+    python -m benchmarks engine [-- HOSTS ...]
 """
 
 import statistics
@@ -142,7 +142,8 @@ def timings(
         assert len(decision.ranked) == min(LIMIT, decision.survivors)
 
 
-def main(sizes: tuple[int, ...] = SIZES) -> None:
+def main(arguments: list[str]) -> None:
+    sizes = tuple(int(size) for size in arguments) or SIZES
     chosen = engine()
     kinds = ("any host", "zone + tenant", "ssd extra spec")
     print(f"{'hosts':>8} {'request':<15} {'left':>7} {'first ms':>9} {'median ms':>10} {'p99 ms':>8} {'goal ms':>8}")
@@ -161,4 +162,4 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
 
 
 if __name__ == "__main__":
-    main(tuple(int(size) for size in sys.argv[1:]) or SIZES)
+    main(sys.argv[1:])

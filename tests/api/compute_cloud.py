@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compute API in this process on an SQLite file of its own. Tests say what hosts and servers there are."""
+"""The compute API in this process on a database of its own. Tests say what hosts and servers there are."""
 
 import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 from uuid import uuid4
@@ -197,9 +196,8 @@ class Cloud:
         server = Instance(0, uuid, name, project_id, "alice", VmState.ACTIVE, flavor, task_state=task_state)
 
         def job(tx: Transaction) -> None:
-            row = instances.new_row(server, tx.now, group_uuid)
-            instances.insert(tx, [{**row, "host": host, "node": node or host}])
-            instances.log(tx, uuid)
+            instances.insert(tx, [(server, group_uuid)])
+            instances.change(tx, uuid, host=host, node=node or host)
             if group_uuid is not None:
                 group = sa.select(t.server_groups.c.id).where(t.server_groups.c.uuid == group_uuid)
                 member = {"group_id": tx.execute(group).scalar_one(), "instance_uuid": uuid}
@@ -254,11 +252,11 @@ class Cloud:
             }
 
 
-def start_cloud(file: Path) -> Cloud:
-    """Serve the compute API on the database in ``file``, which has its tables."""
+def start_cloud(url: str) -> Cloud:
+    """Serve the compute API on a database that has its tables."""
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
-    settings = Settings(f"sqlite:///{file}", api=ApiSettings("noauth2", max_limit=MAX_LIMIT), conf=conf)
+    settings = Settings(url, api=ApiSettings("noauth2", max_limit=MAX_LIMIT), conf=conf)
     database = Database(settings.database_url)
     mirror = Mirror.follow(database)
     nothing = cast("Any", None)

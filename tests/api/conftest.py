@@ -1,30 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from compute_cloud import Cloud, start_cloud
 
-from kilonova.db import schema
-from kilonova.db.database import Database
 
-
-@pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An SQLite file with every table and the standard vocabulary."""
-    file = tmp_path_factory.mktemp("template") / "kilonova.db"
-    database = Database(f"sqlite:///{file}")
-    schema.upgrade(database)
-    database.close()
-    return file
+@pytest.fixture(params=["sqlite"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which database the test runs on. Modules that tell whole stories are marked to run on every kind."""
+    return str(request.param)
 
 
 @pytest.fixture
-def cloud(empty_database: Path, tmp_path: Path) -> Iterator[Cloud]:
+def cloud(database_url: str) -> Iterator[Cloud]:
     """A cloud without hosts."""
-    file = tmp_path / "kilonova.db"
-    shutil.copy(empty_database, file)
-    started = start_cloud(file)
+    started = start_cloud(database_url)
     yield started
     started.database.close()

@@ -214,6 +214,7 @@ def family_app(family: Family, backend: Backend) -> WsgiApp:
     """Return the falcon application of one family, without authentication in front."""
     app = falcon.App()
     app.req_options.strip_url_path_trailing_slash = False
+    app.resp_options.default_media_type = None  # type: ignore[assignment]  # an empty answer has no type
     for template, endpoints in family.routes.items():
         app.add_route(template, _Resource(family, backend, template, endpoints))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from oslo_policy import policy
+from oslo_policy import opts, policy
 
 ADMIN = "rule:context_is_admin"
 PROJECT_READER_OR_ADMIN = "rule:project_reader_or_admin"
@@ -79,6 +79,8 @@ class Policy:
     """The rules in force: the defaults of the given modules, overridden by the operator's policy file."""
 
     def __init__(self, conf: Any, rules: Iterable[policy.RuleDefault]) -> None:
+        # Deprecated rules go on to hold beside the new ones unless the operator says otherwise.
+        opts.set_defaults(conf, enforce_new_defaults=False)
         self._enforcer = _Enforcer(conf, use_conf=True)
         self._enforcer.suppress_default_change_warnings = True
         self._enforcer.suppress_deprecation_warnings = True

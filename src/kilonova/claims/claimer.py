@@ -104,6 +104,7 @@ class Claimer:
             except ClaimLost as lost:
                 LOG.info("%s [%s]; deciding again", lost.message, order.spec.request_id)
                 self._forget(plan)
+                self._class_ids = {}  # a class may have been deleted and made anew under another id
                 continue
             except BaseException:
                 self._forget(plan)
@@ -135,7 +136,8 @@ class Claimer:
                     self._forget(plan)
                     raise
                 if not decision.ranked:
-                    plan.decisions.append((workflow.instance_uuid, decision, None))
+                    # Placed together or not at all: this one is the reason for every server of the order.
+                    plan.decisions = [(each.instance_uuid, decision, None) for each in order.workflows]
                     self._forget(plan)
                     self._record(spec.request_id, plan)
                     raise _no_valid_host(decision, index, len(order.workflows))
@@ -147,11 +149,9 @@ class Claimer:
     def _assume(
         self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, provider: str, host: str, node: str
     ) -> Claim:
-        claim_id = new_uuid()
         resources = dict(spec.query.resources)
-        self._mirror.assume(Assumption(claim_id, provider, resources, host, node, group_uuid))
-        return Claim(
-            claim_id=claim_id,
+        claim = Claim(
+            claim_id=new_uuid(),
             instance_uuid=workflow.instance_uuid,
             project_id=spec.project_id,
             user_id=spec.user_id,
@@ -162,6 +162,8 @@ class Claimer:
             workflow=replace(workflow, body={**workflow.body, "host": host, "node": node, "provider": provider}),
             group_uuid=group_uuid,
         )
+        self._mirror.assume(Assumption(claim.claim_id, provider, resources, host, node, group_uuid))
+        return claim
 
     def _forget(self, plan: _Plan) -> None:
         for claim in plan.claims:

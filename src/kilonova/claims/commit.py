@@ -153,7 +153,11 @@ _BUMP = (
 )
 _MOVE = (
     sa.update(t.workflows)
-    .where(t.workflows.c.uuid == sa.bindparam("b_uuid"), t.workflows.c.owner == sa.bindparam("b_owner"))
+    .where(
+        t.workflows.c.uuid == sa.bindparam("b_uuid"),
+        t.workflows.c.owner == sa.bindparam("b_owner"),
+        t.workflows.c.attempt == sa.bindparam("b_attempt") - 1,
+    )
     .values(
         step=sa.bindparam("b_step"),
         attempt=sa.bindparam("b_attempt"),
@@ -221,5 +225,17 @@ def _journal(tx: Transaction, bundles: Sequence[Bundle]) -> None:
         for bundle in bundles
         for claim in bundle.claims
     ]
-    if tx.execute(_MOVE, rows).rowcount != len(rows):
-        raise _Short("a workflow has another owner")
+    if tx.execute(_MOVE, rows).rowcount == len(rows):
+        return
+    columns = t.workflows.c
+    moved = {
+        (row.uuid, row.attempt)
+        for row in tx.execute(
+            sa.select(columns.uuid, columns.attempt).where(
+                columns.uuid.in_([row["b_uuid"] for row in rows]), columns.owner.in_({row["b_owner"] for row in rows})
+            )
+        )
+    }
+    claims = [claim for bundle in bundles for claim in bundle.claims]
+    gone = {claim.instance_uuid for claim in claims if (claim.workflow.uuid, claim.workflow.attempt) not in moved}
+    raise _Short("a workflow has another owner", frozenset(gone))

@@ -44,7 +44,8 @@ def api(
         websockets=False,
         log_enabled=True,
         log_level="warning",
-        workers_kill_timeout=10,
+        workers_kill_timeout=3,
+        process_name="kilonova api",
     ).serve()
 
 

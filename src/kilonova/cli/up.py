@@ -86,7 +86,7 @@ def up(
     identity_port: Annotated[int, typer.Option(min=1, max=65535, help="Keystone's port.")] = 5000,
     image_port: Annotated[int, typer.Option(min=1, max=65535, help="Glance's port.")] = 9292,
     scenario: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="Scenario that names and shapes the hosts, and sets options.")
+        str | None, typer.Option(metavar="NAME|FILE", help="Scenario: shapes the hosts, sets options.")
     ] = None,
     config_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="More settings for the control process; they win.")

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from kilonova.compute.virt.base import VirtDriver
-from kilonova.errors import DriverError, KilonovaError
+from kilonova.errors import DriverError
 from kilonova.messaging.local import Bus, LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
@@ -27,6 +27,7 @@ from kilonova.model.instance import PowerState
 
 LOG = logging.getLogger(__name__)
 _ANNOUNCED_TOGETHER = 200
+_BROKE = "The hypervisor driver failed."
 
 
 class Agent:
@@ -53,7 +54,10 @@ class Agent:
     def _work_off(self, uuid: str) -> None:
         queue = self._waiting[uuid]
         while True:
-            self._bus.tell(self._carry_out(queue[0]))
+            try:
+                self._bus.tell(self._carry_out(queue[0]))
+            except Exception:
+                LOG.exception("Host %s: a reply could not be sent", self.host)
             with self._lock:
                 queue.popleft()
                 if not queue:
@@ -61,15 +65,17 @@ class Agent:
                     return
 
     def _carry_out(self, message: AgentMessage) -> StepReply:
+        uuid = message.instance_uuid
         try:
             power_state = self._call_driver(message)
         except DriverError as error:
             LOG.info("Host %s: %s", self.host, error.message)
-            return StepReply(message.step, self.host, error.message, self._power_state(message.instance_uuid))
+            return StepReply(message.step, self.host, uuid, error.message, power_state=self._power_state(uuid))
         except Exception as error:
             LOG.exception("Host %s: driver failed on %r", self.host, message)
-            return StepReply(message.step, self.host, f"{type(error).__name__}: {error}")
-        return StepReply(message.step, self.host, None, power_state)
+            details = f"{type(error).__name__}: {error}"
+            return StepReply(message.step, self.host, uuid, _BROKE, details, self._power_state(uuid))
+        return StepReply(message.step, self.host, uuid, power_state=power_state)
 
     def _call_driver(self, message: AgentMessage) -> PowerState:
         match message:
@@ -92,7 +98,8 @@ class Agent:
     def _power_state(self, uuid: str) -> PowerState:
         try:
             return self.driver.list_guests().get(uuid, PowerState.NOSTATE)
-        except KilonovaError:
+        except Exception as error:  # noqa: BLE001 - the driver has failed already, this is to say how badly
+            LOG.info("Host %s: the state of guest %s is unknown: %s", self.host, uuid, error)
             return PowerState.NOSTATE
 
 

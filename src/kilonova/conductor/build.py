@@ -57,7 +57,7 @@ def claim_together(conductor: "Conductor", flows: Sequence[Workflow]) -> tuple[W
     except Exception as error:
         LOG.exception("Scheduling failed [%s]", spec.request_id)
         for flow in flows:
-            _give_up(conductor, flow, f"Scheduling failed: {type(error).__name__}: {error}")
+            _give_up(conductor, flow, "Scheduling failed.", f"{type(error).__name__}: {error}")
         return ()
     for uuid in placed.gone:
         conductor.forget_instance(uuid)
@@ -77,7 +77,7 @@ def spawn_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
 def guest_spawned(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflow | None:
     """The guest runs, or the host failed it."""
     if reply.error is not None:
-        return conductor.turn_back(flow, reply.error)
+        return conductor.turn_back(flow, reply)
 
     try:
         conductor.database.submit_merged(conductor.activate, flow).result()
@@ -115,13 +115,14 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
         if may_retry:
             workflows.move(tx, again, conductor.owner)
         else:
-            workflows.finish(tx, flow.uuid, conductor.owner)
+            workflows.finish(tx, flow, conductor.owner)
         release_claim(tx, flow.instance_uuid, group_uuid, host)
         values: dict[str, Any] = {"host": None, "node": None, "task_state": TaskState.SCHEDULING}
         if not may_retry:
             values |= {"vm_state": VmState.ERROR, "task_state": None}
             message = error if attempts == 1 or spec.force_host else _too_many(flow.instance_uuid, attempts, error)
-            instances.record_fault(tx, flow.instance_uuid, Fault(500, message, _details(tried, error)))
+            more = flow.body.get("details") or error
+            instances.record_fault(tx, flow.instance_uuid, Fault(500, message, _details(tried, more)))
         instances.change(tx, flow.instance_uuid, expected_tasks={TaskState.SPAWNING}, **values)
         compute_nodes.count_failed_build(tx, flow.body["provider"])
 
@@ -159,12 +160,12 @@ def guest_of(instance: Instance, spec: RequestSpec) -> GuestSpec:
     )
 
 
-def _give_up(conductor: "Conductor", flow: Workflow, message: str) -> None:
+def _give_up(conductor: "Conductor", flow: Workflow, message: str, details: str = "") -> None:
+    fault = Fault(500, message, _details(flow.body.get("tried", []), details or message))
+
     def fail(tx: Transaction) -> None:
-        workflows.finish(tx, flow.uuid, conductor.owner)
-        instances.record_fault(
-            tx, flow.instance_uuid, Fault(500, message, _details(flow.body.get("tried", []), message))
-        )
+        workflows.finish(tx, flow, conductor.owner)
+        instances.record_fault(tx, flow.instance_uuid, fault)
         instances.change(
             tx,
             flow.instance_uuid,

@@ -13,7 +13,7 @@ from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.messaging.messages import DestroyGuest, StepId, StepReply
-from kilonova.model.instance import Fault, TaskState, VmState
+from kilonova.model.instance import TaskState, VmState
 
 if TYPE_CHECKING:
     from kilonova.conductor.service import Conductor
@@ -25,18 +25,19 @@ KIND = "delete"
 def destroy_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
     """Ask the host to destroy the guest; without a host there is none."""
     if flow.body.get("host") is None:
-        return guest_destroyed(conductor, flow, StepReply(StepId(flow.uuid, flow.step, flow.attempt), ""))
+        nothing = StepReply(StepId(flow.uuid, flow.step, flow.attempt), "", flow.instance_uuid)
+        return guest_destroyed(conductor, flow, nothing)
     return conductor.send(flow, DestroyGuest(StepId(flow.uuid, flow.step, flow.attempt), flow.instance_uuid))
 
 
 def guest_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflow | None:
     """Release and mark deleted. A host that is not there counts as done: it cleans up when it comes back."""
     if reply.error is not None and not conductor.is_unreachable(reply):
-        conductor.end(flow, lambda tx: _fail(tx, conductor, flow, reply.error or ""))
+        conductor.end(flow, lambda tx: _fail(tx, conductor, flow, reply))
         return None
 
     def vanish(tx: Transaction) -> None:
-        workflows.finish(tx, flow.uuid, conductor.owner)
+        workflows.finish(tx, flow, conductor.owner)
         release_claim(tx, flow.instance_uuid, flow.body.get("group"), flow.body.get("host"))
         tx.execute(
             sa.delete(t.server_group_members).where(t.server_group_members.c.instance_uuid == flow.instance_uuid)
@@ -47,9 +48,9 @@ def guest_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) ->
     return None
 
 
-def _fail(tx: Transaction, conductor: "Conductor", flow: Workflow, error: str) -> None:
-    workflows.finish(tx, flow.uuid, conductor.owner)
-    instances.record_fault(tx, flow.instance_uuid, Fault(500, error))
+def _fail(tx: Transaction, conductor: "Conductor", flow: Workflow, reply: StepReply) -> None:
+    workflows.finish(tx, flow, conductor.owner)
+    instances.record_fault(tx, flow.instance_uuid, reply.as_fault())
     instances.change(
         tx, flow.instance_uuid, expected_tasks={TaskState.DELETING}, vm_state=VmState.ERROR, task_state=None
     )

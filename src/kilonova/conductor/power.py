@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start, stop and reboot: one message to the host, then the settled state.
 
-A failure leaves a fault and no running task; a reboot after which the guest does not run leaves the instance in error.
+A failure leaves a fault and no running task; a reboot after which the guest does not run leaves the instance in error,
+unless its host cannot be reached, so that nobody knows.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from kilonova.db import instances, workflows
 from kilonova.db.database import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.messaging.messages import AgentMessage, RebootGuest, StartGuest, StepId, StepReply, StopGuest
-from kilonova.model.instance import Fault, PowerState, TaskState, VmState
+from kilonova.model.instance import PowerState, TaskState, VmState
 
 if TYPE_CHECKING:
     from kilonova.conductor.service import Conductor
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PowerAction:
-    """``task``: shown while it runs. ``settled``, ``failed``: vm_state afterwards; None keeps it."""
+    """``task``: shown while it runs. ``settled``, ``failed``: vm_state afterwards; ``failed`` None keeps it."""
 
     task: TaskState
     message: Callable[[StepId, str], AgentMessage]
-    settled: VmState | None
+    settled: VmState
     failed: VmState | None = None
 
 
@@ -48,16 +49,17 @@ def _settle(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflo
     action = ACTIONS[flow.kind]
 
     def settle(tx: Transaction) -> None:
-        workflows.finish(tx, flow.uuid, conductor.owner)
+        workflows.finish(tx, flow, conductor.owner)
         values: dict[str, Any] = {"task_state": None}
-        if reply.error is None:
+        if not conductor.is_unreachable(reply):
             values["power_state"] = reply.power_state
-            if action.settled is not None:
-                values["vm_state"] = action.settled
+        if reply.error is None:
+            values["vm_state"] = action.settled
         else:
-            instances.record_fault(tx, flow.instance_uuid, Fault(500, reply.error))
-            if action.failed is not None and reply.power_state is not PowerState.RUNNING:
-                values["vm_state"] = action.failed
+            instances.record_fault(tx, flow.instance_uuid, reply.as_fault())
+            if action.failed is not None and not conductor.is_unreachable(reply):
+                runs = reply.power_state is PowerState.RUNNING
+                values["vm_state"] = action.settled if runs else action.failed
         instances.change(tx, flow.instance_uuid, expected_tasks={action.task}, **values)
 
     conductor.end(flow, settle)

@@ -8,13 +8,25 @@ so a workflow that another process took over, or that a delete cancelled, ends h
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import build, delete, power
 from kilonova.conductor.steps import Step, Steps
-from kilonova.db import compute_nodes, group_guards, instances, providers, request_specs, services, workflows
+from kilonova.db import (
+    aggregates,
+    change_log,
+    compute_nodes,
+    group_guards,
+    instances,
+    providers,
+    request_specs,
+    services,
+    workflows,
+)
 from kilonova.db.database import Database, Transaction, together
 from kilonova.db.instances import Activation
 from kilonova.db.workflows import Workflow
@@ -24,20 +36,22 @@ from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
     ConductorMessage,
+    DestroyGuest,
     Heartbeat,
     HostsStarted,
     Orphans,
     StepId,
     StepReply,
 )
-from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 
 LOG = logging.getLogger(__name__)
 
 KINDS: Mapping[str, Steps] = {build.KIND: build.BUILD, delete.KIND: delete.DELETE, **power.POWER}
-_UNREACHABLE = "The host cannot be reached: "
+_UNREACHABLE = "The host of the instance cannot be reached."
 _RENEW_EVERY_S = 15.0
+_LOG_KEPT = timedelta(hours=1)
 
 BuildJob = tuple[Instance, RequestSpec, str | None]
 
@@ -67,6 +81,8 @@ class Conductor:
         self._own_services: tuple[str, tuple[str, ...]] = ("", ())
         self._flows: dict[str, Workflow] = {}
         self._jobs: dict[str, BuildJob] = {}
+        #: Workflows whose step broke on something unforeseen; they are tried again.
+        self._broken: set[str] = set()
         self._stop = threading.Event()
         self._renewer = threading.Thread(target=self._renew_leases, name="leases", daemon=True)
         bus.serve_conductor(self.handle, self.greet)
@@ -145,6 +161,7 @@ class Conductor:
             workflows.insert(tx, [flow], self.owner)
 
         self.database.write(begin)
+        self.forget_instance(instance.uuid)
         self._begin(flow)
 
     def register_services(self, host: str, binaries: Sequence[str]) -> None:
@@ -164,6 +181,18 @@ class Conductor:
         """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are."""
         everything = self.database.is_sqlite
         adopted = self.database.write(lambda tx: workflows.adopt(tx, self.owner, everything=everything))
+        self._go_on(adopted)
+        return len(adopted)
+
+    def retry_broken(self) -> None:
+        """Go on with workflows of this process whose step broke, at the step that the journal has."""
+        with self._lock:
+            broken, self._broken = self._broken, set()
+        with self.database.read() as connection:
+            found = [workflows.get(connection, flow_uuid, self.owner) for flow_uuid in sorted(broken)]
+        self._go_on([flow for flow in found if flow is not None])
+
+    def _go_on(self, adopted: Sequence[Workflow]) -> None:
         waiting: dict[str, list[Workflow]] = defaultdict(list)
         with self._lock:
             for flow in adopted:
@@ -175,7 +204,6 @@ class Conductor:
                 self._bus.run_in_conductor(lambda flow=flow: self._run(flow))  # type: ignore[misc]
         for flows in waiting.values():
             self._bus.run_in_conductor(lambda flows=flows: self._claim(flows))  # type: ignore[misc]
-        return len(adopted)
 
     def start(self) -> None:
         """Begin to renew leases and to adopt the workflows of dead processes."""
@@ -190,8 +218,10 @@ class Conductor:
         while not self._stop.wait(_RENEW_EVERY_S):
             try:
                 self.database.write(self._sign_of_life)
+                self.database.write(lambda tx: change_log.trim(tx, _LOG_KEPT))
                 if not self.database.is_sqlite:
                     self.resume()
+                self.retry_broken()
             except Exception:
                 LOG.exception("Leases were not renewed")
 
@@ -215,9 +245,13 @@ class Conductor:
 
         def register(tx: Transaction) -> dict[str, tuple[str, ...]]:
             for report in message.reports:
-                services.ensure(tx, report.host, "nova-compute")
+                service = services.ensure(tx, report.host, "nova-compute")
                 node = compute_nodes.report(tx, report)
+                is_new = providers.find(tx.connection, node.uuid) is None
                 providers.ensure_for_node(tx, node.uuid, report.hypervisor_hostname, report.inventories, report.traits)
+                if is_new:
+                    aggregates.mirror_into_placement(tx, report.host)
+                    services.mark_providers(tx, report.host, disabled=service.disabled)
             services.record_heartbeats(tx, [report.host for report in message.reports])
             return {
                 report.host: _orphans(tx, report.host, tuple(message.guests.get(report.host, ())))
@@ -231,20 +265,30 @@ class Conductor:
     # --- for the steps ------------------------------------------------------------------------------------------------
 
     def send(self, flow: Workflow, message: AgentMessage) -> Workflow | None:
-        """Send a message to the workflow's host and park; one that cannot be reached answers with an error at once."""
-        try:
-            self._bus.cast(flow.body["host"], message)
-        except Unavailable as error:
-            step = StepId(flow.uuid, flow.step, flow.attempt)
-            return self._reply_to(flow, StepReply(step, flow.body["host"], _UNREACHABLE + error.message))
-        return None
+        """Send a message to the workflow's host and park; one that cannot be reached answers with an error at once.
+
+        A workflow that was cancelled meanwhile sends nothing: the lock keeps its last message ahead of those of
+        whatever cancelled it.
+        """
+        host, step = flow.body["host"], StepId(flow.uuid, flow.step, flow.attempt)
+        with self._lock:
+            if flow.uuid not in self._flows:
+                return None
+            try:
+                self._bus.cast(host, message)
+            except Unavailable as error:
+                refused = StepReply(step, host, flow.instance_uuid, _UNREACHABLE, error.message)
+            else:
+                return None
+        return self._reply_to(flow, refused)
 
     def is_unreachable(self, reply: StepReply) -> bool:
-        return reply.error is not None and reply.error.startswith(_UNREACHABLE)
+        return reply.error == _UNREACHABLE
 
-    def turn_back(self, flow: Workflow, error: str) -> Workflow | None:
+    def turn_back(self, flow: Workflow, reply: StepReply) -> Workflow | None:
         """Journal that the present step failed and is being undone."""
-        back = replace(flow, attempt=flow.attempt + 1, body={**flow.body, "undoing": True, "error": error})
+        failure = {"undoing": True, "error": reply.error, "details": reply.details}
+        back = replace(flow, attempt=flow.attempt + 1, body={**flow.body, **failure})
         try:
             self.database.write(lambda tx: workflows.move(tx, back, self.owner))
         except build.TAKEN_OVER:
@@ -286,13 +330,13 @@ class Conductor:
                     spec, group_uuid = specs[flow.instance_uuid]
                     found[flow.uuid] = (present[flow.instance_uuid], spec, group_uuid)
                 else:
-                    self.end(flow, lambda tx, flow=flow: workflows.finish(tx, flow.uuid, self.owner))  # type: ignore[misc]
+                    self.end(flow, lambda tx, flow=flow: workflows.finish(tx, flow, self.owner))  # type: ignore[misc]
             with self._lock:
                 self._jobs.update(found)
         return found
 
     def _activate_together(self, tx: Transaction, flows: Sequence[Workflow]) -> Sequence[None]:
-        workflows.finish_all(tx, [flow.uuid for flow in flows], self.owner)
+        workflows.finish_all(tx, flows, self.owner)
         built = [Activation(flow.instance_uuid, flow.body["host"], flow.body["node"]) for flow in flows]
         instances.activate(tx, built)
         compute_nodes.reset_failed_builds(tx, {flow.body["provider"] for flow in flows})
@@ -306,10 +350,25 @@ class Conductor:
         self._bus.run_in_conductor(lambda: self._run(flow))
 
     def _claim(self, flows: Sequence[Workflow]) -> None:
-        for flow in build.claim_together(self, flows):
-            self._run(flow)
+        with self._mending(flows):
+            for flow in build.claim_together(self, flows):
+                self._run(flow)
 
-    def _run(self, flow: Workflow | None) -> None:
+    def _run(self, flow: Workflow) -> None:
+        with self._mending([flow]):
+            self._run_steps(flow)
+
+    @contextmanager
+    def _mending(self, flows: Sequence[Workflow]) -> Iterator[None]:
+        """Log what nobody foresaw and have the workflows tried again later, as the journal has them."""
+        try:
+            yield
+        except Exception:
+            LOG.exception("A step broke: %s", ", ".join(f"{flow.kind} {flow.instance_uuid}" for flow in flows))
+            with self._lock:
+                self._broken |= {flow.uuid for flow in flows if self._flows.pop(flow.uuid, None) is not None}
+
+    def _run_steps(self, flow: Workflow | None) -> None:
         """Run steps until the workflow parks or ends."""
         while flow is not None:
             with self._lock:
@@ -326,8 +385,23 @@ class Conductor:
             flow = self._flows.get(reply.step.workflow)
         if flow is None or (flow.step, flow.attempt) != (reply.step.step, reply.step.attempt):
             LOG.debug("Late reply dropped: %r", reply)
+            self._destroy_stray(reply)
             return
-        self._run(self._reply_to(flow, reply))
+        with self._mending([flow]):
+            self._run_steps(self._reply_to(flow, reply))
+
+    def _destroy_stray(self, reply: StepReply) -> None:
+        """Have a guest destroyed that runs on a host where its instance is not, or not any more."""
+        if reply.power_state is not PowerState.RUNNING:
+            return
+        with self.database.read() as connection:
+            instance = instances.find(connection, reply.instance_uuid)
+        if instance is None or instance.host != reply.host:
+            LOG.warning("Guest %s does not belong on host %s; it is destroyed", reply.instance_uuid, reply.host)
+            try:
+                self._bus.cast(reply.host, DestroyGuest(StepId("", "stray", 0), reply.instance_uuid))
+            except Unavailable as error:
+                LOG.warning("%s It is destroyed when the host comes back.", error.message)
 
     def _reply_to(self, flow: Workflow, reply: StepReply) -> Workflow | None:
         step = self._step(flow)

@@ -6,9 +6,8 @@ that exist into another zone, is refused: as a conflict when a host comes or goe
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
-from uuid import uuid4
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -18,6 +17,7 @@ from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing
 from kilonova.errors import Conflict, InvalidRequest, NotFound
+from kilonova.identifiers import new_uuid
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -36,9 +36,9 @@ def get(connection: Connection, aggregate_id: int) -> Aggregate:
     return found[0]
 
 
-def zones_of_hosts(connection: Connection) -> dict[str, str]:
-    """Return the availability zone of every host that is in one."""
-    return {host: zone for host, (_, zone) in _zones(connection).items()}
+def zones_of_hosts(connection: Connection, hosts: Collection[str] | None = None) -> dict[str, str]:
+    """Return the availability zone of every host that is in one, or of those among ``hosts``."""
+    return {host: zone for host, (_, zone) in _zones(connection, hosts=hosts).items()}
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def zones_of_hosts(connection: Connection) -> dict[str, str]:
 
 def create(tx: Transaction, name: str, zone: str | None = None) -> Aggregate:
     """Store a new aggregate without hosts. Raises: Conflict when the name is taken."""
-    row = {"uuid": str(uuid4()), "name": name, "created_at": tx.now}
+    row = {"uuid": new_uuid(), "name": name, "created_at": tx.now}
     if not insert_missing(tx, t.aggregates, row):
         raise Conflict(f"Aggregate {name} already exists.", name=name)
     aggregate_id: int = tx.execute(sa.select(t.aggregates.c.id).where(t.aggregates.c.uuid == row["uuid"])).scalar_one()
@@ -179,12 +179,16 @@ def _set_zone(tx: Transaction, aggregate: Aggregate, zone: str) -> None:
     _put(tx, aggregate.id, ZONE_KEY, zone)
 
 
-def _zones(connection: Connection, *, without: int | None = None) -> dict[str, tuple[int, str]]:
-    """Return host → (aggregate id, zone), leaving one aggregate out of account."""
+def _zones(
+    connection: Connection, *, without: int | None = None, hosts: Collection[str] | None = None
+) -> dict[str, tuple[int, str]]:
+    """Return host → (aggregate id, zone), leaving one aggregate out of account, of all hosts or the given ones."""
     member, data = t.aggregate_hosts.c, t.aggregate_metadata.c
     joined = sa.select(member.host, member.aggregate_id, data.value).join(
         t.aggregate_metadata, (data.aggregate_id == member.aggregate_id) & (data.key == ZONE_KEY)
     )
+    if hosts is not None:
+        joined = joined.where(member.host.in_(list(hosts)))
     return {host: (key, zone) for host, key, zone in connection.execute(joined.order_by(member.id)) if key != without}
 
 

@@ -8,7 +8,7 @@ more also carries the guard ``used + n <= capacity``, so no interleaving of writ
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -122,14 +122,16 @@ def for_provider(
 
 
 def delete_for_consumer(tx: Transaction, consumer_uuid: str) -> bool:
-    """Free everything a consumer uses and forget it; absent is success. Returns whether it used anything."""
+    """Free everything a consumer uses and forget it; absent is success. Returns whether it used anything.
+
+    Generations stay: what is freed cannot invalidate what a client knew of a provider.
+    """
     old = _present(tx, [consumer_uuid])
     _add_use(tx, {cell: -used for cell, used in _by_cell(old).items()}, {})
     tx.execute(sa.delete(t.allocations).where(t.allocations.c.consumer_uuid == consumer_uuid))
     tx.execute(sa.delete(t.consumers).where(t.consumers.c.uuid == consumer_uuid))
-    touched = {provider_id for _, provider_id, _ in old}
+    touched = {use.provider_id for use in old}
     if touched:
-        providers.touch(tx, touched)
         providers.log_usage(tx, touched)
     return bool(old)
 
@@ -141,13 +143,21 @@ def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
     Conflict when an inventory is missing, its units do not allow the amount, or its capacity would be exceeded.
     A provider that is over capacity already accepts any request that does not make it worse.
     """
-    touched = write(tx, requests)
-    providers.touch(tx, touched)
-    providers.log_usage(tx, touched)
+    written = write(tx, requests)
+    providers.touch(tx, written.named)
+    providers.log_usage(tx, written.changed)
 
 
-def write(tx: Transaction, requests: Sequence[ConsumerRequest]) -> set[int]:
-    """Do what :func:`replace` does but for raising generations and logging. Returns the providers touched."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Provider ids: those that the requests name or empty, whose generations rise, and all whose use may have changed."""
+
+    named: frozenset[int]
+    changed: frozenset[int]
+
+
+def write(tx: Transaction, requests: Sequence[ConsumerRequest]) -> Written:
+    """Do what :func:`replace` does but for raising generations and logging."""
     consumers = _consumers(tx, requests)
     named = {uuid for request in requests for uuid in request.allocations}
     known = providers.by_uuid(tx.connection, named) if named else {}
@@ -182,24 +192,36 @@ def write(tx: Transaction, requests: Sequence[ConsumerRequest]) -> set[int]:
     empty = [request.consumer_uuid for request in requests if not request.allocations]
     if empty:
         tx.execute(sa.delete(t.consumers).where(t.consumers.c.uuid.in_(empty)))
-    return {provider_id for provider_id, _ in change}
+    emptied = {use.provider_id for use in old if use.consumer_uuid in empty}
+    return Written(
+        frozenset(emptied.union(provider.id for provider in known.values())),
+        frozenset(provider_id for provider_id, _ in change),
+    )
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 
-def _present(tx: Transaction, consumer_uuids: Collection[str]) -> list[tuple[int, int, int]]:
-    """Return (used, provider id, class id) of every allocation of these consumers."""
+class _Use(NamedTuple):
+    consumer_uuid: str
+    provider_id: int
+    class_id: int
+    used: int
+
+
+def _present(tx: Transaction, consumer_uuids: Collection[str]) -> list[_Use]:
+    """Return every allocation of these consumers."""
     table = t.allocations
-    columns = sa.select(table.c.used, table.c.resource_provider_id, table.c.resource_class_id)
-    rows = tx.connection.execute(columns.where(table.c.consumer_uuid.in_(list(consumer_uuids))))
-    return [(used, provider_id, class_id) for used, provider_id, class_id in rows]
+    columns = (table.c.consumer_uuid, table.c.resource_provider_id, table.c.resource_class_id, table.c.used)
+    rows = tx.connection.execute(sa.select(*columns).where(table.c.consumer_uuid.in_(list(consumer_uuids))))
+    return [_Use(*row) for row in rows]
 
 
-def _by_cell(rows: Sequence[tuple[int, int, int]]) -> dict[_Cell, int]:
+def _by_cell(uses: Sequence[_Use]) -> dict[_Cell, int]:
     cells: dict[_Cell, int] = {}
-    for used, provider_id, class_id in rows:
-        cells[provider_id, class_id] = cells.get((provider_id, class_id), 0) + used
+    for use in uses:
+        cell = use.provider_id, use.class_id
+        cells[cell] = cells.get(cell, 0) + use.used
     return cells
 
 

@@ -4,7 +4,6 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import orjson
 import sqlalchemy as sa
@@ -15,6 +14,7 @@ from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing, mapping
 from kilonova.errors import NotFound
+from kilonova.identifiers import new_uuid
 from kilonova.model.host import Capabilities, ComputeNode, NodeReport
 
 _FIGURES = {"VCPU": "vcpus", "MEMORY_MB": "memory_mib", "DISK_GB": "disk_gib"}
@@ -44,7 +44,7 @@ def report(tx: Transaction, said: NodeReport) -> ComputeNode:
     row = tx.execute(sa.select(table).where(*known)).mappings().first()
     values = {"host_ip": said.host_ip, "capabilities": capabilities_as_json(said.capabilities)}
     if row is None:
-        key = {"uuid": str(uuid4()), "host": said.host, "hypervisor_hostname": said.hypervisor_hostname}
+        key = {"uuid": new_uuid(), "host": said.host, "hypervisor_hostname": said.hypervisor_hostname}
         insert_missing(tx, table, {**key, **values, "failed_builds": 0, "created_at": tx.now})
         return _log(tx, tx.execute(sa.select(table.c.uuid).where(*known)).scalar_one())
     if all(row[name] == value for name, value in values.items()):

@@ -252,7 +252,7 @@ class Database:
         for attempt in range(1, _MAX_TRIES + 1):
             try:
                 commit, outcomes = self._transact(batch)
-            except Exception as error:  # noqa: BLE001 - every waiting caller must hear of it
+            except Exception as error:
                 if isinstance(error, DBAPIError) and is_retryable(error) and attempt < _MAX_TRIES:
                     LOG.info("Write batch of %d retried after: %s", len(batch), error.orig)
                     time.sleep(min(0.002 * 2**attempt, 0.25))

@@ -198,6 +198,8 @@ def advance(tx: Transaction, provider: Provider) -> int:
 
 def touch(tx: Transaction, provider_ids: Collection[int]) -> None:
     """Raise the generation of each provider by one, whatever it is."""
+    if not provider_ids:
+        return
     statement = sa.update(_ME).where(_ME.c.id.in_(sorted(provider_ids)))
     tx.execute(statement.values(generation=_ME.c.generation + 1, updated_at=tx.now))
 
@@ -267,6 +269,8 @@ def log_provider(tx: Transaction, provider_id: int) -> None:
 
 def log_usage(tx: Transaction, provider_ids: Collection[int]) -> None:
     """Log the generation and the use of providers whose allocations changed, in one query."""
+    if not provider_ids:
+        return
     statement = (
         sa.select(_ME.c.uuid, _ME.c.generation, t.resource_classes.c.name, t.inventories.c.used)
         .select_from(_ME)

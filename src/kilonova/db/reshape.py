@@ -44,13 +44,12 @@ def reshape(tx: Transaction, shapes: Sequence[ProviderShape], consumers: Sequenc
     for provider, shape in sorted(reshaped, key=lambda pair: pair[0].id):
         providers.advance(tx, provider)
         inventories.store(tx, provider.id, shape.inventories)
-    touched = allocations.write(tx, consumers)
+    written = allocations.write(tx, consumers)
     for provider, shape in reshaped:
         kept = {class_ids[inventory.resource_class] for inventory in shape.inventories}
         inventories.remove_others(tx, replace(provider, generation=provider.generation + 1), kept)
-    others = touched - {provider.id for provider, _ in reshaped}
-    if others:
-        providers.touch(tx, others)
-        providers.log_usage(tx, others)
+    already = {provider.id for provider, _ in reshaped}
+    providers.touch(tx, written.named - already)
+    providers.log_usage(tx, written.changed - already)
     for provider, _ in reshaped:
         providers.log_provider(tx, provider.id)

@@ -82,5 +82,5 @@ def delete(tx: Transaction, name: str) -> None:
             tx.connection.execute(sa.select(sa.literal(1)).where(holder.c.resource_class_id == row_id).limit(1)).first()
             is not None
         ):
-            raise Conflict(f"Error in delete resource class: {name} is in use in inventory.")
+            raise Conflict(f"Error in delete resource class: {name} cannot go. Class is in use in inventory.")
     tx.execute(sa.delete(table).where(table.c.id == row_id))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Service processes by host: the agents' own record of being there, and what operators say of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
-from uuid import uuid4
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -14,6 +13,7 @@ from kilonova.db.database import Transaction
 from kilonova.db.mirror_source import epoch
 from kilonova.db.statements import insert_missing
 from kilonova.errors import Conflict, NotFound
+from kilonova.identifiers import new_uuid
 from kilonova.model.host import Service
 
 COMPUTE: Final = "nova-compute"
@@ -33,7 +33,7 @@ def ensure(tx: Transaction, host: str, binary: str) -> Service:
     if found is not None:
         return found
     row = {
-        "uuid": str(uuid4()),
+        "uuid": new_uuid(),
         "host": host,
         "binary": binary,
         "disabled": False,
@@ -69,6 +69,12 @@ def find_by_host(connection: Connection, host: str, binary: str = COMPUTE) -> Se
     wanted = sa.select(t.services).where(t.services.c.host == host, t.services.c.binary == binary)
     row = connection.execute(wanted).mappings().first()
     return None if row is None else Service(**row)
+
+
+def computes_of(connection: Connection, hosts: Collection[str]) -> dict[str, Service]:
+    """Return host → its compute service, for the given hosts that have one."""
+    wanted = sa.select(t.services).where(t.services.c.host.in_(list(hosts)), t.services.c.binary == COMPUTE)
+    return {row["host"]: Service(**row) for row in connection.execute(wanted).mappings()}
 
 
 def list_all(connection: Connection, *, host: str | None = None, binary: str | None = None) -> tuple[Service, ...]:

@@ -12,7 +12,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     DateTime,
-    Float,
+    Double,
     ForeignKey,
     Index,
     Integer,
@@ -34,7 +34,12 @@ metadata = MetaData(
     }
 )
 
-_CHARSET = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
+# SQLAlchemy reads the options of mysql:// and mariadb:// URLs apart.
+_CHARSET = {
+    f"{dialect}_{option}": value
+    for dialect in ("mysql", "mariadb")
+    for option, value in (("engine", "InnoDB"), ("charset", "utf8mb4"), ("collate", "utf8mb4_bin"))
+}
 _Time = DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 _Long = Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
 _Blob = LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
@@ -99,7 +104,7 @@ inventories = _table(
     Column("min_unit", BigInteger, nullable=False),
     Column("max_unit", BigInteger, nullable=False),
     Column("step_size", BigInteger, nullable=False),
-    Column("allocation_ratio", Float(53), nullable=False),
+    Column("allocation_ratio", Double(), nullable=False),
     Column("capacity", BigInteger, nullable=False),
     Column("used", BigInteger, nullable=False, default=0),
     *_times(),
@@ -205,7 +210,7 @@ flavors = _table(
     Column("root_gib", BigInteger, nullable=False),
     Column("ephemeral_gib", BigInteger, nullable=False),
     Column("swap_mib", BigInteger, nullable=False),
-    Column("rxtx_factor", Float(53), nullable=False),
+    Column("rxtx_factor", Double(), nullable=False),
     Column("is_public", Boolean, nullable=False),
     Column("disabled", Boolean, nullable=False),
     Column("description", _Long),

@@ -52,25 +52,28 @@ def insert(tx: Transaction, workflows: Sequence[Workflow], owner: str) -> None:
 
 
 def move(tx: Transaction, workflow: Workflow, owner: str) -> None:
-    """Journal the present step of a workflow. Raises: ConcurrentUpdate when it is no longer ours."""
+    """Journal the next step of a workflow. Raises: ConcurrentUpdate when it is no longer ours, or moved on already."""
     values = {"step": workflow.step, "attempt": workflow.attempt, "body": workflow.body, "updated_at": tx.now}
-    fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner)
+    fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner, _W.attempt == workflow.attempt - 1)
     if tx.execute(sa.update(t.workflows).where(fence).values(values)).rowcount == 0:
         raise ConcurrentUpdate(f"Workflow {workflow.uuid} has another owner or is gone.")
 
 
-def finish(tx: Transaction, uuid: str, owner: str) -> None:
-    """Remove a workflow that is done. Raises: ConcurrentUpdate when it is no longer ours."""
-    if tx.execute(sa.delete(t.workflows).where(_W.uuid == uuid, _W.owner == owner)).rowcount == 0:
-        raise ConcurrentUpdate(f"Workflow {uuid} has another owner or is gone.")
+def finish(tx: Transaction, workflow: Workflow, owner: str) -> None:
+    """Remove a workflow that is done. Raises: ConcurrentUpdate when it is no longer ours, or moved on already."""
+    finish_all(tx, [workflow], owner)
 
 
-_FINISH = sa.delete(t.workflows).where(_W.uuid == sa.bindparam("b_uuid"), _W.owner == sa.bindparam("b_owner"))
+_FINISH = sa.delete(t.workflows).where(
+    _W.uuid == sa.bindparam("b_uuid"),
+    _W.owner == sa.bindparam("b_owner"),
+    _W.attempt == sa.bindparam("b_attempt"),
+)
 
 
-def finish_all(tx: Transaction, uuids: Sequence[str], owner: str) -> None:
+def finish_all(tx: Transaction, flows: Sequence[Workflow], owner: str) -> None:
     """Remove workflows that are done, all of them. Raises: ConcurrentUpdate when one is no longer ours."""
-    rows = [{"b_uuid": uuid, "b_owner": owner} for uuid in uuids]
+    rows = [{"b_uuid": flow.uuid, "b_owner": owner, "b_attempt": flow.attempt} for flow in flows]
     if tx.execute(_FINISH, rows).rowcount != len(rows):
         raise ConcurrentUpdate("A workflow has another owner or is gone.")
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kilonova.model.host import NodeReport
-from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.model.instance import Fault, GuestSpec, PowerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,22 @@ AgentMessage = SpawnGuest | DestroyGuest | RebootGuest | StartGuest | StopGuest
 
 @dataclass(frozen=True, slots=True)
 class StepReply:
-    """What came of a step. ``error`` is None for success; ``power_state`` is the guest's afterwards."""
+    """What came of a step. ``power_state`` is the guest's afterwards.
+
+    ``error`` is None for success; otherwise the owner of the server may read it, so it names no host.
+    ``details`` are for administrators.
+    """
 
     step: StepId
     host: str
+    instance_uuid: str
     error: str | None = None
+    details: str = ""
     power_state: PowerState = PowerState.NOSTATE
+
+    def as_fault(self) -> Fault:
+        """Return the fault of an instance whose step failed."""
+        return Fault(500, self.error or "", f"Host: {self.host}\n{self.details or self.error}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@
     claim under way ──assume / forget────────────▶ assumed use ───┴▶ snapshot() → HostTable, providers() → ProviderTable
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,8 @@ from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
+
+LOG = logging.getLogger(__name__)
 
 HostKey = tuple[str, str]  # service host, hypervisor hostname
 
@@ -109,10 +112,10 @@ class _InstanceRows(Mapping[str, int]):
         return self._row_of[host, node]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._instances)
+        return (uuid for uuid, (host, node, _) in list(self._instances.items()) if (host, node) in self._row_of)
 
     def __len__(self) -> int:
-        return len(self._instances)
+        return sum(1 for _ in self)
 
 
 @dataclass(slots=True)
@@ -254,11 +257,20 @@ class Mirror:
         """Take over one commit of this process; missing ones of others are fetched first."""
         with self.lock:
             if commit.seq <= self.seq:
+                # It came in with a reload, which knows nothing of claims.
+                for claim_id in commit.claims:
+                    self.forget(claim_id)
                 return
-            if commit.seq == self.seq + 1:
-                self._replay(commit)
-            else:
-                self._fetch_missing()
+            try:
+                if commit.seq == self.seq + 1:
+                    self._replay(commit)
+                else:
+                    self._fetch_missing()
+            except Exception:
+                LOG.exception("Commit %d could not be followed; everything is loaded again", commit.seq)
+                for claim_id in commit.claims:
+                    self.forget(claim_id)
+                self.reload()
 
     def catch_up(self) -> None:
         """Be as new as the database. Costs nothing on SQLite, where this process is the only writer."""
@@ -274,7 +286,7 @@ class Mirror:
         with self.database.read() as connection:
             statement = sa.select(t.change_log.c.seq, t.change_log.c.body).where(t.change_log.c.seq > self.seq)
             rows = connection.execute(statement.order_by(t.change_log.c.seq)).all()
-        if rows and rows[0].seq != self.seq + 1:
+        if not rows or rows[0].seq != self.seq + 1:
             self.reload()
             return
         for row in rows:
@@ -292,6 +304,8 @@ class Mirror:
 
     def _apply_provider(self, uuid: str, value: Mapping[str, Any] | None) -> None:
         if value is None:
+            for claim_id in [key for key, assumed in self._assumed.items() if assumed.provider_uuid == uuid]:
+                self.forget(claim_id)
             self._providers.remove(uuid)
         else:
             self._providers.set(uuid, value)

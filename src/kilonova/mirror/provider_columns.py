@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers as growing columns. Rows are dense and in creation order; removal closes the gap.
+"""Providers as growing columns. Rows are dense and in order of their ids; removal closes the gap.
 
 Axes: P providers, R resource classes, T traits, G placement aggregates.
 """
 
+import bisect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -64,11 +65,7 @@ class ProviderColumns:
         """Insert or replace a provider from its logged value."""
         row = self.row_of.get(uuid)
         if row is None:
-            row = self.row_of[uuid] = len(self.uuids)
-            self.uuids.append(uuid)
-            for items in self._lists():
-                items.append(None)
-            self._grow(row + 1)
+            row = self._insert(uuid, value["id"])
         self.ids[row], self.names[row], self.generations[row] = value["id"], value["name"], value["generation"]
         self._parents[row], self._roots[row] = value["parent"], value["root"]
         self.traits[row] = self._interned(value["traits"])
@@ -158,6 +155,25 @@ class ProviderColumns:
             version=self.version,
             **figures,
         )
+
+    def _insert(self, uuid: str, provider_id: int) -> int:
+        """Make an empty row at the place of its id: mostly the last, but a commit may log them in any order."""
+        count = len(self.uuids)
+        row = bisect.bisect(self.ids, provider_id)
+        self._grow(count + 1)
+        self.uuids.insert(row, uuid)
+        for items in self._lists():
+            items.insert(row, provider_id if items is self.ids else None)
+        if row < count:
+            for array in (*self._arrays.values(), self._has, self.view_used):
+                array[row + 1 : count + 1] = array[row:count]
+            for name, array in self._arrays.items():
+                array[row] = _DEFAULTS.get(name, 0)
+            self._has[row] = False
+            self.view_used[row] = 0
+        for later in range(row, count + 1):
+            self.row_of[self.uuids[later]] = later
+        return row
 
     def _lists(self) -> tuple[list[Any], ...]:
         return self.generations, self.ids, self.names, self._parents, self._roots, self.traits, self.aggregates

@@ -72,8 +72,7 @@ class _World:
         )
         self.table: HostTable = build_host_table([_record(host, ratios) for host in scenario.hosts], aggregates)
         self.groups = {
-            group.name: GroupView(group.name, group.policy, group.max_server_per_host or 1)
-            for group in scenario.groups
+            group.name: GroupView(group.name, group.policy, group.max_server_per_host or 1) for group in scenario.groups
         }
         self._failures_left = {host.name: host.failing_spawns for host in scenario.hosts}
 

@@ -2,7 +2,6 @@
 """Server groups: create, list, show, delete."""
 
 from typing import Any
-from uuid import uuid4
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
@@ -12,6 +11,7 @@ from kilonova.api.schemas import server_groups as schemas
 from kilonova.db import server_groups
 from kilonova.db.database import Transaction
 from kilonova.errors import InvalidRequest
+from kilonova.identifiers import new_uuid
 from kilonova.model.server_group import ServerGroup
 
 _ONE = "/os-server-groups/{server_group_id}"
@@ -54,7 +54,7 @@ def create_server_group(ctx: Context, request: Request) -> Reply:
             field="max_server_per_host",
         )
     group = ServerGroup(
-        uuid=str(uuid4()),
+        uuid=new_uuid(),
         name=asked["name"],
         policy=policy,
         project_id=ctx.project_id,

@@ -33,10 +33,10 @@ class Surroundings:
 def surroundings(connection: Connection, found: Sequence[Instance], version: Version) -> Surroundings:
     """Read zones, services and, from 2.71, the stored requests of the given instances."""
     wants_specs = version >= Version(2, 71)
-    computes = services.list_all(connection, binary="nova-compute") if version >= Version(2, 16) else ()
+    hosts = {instance.host for instance in found if instance.host}
     return Surroundings(
-        zones=aggregates.zones_of_hosts(connection),
-        services={service.host: service for service in computes},
+        zones=aggregates.zones_of_hosts(connection, hosts) if hosts else {},
+        services=services.computes_of(connection, hosts) if hosts and version >= Version(2, 16) else {},
         specs=request_specs.get_many(connection, [instance.uuid for instance in found]) if wants_specs else {},
     )
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import wraps
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 from falcon.util import mediatypes
@@ -83,11 +82,6 @@ def read_query(request: Request, schemas: QuerySchemas) -> Mapping[str, str]:
     if any("\0" in value for values in request.query.values() for value in values):
         raise InvalidRequest("Invalid query string parameters: a value holds the character NUL.")
     return query
-
-
-def mount_point(request: Request) -> str:
-    """Return the path under which Placement is served, empty at the top of a host."""
-    return urlsplit(request.root_url).path
 
 
 def dated(

@@ -6,7 +6,7 @@ from typing import Any
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.placement.policies import rule
-from kilonova.api.placement.requests import dated, gives_json, mount_point, newest, read_body, takes_json
+from kilonova.api.placement.requests import dated, gives_json, newest, read_body, takes_json
 from kilonova.api.schemas import placement_vocabulary as schemas
 from kilonova.db import resource_classes
 from kilonova.model.vocabulary import Word, is_custom
@@ -32,7 +32,7 @@ def list_resource_classes(ctx: Context, request: Request) -> Reply:
         found = resource_classes.list_all(connection)
     # A standard class has no date of its own: a list that holds one was changed now.
     changed_at = newest(*(_changed_at(word) for word in found)) if all(is_custom(word.name) for word in found) else None
-    return dated(request, {"resource_classes": [_view(request, word.name) for word in found]}, changed_at)
+    return dated(request, {"resource_classes": [_view(word.name) for word in found]}, changed_at)
 
 
 @takes_json
@@ -50,7 +50,7 @@ def show_resource_class(ctx: Context, request: Request) -> Reply:
     ctx.authorize("placement:resource_classes:show")
     with ctx.backend.database.read() as connection:
         word = resource_classes.get(connection, request.path["name"])
-    return dated(request, _view(request, word.name), _changed_at(word))
+    return dated(request, _view(word.name), _changed_at(word))
 
 
 def update_resource_class(ctx: Context, request: Request) -> Reply:
@@ -63,7 +63,7 @@ def _rename(ctx: Context, request: Request) -> Reply:
     ctx.authorize("placement:resource_classes:update")
     new_name = read_body(request, schemas.RESOURCE_CLASS)["name"]
     word = ctx.backend.database.write(lambda tx: resource_classes.rename(tx, request.path["name"], new_name))
-    return Reply(200, _view(request, word.name))
+    return Reply(200, _view(word.name))
 
 
 def _ensure(ctx: Context, request: Request) -> Reply:
@@ -85,8 +85,8 @@ def _changed_at(word: Word) -> Any:
     return (word.updated_at or word.created_at) if is_custom(word.name) else None
 
 
-def _view(request: Request, name: str) -> dict[str, Any]:
-    return {"name": name, "links": [{"rel": "self", "href": f"{mount_point(request)}/resource_classes/{name}"}]}
+def _view(name: str) -> dict[str, Any]:
+    return {"name": name, "links": [{"rel": "self", "href": f"/resource_classes/{name}"}]}
 
 
 def _location(request: Request, name: str) -> str:

@@ -9,7 +9,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.placement.policies import rule
 from kilonova.api.placement.queries import read_member_of, read_resources, read_traits
-from kilonova.api.placement.requests import dated, gives_json, mount_point, newest, read_body, read_query, takes_json
+from kilonova.api.placement.requests import dated, gives_json, newest, read_body, read_query, takes_json
 from kilonova.api.placement.validation import normal_uuid
 from kilonova.api.schemas import placement_resource_providers as schemas
 from kilonova.db import providers, resource_classes, traits
@@ -133,8 +133,8 @@ def require_generation(provider: Provider, given: int) -> None:
 
 
 def provider_view(request: Request, provider: Provider) -> dict[str, Any]:
-    """Return a provider as the API shows it at the request's microversion."""
-    href = f"{mount_point(request)}/resource_providers/{provider.uuid}"
+    """Return a provider as the API shows it at the request's microversion. Links are paths below the endpoint."""
+    href = f"/resource_providers/{provider.uuid}"
     links = [{"rel": "self", "href": href}]
     links += [{"rel": rel, "href": f"{href}/{rel}"} for rel, since in _LINKS if request.version >= since]
     view: dict[str, Any] = {

@@ -80,7 +80,7 @@ class FakeDriver:
     def _set(self, uuid: str, state: PowerState) -> None:
         with self._lock:
             if uuid not in self._guests:
-                raise DriverError(f"Guest {uuid} is not on hypervisor {self._host.hypervisor_hostname}.")
+                raise DriverError(f"Guest {uuid} does not exist.")
             if self._guests[uuid] != state:
                 self._guests[uuid] = int(state)
                 self._write()

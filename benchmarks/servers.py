@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From ``POST /servers`` to ACTIVE over HTTP, on simulated hosts: latency of one after the other, and throughput.
+
+A control process of its own (noauth2, SQLite, a folder of its own) for each number of hosts. The floor of a durable
+commit on this disk is measured in the same run, since a server needs three of them one after the other.
+
+    python -m benchmarks.servers [HOSTS ...]
+"""
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+SIZES = (3, 1_000)
+ONE_BY_ONE = 100
+TOGETHER = 400
+CLIENTS = 8
+GOAL_P50_MS = 30.0
+GOAL_PER_S = 200.0
+_IMAGE = str(uuid.uuid5(uuid.NAMESPACE_URL, "kilonova:image:tiny"))
+
+
+class Cloud:
+    """A control process in a folder of its own, on a free port of the loopback."""
+
+    def __init__(self, folder: Path, hosts: int) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        scenario = folder / "scenario.yaml"
+        host = "{name: node, count: %d, vcpus: 64, memory_mib: 524288, disk_gib: 20000}" % hosts
+        scenario.write_text(f"hosts: [{host}]\nimages: [{{name: tiny}}]\n")
+        config = folder / "kilonova.conf"
+        config.write_text(
+            f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{self.port}\n"
+            f"[database]\nconnection = sqlite:///{folder}/kilonova.db\n"
+            f"[fake]\nstate_dir = {folder}/hypervisors\nscenario = {scenario}\n"
+        )
+        started = time.perf_counter()
+        self._process = subprocess.Popen([sys.executable, "-m", "kilonova", "api", "--config-file", str(config)])
+        while True:
+            try:
+                self.client().call("GET", "/compute/v2.1")
+                break
+            except OSError:
+                if self._process.poll() is not None:
+                    raise SystemExit("the control process ended") from None
+                time.sleep(0.02)
+        self.ready_s = time.perf_counter() - started
+
+    def client(self) -> "Client":
+        return Client(self.port)
+
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(30)
+
+
+class Client:
+    """One connection that is kept."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "compute 2.100", "Content-Type": "application/json"}
+        self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = self._connection.getresponse()
+        raw = answer.read()
+        if answer.status >= 400:
+            raise SystemExit(f"{method} {path}: {answer.status} {raw.decode()}")
+        return json.loads(raw) if raw else None
+
+    def create(self, name: str, count: int = 1) -> str:
+        server = {"name": name, "imageRef": _IMAGE, "flavorRef": "1", "networks": "auto", "min_count": count}
+        return str(self.call("POST", "/compute/v2.1/servers", {"server": server})["server"]["id"])
+
+    def wait_active(self, server_id: str) -> None:
+        while (status := self.call("GET", f"/compute/v2.1/servers/{server_id}")["server"]["status"]) == "BUILD":
+            time.sleep(0.0005)
+        if status != "ACTIVE":
+            raise SystemExit(f"server {server_id} is {status}")
+
+
+def commit_floor_ms(folder: Path) -> float:
+    """Return the median of one durable commit through the raw driver."""
+    connection = sqlite3.connect(folder / "floor.db", isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("CREATE TABLE t (a)")
+    times = []
+    for number in range(50):
+        started = time.perf_counter()
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO t VALUES (?)", (number,))
+        connection.execute("COMMIT")
+        times.append(time.perf_counter() - started)
+    connection.close()
+    return statistics.median(times) * 1000
+
+
+def measure(hosts: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="kilonova-bench-") as name:
+        folder = Path(name)
+        floor = commit_floor_ms(folder)
+        cloud = Cloud(folder, hosts)
+        try:
+            client = cloud.client()
+            flavor = {"id": "1", "name": "m1.tiny", "ram": 512, "vcpus": 1, "disk": 1}
+            client.call("POST", "/compute/v2.1/flavors", {"flavor": flavor})
+            client.wait_active(client.create("warm-up"))
+            latencies = []
+            for number in range(ONE_BY_ONE if hosts >= 10 else min(ONE_BY_ONE, hosts * 40)):
+                started = time.perf_counter()
+                client.wait_active(client.create(f"one-{number}"))
+                latencies.append((time.perf_counter() - started) * 1000)
+            latencies.sort()
+            together = min(TOGETHER, hosts * 64)
+            rate = throughput(cloud, together)
+        finally:
+            cloud.stop()
+    print(
+        f"{hosts:>6} hosts: ready {cloud.ready_s:5.2f} s | POST -> ACTIVE p50 {statistics.median(latencies):6.1f} ms, "
+        f"p95 {latencies[int(len(latencies) * 0.95)]:6.1f} ms (goal p50 <= {GOAL_P50_MS:g}) | "
+        f"{rate:5.0f} servers/s with {CLIENTS} clients (goal >= {GOAL_PER_S:g}) | commit floor {floor:.2f} ms",
+        flush=True,
+    )
+
+
+def throughput(cloud: Cloud, servers: int) -> float:
+    """Return servers per second until all are ACTIVE, asked for by several clients at once."""
+    ids: list[str] = []
+
+    def work(share: int) -> None:
+        client = cloud.client()
+        for number in range(servers // CLIENTS):
+            ids.append(client.create(f"many-{share}-{number}"))
+
+    threads = [threading.Thread(target=work, args=(share,)) for share in range(CLIENTS)]
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    client = cloud.client()
+    for server_id in ids:
+        client.wait_active(server_id)
+    return len(ids) / (time.perf_counter() - started)
+
+
+def main(arguments: list[str]) -> None:
+    print(f"{os.cpu_count()} cores; the client shares them")
+    for hosts in [int(text) for text in arguments] or SIZES:
+        measure(hosts)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova demo``: replay a scenario against a running cloud with the stock client, and tell where servers went."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kilonova.cli.scenario_file import find_scenario
+from kilonova.errors import ConfigurationError
+from kilonova.scenario.load import load_scenario
+from kilonova.scenario.model import PROJECTS, Scenario, with_project_ids
+from kilonova.scenario.outcome import surprises
+
+if TYPE_CHECKING:  # slow to import, and not needed to show the help
+    from kilonova.cli.replay import Replay
+
+_WIDTH_OF_A_PIPE = 120
+
+
+def demo(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="The scenario.")],
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Data folder of the cloud that `kilonova up` runs.")
+    ] = None,
+    os_cloud: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Administrator's cloud in clouds.yaml; the plain member's is NAME-demo."),
+    ] = None,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove what a replay made, and do nothing else.")] = False,
+) -> int:
+    """Replay a scenario with the `openstack` client and show where each server went, and why."""
+    from kilonova.cli.cloud_match import differences  # noqa: PLC0415  # slow to import
+    from kilonova.cli.connection import CloudName, Connection, find_cloud  # noqa: PLC0415
+    from kilonova.cli.replay import OpenStackClient, Replay, Seat  # noqa: PLC0415
+
+    path = find_scenario(name)
+    scenario = load_scenario(path)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_WIDTH_OF_A_PIPE)
+    admin = find_cloud(data, os_cloud)
+    clouds = {"admin": admin, "demo": CloudName(f"{admin.name}-demo", admin.file)}
+    seats = {
+        project: Seat(Connection(cloud), OpenStackClient(cloud, lambda line: console.print(Text(line, style="bold"))))
+        for project, cloud in clouds.items()
+    }
+    if different := differences(scenario, seats["admin"].api):
+        where = f" --data {data}" if data else ""
+        raise ConfigurationError(
+            f"this cloud is not the one of scenario {scenario.name}: {'; '.join(different)}. "
+            f"Start that one: kilonova up --scenario {name}{where}"
+        )
+    ids = {project: seats[project].api.project_id for project in PROJECTS}
+    replay = Replay(with_project_ids(scenario, ids), seats)
+    if clean:
+        replay.clean()
+        return 0
+    console.print(" ".join(scenario.about.split()), style="italic")
+    replay.prepare()
+    replay.create_servers()
+    return _tell(scenario, replay, console)
+
+
+def _tell(scenario: Scenario, replay: "Replay", console: Console) -> int:
+    """Print where every server is and why. Returns the exit code: 1 when the scenario expects something else."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading, ratio in (("Server", None), ("Project", None), ("Host", None), ("Why", 1)):
+        table.add_column(heading, overflow="fold", ratio=ratio)
+    stories = replay.stories()
+    for asked in scenario.servers:
+        for name in asked.names:
+            story = stories[name]
+            style = None if story.landing.host else "red"
+            table.add_row(name, asked.project, story.landing.host or "none", Text("\n".join(story.why)), style=style)
+    console.print()
+    console.print(table)
+    wrong = surprises(scenario, {name: story.landing for name, story in stories.items()})
+    for line in wrong:
+        console.print(Text(f"Not as expected: {line}.", style="red"))
+    if not wrong:
+        console.print(Text("Every server is where the scenario expects it.", style="green"))
+    return 1 if wrong else 0

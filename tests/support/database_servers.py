@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Private PostgreSQL and MariaDB servers: on loopback, on a free port, without passwords, gone when the process is.
+
+Their data lives in a folder of its own under the system's temporary one. Unless ``durable`` nothing is ever flushed to
+disk, which is fit for tests and wrong for measurements. The servers refuse to run as root; then they run as ``nobody``.
+"""
+
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pymysql
+
+from kilonova.companions.parent_death import die_with_parent
+
+_USER = "kilonova"
+_START_S = 60.0
+_INSTALL = "run tools/database_servers.sh to install it"
+
+
+class DatabaseServer(ABC):
+    """One server. ``prepare`` makes its data folder; after that it may be started, killed and started again."""
+
+    backend: str
+
+    def __init__(self, *, durable: bool = False) -> None:
+        self.durable = durable
+        self.folder = Path(tempfile.mkdtemp(prefix=f"kilonova-{self.backend}-"))
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, "nobody")
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make the data folder."""
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """Return a driver's connection to the server, in autocommit mode."""
+
+    @abstractmethod
+    def url(self, name: str) -> str:
+        """Return the SQLAlchemy URL of a database."""
+
+    @abstractmethod
+    def copy(self, template: str, name: str) -> None:
+        """Make a database like ``template``, which nobody may be using."""
+
+    @abstractmethod
+    def _command(self) -> Sequence[str | Path]: ...
+
+    def create(self, name: str) -> None:
+        """Make an empty database."""
+        self._do(f"CREATE DATABASE {name}")
+
+    def drop(self, name: str) -> None:
+        """Remove a database; whoever is still connected to it is thrown out where the server can do that."""
+        self._do(f"DROP DATABASE {name}")
+
+    def start(self) -> None:
+        """Start the server and return at once. Call it from the main thread: the server ends with the calling one."""
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder, **_as_nobody()
+            )
+
+    def wait(self) -> None:
+        """Wait until the server answers. Raises: RuntimeError with the end of its log if it does not."""
+        deadline = time.monotonic() + _START_S
+        while True:
+            assert self._process is not None
+            try:
+                self.connect().close()
+            except (psycopg.OperationalError, pymysql.err.OperationalError) as error:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"{self.backend} did not start: {error}\n{self.log_tail()}") from error
+                time.sleep(0.05)
+            else:
+                return
+
+    def kill(self) -> None:
+        """End the server as a crash would."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End the server and throw its data away."""
+        self._signal(signal.SIGQUIT if self.backend == "postgresql" else signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def log_tail(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")[-3000:]
+
+    def _signal(self, number: int) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(number)
+            process.wait()
+
+    def _do(self, statement: str) -> None:
+        connection = self.connect()
+        try:
+            connection.cursor().execute(statement)
+        finally:
+            connection.close()
+
+    def _run(self, command: Sequence[str | Path], text: bytes = b"") -> None:
+        done = subprocess.run(command, input=text, capture_output=True, cwd=self.folder, check=False, **_as_nobody())
+        if done.returncode:
+            raise RuntimeError(f"{command[0]} failed:\n{(done.stdout + done.stderr).decode(errors='replace')[-3000:]}")
+
+
+class PostgreSQL(DatabaseServer):
+    backend = "postgresql"
+
+    def prepare(self) -> None:
+        options = ("--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
+        self._run([self._program("initdb"), "-D", self.folder / "data", "-U", _USER, *options])
+
+    def connect(self) -> Any:
+        return psycopg.connect(host="127.0.0.1", port=self.port, user=_USER, dbname="postgres", autocommit=True)
+
+    def url(self, name: str) -> str:
+        return f"postgresql+psycopg://{_USER}@127.0.0.1:{self.port}/{name}"
+
+    def copy(self, template: str, name: str) -> None:
+        self._do(f"CREATE DATABASE {name} TEMPLATE {template}")
+
+    def drop(self, name: str) -> None:
+        self._do(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _command(self) -> Sequence[str | Path]:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": "",
+            "max_connections": 300,
+            "shared_buffers": "128MB",
+            "jit": "off",
+            "max_wal_size": "1GB",
+        }
+        if not self.durable:
+            settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+        chosen = [item for name, value in settings.items() for item in ("-c", f"{name}={value}")]
+        return [self._program("postgres"), "-D", self.folder / "data", *chosen]
+
+    @staticmethod
+    def _program(name: str) -> Path:
+        """Return a server program, the newest version's when there are several."""
+        found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
+        path = found[-1] if found else shutil.which(name)
+        if path is None:
+            raise RuntimeError(f"PostgreSQL is not installed: {_INSTALL}")
+        return Path(path)
+
+
+class MariaDB(DatabaseServer):
+    backend = "mariadb"
+
+    def prepare(self) -> None:
+        (self.folder / "data").mkdir()
+        if os.geteuid() == 0:
+            shutil.chown(self.folder / "data", "nobody")
+        names = ("mysql_system_tables", "mysql_performance_tables", "mysql_system_tables_data")
+        parts = [Path(f"/usr/share/mysql/{name}.sql").read_bytes() for name in names]
+        script = b"\n".join([b"create database mysql;", b"use mysql;", *parts])
+        self._run([*self._base(), "--bootstrap"], script)
+
+    def connect(self) -> Any:
+        return pymysql.connect(host="127.0.0.1", port=self.port, user=_USER, autocommit=True)
+
+    def url(self, name: str) -> str:
+        return f"mariadb+pymysql://{_USER}@127.0.0.1:{self.port}/{name}"
+
+    def copy(self, template: str, name: str) -> None:
+        connection = self.connect()
+        try:
+            cursor = connection.cursor()
+            cursor.execute(f"CREATE DATABASE {name}")
+            cursor.execute(f"USE {name}")
+            cursor.execute("SET foreign_key_checks = 0")
+            cursor.execute(f"SHOW TABLES FROM {template}")
+            for (table,) in cursor.fetchall():
+                cursor.execute(f"SHOW CREATE TABLE {template}.{table}")
+                cursor.execute(cursor.fetchone()[1])
+                cursor.execute(f"INSERT INTO {table} SELECT * FROM {template}.{table}")
+        finally:
+            connection.close()
+
+    def _command(self) -> Sequence[str | Path]:
+        return [
+            *self._base(),
+            "--bind-address=127.0.0.1",
+            f"--port={self.port}",
+            f"--socket={self.folder}/socket",
+            f"--pid-file={self.folder}/pid",
+            "--skip-grant-tables",
+            "--skip-name-resolve",
+            "--max-connections=300",
+            "--innodb-buffer-pool-size=256M",
+            "--performance-schema=OFF",
+        ]
+
+    def _base(self) -> list[str]:
+        program = shutil.which("mariadbd") or shutil.which("mariadbd", path="/usr/sbin")
+        if program is None:
+            raise RuntimeError(f"MariaDB is not installed: {_INSTALL}")
+        flushed = ["--innodb-flush-log-at-trx-commit=0", "--skip-innodb-doublewrite", "--sync-frm=0"]
+        options = ["--no-defaults", f"--datadir={self.folder}/data", "--innodb-log-file-size=96M", "--log-warnings=0"]
+        return [program, *options, *([] if self.durable else flushed)]
+
+
+def free_port() -> int:
+    """Return a port of the loopback interface that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(*servers: DatabaseServer) -> Iterator[None]:
+    """Start servers side by side, wait for them, and stop them at the end whatever happens."""
+    try:
+        with ThreadPoolExecutor(len(servers)) as pool:
+            list(pool.map(lambda server: server.prepare(), servers))
+        for server in servers:
+            server.start()
+        for server in servers:
+            server.wait()
+        yield
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def _as_nobody() -> dict[str, Any]:
+    parent = os.getpid()
+
+    def before_exec() -> None:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        die_with_parent(parent)
+
+    user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+    return {**user, "preexec_fn": before_exec, "process_group": 0}

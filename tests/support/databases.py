@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures: an upgraded database of its own for a test, on each of the three databases.
+
+``tests/conftest.py`` hands these to every test. A test that asks for ``database`` runs three times; one that is about
+a single kind is marked with ``@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)``.
+"""
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.database_servers import DatabaseServer, MariaDB, PostgreSQL, running
+
+from kilonova.db import schema
+from kilonova.db.database import Database
+
+KINDS = ("sqlite", "postgresql", "mariadb")
+_TEMPLATE = "kilonova_template"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def database_servers() -> Iterator[dict[str, DatabaseServer]]:
+    """PostgreSQL and MariaDB by name, each with an upgraded template; started when the first test asks for them."""
+    servers = PostgreSQL(), MariaDB()
+    with running(*servers):
+        for server in servers:
+            server.create(_TEMPLATE)
+            _upgrade(server.url(_TEMPLATE))
+        yield {server.backend: server for server in servers}
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with every table and the standard vocabulary."""
+    file = tmp_path_factory.mktemp("template") / "kilonova.db"
+    _upgrade(f"sqlite:///{file}")
+    return file
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which database the test runs on."""
+    return str(request.param)
+
+
+@pytest.fixture
+def database_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an upgraded database without content."""
+    if kind == "sqlite":
+        file = tmp_path / "kilonova.db"
+        shutil.copy(request.getfixturevalue("sqlite_template"), file)
+        yield f"sqlite:///{file}"
+        return
+    server: DatabaseServer = request.getfixturevalue("database_servers")[kind]
+    name = f"test_{next(_numbers)}"
+    server.copy(_TEMPLATE, name)
+    yield server.url(name)
+    server.drop(name)
+
+
+@pytest.fixture
+def empty_database_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database in which there is nothing at all."""
+    if kind == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    server: DatabaseServer = request.getfixturevalue("database_servers")[kind]
+    name = f"empty_{next(_numbers)}"
+    server.create(name)
+    yield server.url(name)
+    server.drop(name)
+
+
+@pytest.fixture
+def open_database(database_url: str) -> Iterator[Callable[[], Database]]:
+    """A function that opens the test's database once more, as another control process would."""
+    opened: list[Database] = []
+
+    def another() -> Database:
+        opened.append(Database(database_url))
+        return opened[-1]
+
+    yield another
+    for database in opened:
+        database.close()
+
+
+@pytest.fixture
+def database(open_database: Callable[[], Database]) -> Database:
+    """An upgraded database without content."""
+    return open_database()
+
+
+def _upgrade(url: str) -> None:
+    database = Database(url)
+    try:
+        schema.upgrade(database)
+    finally:
+        database.close()
