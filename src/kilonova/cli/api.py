@@ -2,20 +2,23 @@
 """`kilonova api`: serve the API alone (with the scheduler, the conductor and any simulated hosts it was told of)."""
 
 import atexit
+import errno
 import logging
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
 from kilonova.companions.parent_death import die_with_parent
-from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
 _SWITCH_INTERVAL_S = 0.0005
+_PORT_WAIT_S = 1.0  # a predecessor that is just dying is waited for
 
 
 def api(
@@ -26,12 +29,11 @@ def api(
 
     settings = config.load(config_file)
     os.environ[CONFIG_VARIABLE] = os.pathsep.join(os.path.abspath(path) for path in config_file)  # noqa: PTH100
-    _check_port(settings.api.bind_host, settings.api.bind_port)
+    held = _hold_port(settings.api.bind_host, settings.api.bind_port)
     _check_start(settings)
     from granian import Granian  # noqa: PLC0415
 
-    # granian always shares its port (SO_REUSEPORT): the check above keeps a second instance from taking part of it.
-    Granian(
+    server = Granian(
         "kilonova.cli.api:serve",
         factory=True,
         interface="wsgi",
@@ -46,13 +48,22 @@ def api(
         log_level="warning",
         workers_kill_timeout=3,
         process_name="kilonova api",
-    ).serve()
+    )
+    with held:
+        server.serve()
 
 
 def serve() -> Callable[..., Any]:
-    """Start the control process inside granian's worker and return its WSGI application."""
+    """Start the control process inside granian's worker and return its WSGI application.
+
+    What keeps it from starting is said in one line; granian's parent process then ends too.
+    """
     die_with_parent()
-    return application()
+    try:
+        return application()
+    except KilonovaError as error:
+        print(f"kilonova: {error.message}", file=sys.stderr, flush=True)
+        os._exit(2 if isinstance(error, ConfigurationError) else 1)
 
 
 def application() -> Callable[..., Any]:
@@ -84,20 +95,38 @@ def configure_logging(*, debug: bool) -> None:
 
 def _check_start(settings: Any) -> None:
     """Say at once, in one line, what would only fail inside the worker."""
-    from kilonova.cli.rules import build_engine  # noqa: PLC0415
+    from kilonova.cli.control import prepare  # noqa: PLC0415
     from kilonova.cli.scenario_settings import require_known_options  # noqa: PLC0415
     from kilonova.scenario.load import load_scenario  # noqa: PLC0415
 
-    build_engine(settings.scheduler)
     if settings.fake.scenario:
         require_known_options(load_scenario(settings.fake.scenario), settings)
+    prepare(settings)
 
 
-def _check_port(host: str, port: int) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def _hold_port(host: str, port: int) -> socket.socket:
+    """Make sure that nobody else serves the port, and keep other instances off it until the socket is closed.
+
+    granian always shares its port (SO_REUSEPORT): a second instance would silently take part of the connections. The
+    kernel forgets the name in its abstract namespace with the last process that holds it, however that ends.
+    """
+    deadline = time.monotonic() + _PORT_WAIT_S
+    while True:
+        holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            holder.bind(f"\0kilonova-api-{host}-{port}")
+            _probe_port(host, port)
+        except OSError as error:
+            holder.close()
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
+                raise Unavailable(f"[api] bind: {host}:{port} cannot be used: {error.strerror}.") from error
+            time.sleep(0.05)
+        else:
+            return holder
+
+
+def _probe_port(host: str, port: int) -> None:
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise Unavailable(f"[api] bind: {host}:{port} cannot be used: {error.strerror}.") from error
+        probe.bind(address)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reach a running cloud as its clients do: through ``clouds.yaml``, Keystone and the catalogue."""
 
+import logging
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,10 @@ from kilonova.errors import ConfigurationError, Forbidden, InvalidRequest, NotFo
 DEFAULT_CLOUD = "kilonova"
 FILE_VARIABLE = "OS_CLIENT_CONFIG_FILE"
 CLOUD_VARIABLE = "OS_CLOUD"
+_URL = re.compile(r"https?://[^\s'\"]+(?<![.:,])")
+
+# Its warnings would stand beside the one line that says the same.
+logging.getLogger("keystoneauth").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,8 @@ def _as_own(error: Exception, service: str) -> Exception:
         return Unavailable(f"the cloud's catalogue has no service of type {service!r}: is it a Kilonova?")
     if isinstance(error, failures.Unauthorized):
         return Unavailable("Keystone does not accept the cloud's password: has it been made anew since?")
-    return Unavailable(f"the cloud cannot be reached: {str(error).splitlines()[0]}")
+    url = _URL.search(str(error))
+    return Unavailable(f"the cloud cannot be reached: no good answer from {url[0] if url else service}")
 
 
 def _refusal(status: int, message: str, service: str) -> Exception:

@@ -7,6 +7,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -78,23 +79,48 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
     engine = engine or build_engine(settings.scheduler)
     policy = Policy(settings.conf, (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES))
     scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
+    with ExitStack() as undo:
+        database = Database(settings.database_url)
+        lock = _lock_database(database)
+        if lock is not None:
+            undo.callback(lock.close)
+        undo.callback(database.close)
+        schema.require_current(database)
+        mirror = Mirror.follow(database)
+        owner = str(uuid.uuid4())
+        bus = LocalBus()
+        undo.callback(bus.close)
+        log = DecisionLog(database, settings.decision_retention)
+        claimer = Claimer(database, mirror, engine, owner, log, rng=np.random.default_rng())
+        conductor = Conductor(database, claimer, bus, owner, max_attempts=settings.scheduler.max_attempts)
+        conductor.register_services(os.uname().nodename, _ONE_PROCESS_SERVICES)
+        heartbeat = _start_hosts(settings, scenario, bus)
+        if heartbeat is not None:
+            undo.callback(heartbeat.stop)
+        resumed = conductor.resume()
+        if resumed:
+            LOG.info("%d unfinished operations are resumed", resumed)
+        backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario))
+        app = _application(settings, backend)
+        conductor.start()
+        undo.pop_all()
+    return ControlProcess(settings, database, mirror, conductor, bus, app, heartbeat, lock)
+
+
+def prepare(settings: Settings) -> None:
+    """Bring an SQLite file up to date and say whatever would keep a control process from starting.
+
+    Raises: KilonovaError.
+    """
+    build_engine(settings.scheduler)
     database = Database(settings.database_url)
     lock = _lock_database(database)
-    schema.require_current(database)
-    mirror = Mirror.follow(database)
-    owner = str(uuid.uuid4())
-    bus = LocalBus()
-    log = DecisionLog(database, settings.decision_retention)
-    claimer = Claimer(database, mirror, engine, owner, log, rng=np.random.default_rng())
-    conductor = Conductor(database, claimer, bus, owner, max_attempts=settings.scheduler.max_attempts)
-    conductor.register_services(os.uname().nodename, _ONE_PROCESS_SERVICES)
-    heartbeat = _start_hosts(settings, scenario, bus)
-    resumed = conductor.resume()
-    if resumed:
-        LOG.info("%d unfinished operations are resumed", resumed)
-    conductor.start()
-    backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario))
-    return ControlProcess(settings, database, mirror, conductor, bus, _application(settings, backend), heartbeat, lock)
+    try:
+        schema.require_current(database)
+    finally:
+        database.close()
+        if lock is not None:
+            lock.close()
 
 
 def _application(settings: Settings, backend: Backend) -> WsgiApp:

@@ -150,7 +150,7 @@ def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Provider ids: those that the requests name or empty, whose generations rise, and all whose use may have changed."""
+    """Provider ids: those that the requests name or empty, whose generations rise, and all whose use may change."""
 
     named: frozenset[int]
     changed: frozenset[int]

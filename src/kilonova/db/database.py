@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """One database for one control process: snapshots for readers, one writer thread for everything else.
 
-The writer takes whatever is waiting, runs it in one transaction and commits once (group commit). On SQLite that is the
-only way to write; on a server database it is what lifts the limit that the change counter's lock sets.
+The writer takes whatever is waiting, runs it in one transaction and commits once (group commit). Of all processes on a
+database one writes at a time: on SQLite by BEGIN IMMEDIATE, on a server because a transaction begins by locking the
+row of the change counter. So a job may read, decide and write as if it were alone.
 
 ::
 
-    caller ──write(job)──▶ queue ──▶ writer thread: BEGIN; job … job; change log; COMMIT ──▶ listeners ──▶ callers
+    caller ──write(job)──▶ queue ──▶ writer thread: lock; job … job; change log; COMMIT ──▶ listeners ──▶ callers
 
-A job may run more than once (a deadlock or a lost race for a lock retries the whole batch), so it must do nothing but
-database work. Its result is handed over only after the commit is durable and every listener has seen its changes.
+A job may run more than once (a lost connection or lock retries the whole batch), so it must do nothing but database
+work. Its result is handed over only after the commit is durable and every listener has seen its changes. While the
+server is away the writer waits for it. Where the answer to a COMMIT was lost, the change log tells whether it happened.
 """
 
 import logging
@@ -25,13 +27,13 @@ from typing import Any, TypeVar, cast
 
 import orjson
 import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy.engine import URL, Connection, CursorResult, Engine, make_url
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.engine import Connection, CursorResult
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import Executable
 
 from kilonova.db import tables as t
-from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.db.engines import IMMEDIATE, checked_url, is_away, is_retryable, open_engines
+from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 
 LOG = logging.getLogger(__name__)
@@ -42,7 +44,7 @@ Outcome = TypeVar("Outcome")
 
 _MAX_BATCH = 256
 _MAX_TRIES = 12
-_IMMEDIATE = "kilonova_immediate"
+_LONGEST_WAIT_S = 1.0
 
 
 def utc_now() -> datetime:
@@ -335,75 +337,3 @@ def encode_body(changes: Sequence[Change], claims: Sequence[str]) -> bytes:
 def decode_commit(seq: int, body: bytes) -> Commit:
     content = orjson.loads(body)
     return Commit(seq, tuple(Change(*change) for change in content["changes"]), tuple(content["claims"]))
-
-
-def is_retryable(error: DBAPIError) -> bool:
-    """Whether the same batch may succeed later: deadlock, serialisation failure, lock time-out, lost connection."""
-    original = error.orig
-    state = getattr(original, "sqlstate", None)
-    if state in {"40001", "40P01", "55P03"}:
-        return True
-    code = original.args[0] if original is not None and original.args else None
-    if code in {1205, 1213, 1020}:
-        return True
-    return isinstance(error, OperationalError) and (
-        "database is locked" in str(original) or error.connection_invalidated
-    )
-
-
-def _checked_url(text: str) -> URL:
-    try:
-        url = make_url(text)
-    except sa.exc.ArgumentError as error:
-        raise ConfigurationError(f"[database] connection is not a database URL: {text!r}") from error
-    backend = url.get_backend_name()
-    drivers = {
-        "sqlite": "sqlite",
-        "postgresql": "postgresql+psycopg",
-        "mysql": "mysql+pymysql",
-        "mariadb": "mariadb+pymysql",
-    }
-    if backend not in drivers:
-        raise ConfigurationError(f"[database] connection names an unsupported database: {backend!r}")
-    if "+" not in url.drivername:
-        url = url.set(drivername=drivers[backend])
-    return url
-
-
-def _create_engine(url: URL) -> Engine:
-    common: dict[str, Any] = {
-        "json_serializer": lambda value: orjson.dumps(value).decode(),
-        "json_deserializer": orjson.loads,
-        "pool_size": 8,
-        "max_overflow": 16,
-    }
-    if url.get_backend_name() != "sqlite":
-        return sa.create_engine(url, pool_pre_ping=True, **common)
-    if url.database in {None, "", ":memory:"}:
-        raise ConfigurationError(
-            "[database] connection must name a file: an SQLite database in memory cannot be shared."
-        )
-    engine = sa.create_engine(
-        url, poolclass=sa.pool.QueuePool, connect_args={"check_same_thread": False, "timeout": 30}, **common
-    )
-
-    @event.listens_for(engine, "connect")
-    def _configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        for pragma in (
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            "foreign_keys=ON",
-            "busy_timeout=30000",
-            "cache_size=-65536",
-        ):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        immediate = connection.get_execution_options().get(_IMMEDIATE, False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-    return engine

@@ -184,16 +184,16 @@ def delete(tx: Transaction, uuid: str) -> None:
     tx.log("provider", uuid, None)
 
 
-def advance(tx: Transaction, provider: Provider) -> int:
+def advance(tx: Transaction, provider: Provider, steps: int = 1) -> int:
     """Raise the generation of a provider as it was read. Raises: ConcurrentUpdate if it is no longer there."""
     statement = (
         sa.update(_ME)
         .where(_ME.c.id == provider.id, _ME.c.generation == provider.generation)
-        .values(generation=_ME.c.generation + 1, updated_at=tx.now)
+        .values(generation=_ME.c.generation + steps, updated_at=tx.now)
     )
     if tx.execute(statement).rowcount != 1:
         raise ConcurrentUpdate("The resource provider was changed by another request. Read it again and retry.")
-    return provider.generation + 1
+    return provider.generation + steps
 
 
 def touch(tx: Transaction, provider_ids: Collection[int]) -> None:

@@ -2,7 +2,7 @@
 """Inventories and the allocations against them, changed together: never a moment with one and without the other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kilonova.db import allocations, inventories, providers, resource_classes
 from kilonova.db.allocations import ConsumerRequest
@@ -24,7 +24,8 @@ def reshape(tx: Transaction, shapes: Sequence[ProviderShape], consumers: Sequenc
     """Set inventories and allocations at once.
 
     What shall be there is written first, then the allocations, and only then the inventories that go, so that
-    allocations can move from one to the other. Raises: NotFound, InvalidRequest, Conflict, ConcurrentUpdate.
+    allocations can move from one to the other. Each of these three steps raises the generations it concerns, as
+    clients of Placement count on. Raises: NotFound, InvalidRequest, Conflict, ConcurrentUpdate.
     """
     known = providers.by_uuid(tx.connection, [shape.uuid for shape in shapes])
     reshaped: list[tuple[Provider, ProviderShape]] = []
@@ -42,14 +43,14 @@ def reshape(tx: Transaction, shapes: Sequence[ProviderShape], consumers: Sequenc
         tx.connection, {inventory.resource_class for shape in shapes for inventory in shape.inventories}
     )
     for provider, shape in sorted(reshaped, key=lambda pair: pair[0].id):
-        providers.advance(tx, provider)
+        providers.advance(tx, provider, 2 if shape.inventories else 1)
         inventories.store(tx, provider.id, shape.inventories)
     written = allocations.write(tx, consumers)
     for provider, shape in reshaped:
-        kept = {class_ids[inventory.resource_class] for inventory in shape.inventories}
-        inventories.remove_others(tx, replace(provider, generation=provider.generation + 1), kept)
-    already = {provider.id for provider, _ in reshaped}
-    providers.touch(tx, written.named - already)
-    providers.log_usage(tx, written.changed - already)
+        inventories.remove_others(
+            tx, provider, {class_ids[inventory.resource_class] for inventory in shape.inventories}
+        )
+    providers.touch(tx, written.named)
+    providers.log_usage(tx, written.changed)
     for provider, _ in reshaped:
         providers.log_provider(tx, provider.id)

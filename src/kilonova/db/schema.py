@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bring a database to the present schema and vocabulary, or say that it is not there."""
 
+import sqlite3
 from pathlib import Path
 
 import os_resource_classes
@@ -10,6 +11,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy.exc import DBAPIError
 
 from kilonova.db import tables as t
 from kilonova.db.database import Database, Transaction
@@ -24,21 +26,36 @@ def _alembic_config() -> Config:
     return config
 
 
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_alembic_config())
+
+
 def head() -> str | None:
     """Return the newest revision that this release knows."""
-    return ScriptDirectory.from_config(_alembic_config()).get_current_head()
+    return _scripts().get_current_head()
 
 
 def current(database: Database) -> str | None:
-    """Return the revision of the database, None when it is empty."""
-    with database.read() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+    """Return the revision of the database, None when it is empty.
+
+    Raises: ConfigurationError when it is no database, or none that can be opened.
+    """
+    try:
+        with database.read() as connection:
+            return MigrationContext.configure(connection).get_current_revision()
+    except (DBAPIError, sqlite3.Error) as error:
+        reason = str(error.orig if isinstance(error, DBAPIError) else error).strip().splitlines()[0]
+        where = database.url.render_as_string(hide_password=True)
+        raise ConfigurationError(f"[database] connection: {where} cannot be used: {reason}.") from error
 
 
 def upgrade(database: Database) -> None:
     """Apply every missing migration, then the standard traits and resource classes. Safe to repeat."""
-    if current(database) != head():
+    found = current(database)
+    if found != head():
         config = _alembic_config()
+        if found is not None and found not in {script.revision for script in _scripts().walk_revisions()}:
+            raise ConfigurationError(f"The database is at revision {found}, which this release does not know.")
         with database.engine.begin() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")

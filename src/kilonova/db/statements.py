@@ -25,7 +25,8 @@ def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> 
         statement = postgresql.insert(table).on_conflict_do_nothing()
     else:
         statement = mysql.insert(table).prefix_with("IGNORE")
-    return tx.execute(statement, dict(row)).rowcount == 1
+    # Where ids come back with the insert, the count is kept only on request.
+    return tx.execute(statement.execution_options(preserve_rowcount=True), dict(row)).rowcount == 1
 
 
 def mapping(connection: Connection, statement: sa.Select[Any]) -> dict[Any, Any]:

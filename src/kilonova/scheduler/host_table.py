@@ -24,9 +24,15 @@ FloatArray = NDArray[np.float64]
 Rows = IntArray | slice
 """Some rows of a table: their indices, or ``slice(None)`` for all of them (which makes reading a column free)."""
 T = TypeVar("T")
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 ALL_ROWS = slice(None)
 _MEMO_LIMIT = 256
+
+
+def pick(column: NDArray[Scalar], rows: Rows) -> NDArray[Scalar]:
+    """Return some rows of a column; all of them without copying. Shapes: (H,) → (N,)."""
+    return column[rows] if isinstance(rows, slice) else column.take(rows)
 
 
 class Memo:
@@ -156,7 +162,7 @@ class HostTable:
             return np.zeros(len(self), dtype=np.int64)[rows]
         usable: IntArray = self.memo.get(("usable", column), lambda: self.total[:, column] - self.reserved[:, column])
         free: IntArray = usable - self.used[:, column]
-        return free if rows is ALL_ROWS else free[rows]
+        return pick(free, rows)
 
     def has_trait(self, trait: str) -> BoolArray:
         """Return which hosts report ``trait``. Shapes: → (H,)."""

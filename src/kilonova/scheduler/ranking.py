@@ -65,7 +65,7 @@ def best(scores: FloatArray, count: int) -> IntArray:
 
 def normalised(raw: FloatArray, minimum: float | None, maximum: float | None) -> FloatArray | None:
     """Clamp ratings to the fixed ends, then scale them to 0 … 1; None is 0 for all. Shapes: (N,) → (N,)."""
-    smallest, largest = float(raw.min()), float(raw.max())
+    smallest, largest = float(np.minimum.reduce(raw)), float(np.maximum.reduce(raw))
     if not math.isfinite(largest - smallest):
         raise ValueError("a weigher's ratings must be finite numbers")
     low = smallest if minimum is None else minimum
@@ -94,6 +94,6 @@ def _share(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows, co
     if isinstance(factors, float | int) and factors == 1:
         return scaled
     share: FloatArray = scaled * factors
-    if not math.isfinite(share.sum()):
+    if not math.isfinite(factors if isinstance(factors, float | int) else share.sum()):
         raise ValueError("a weigher's multipliers must be finite numbers")
     return share

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import float_factors
-from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ColumnWeigher(ABC):
     def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
         """Return the multiplier, or one a host when aggregates set it. Shapes: → () or (N,)."""
         found = float_factors(hosts, self.option, self.multiplier)
-        chosen = found if isinstance(found, float | int) else found[rows]
+        chosen = found if isinstance(found, float | int) else pick(found, rows)
         return -chosen if self.negated else chosen
 
     @abstractmethod

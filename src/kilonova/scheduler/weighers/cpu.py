@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -25,5 +25,5 @@ class CPUWeigher(ColumnWeigher):
         offered: FloatArray = hosts.memo.get(
             CPUWeigher, lambda: np.multiply(hosts.total[:, column], hosts.allocation_ratio[:, column])
         )
-        free: FloatArray = offered[rows] - hosts.used[:, column][rows]
-        return free
+        free: FloatArray = offered - hosts.used[:, column]
+        return pick(free, rows)

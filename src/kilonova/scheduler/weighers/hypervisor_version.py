@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -23,4 +23,4 @@ class HypervisorVersionWeigher(ColumnWeigher):
             return each[hosts.profile] if np.unique(each).size > 1 else None
 
         known: FloatArray | None = hosts.memo.get(HypervisorVersionWeigher, versions)
-        return None if known is None else known[rows]
+        return None if known is None else pick(known, rows)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -17,4 +17,4 @@ class NumInstancesWeigher(ColumnWeigher):
     multiplier: float = 0.0
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:  # noqa: ARG002
-        return hosts.num_instances[rows].astype(float)
+        return pick(hosts.num_instances, rows).astype(float)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -30,5 +30,4 @@ def members_on(hosts: HostTable, spec: RequestSpec, rows: Rows, policy: str) -> 
     rows_of = hosts.rows_of_host()
     for host, count in group.hosts.items():
         members[list(rows_of.get(host, ()))] = count
-    chosen: FloatArray = members[rows]
-    return chosen
+    return pick(members, rows)

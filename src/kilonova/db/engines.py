@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open a database, and read what its errors mean: the one place that knows the drivers.
+
+Readers see one state for as long as their transaction lasts (REPEATABLE READ on the servers, which fails nobody there
+who only reads). The writer works in READ COMMITTED: it holds the change counter's row from its first statement on, so
+that nobody else writes meanwhile; every statement must see what was committed before it got that row, and MariaDB
+shall not lock gaps between rows on top.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from kilonova.errors import ConfigurationError
+
+IMMEDIATE = "kilonova_immediate"
+_DRIVERS = {
+    "sqlite": "sqlite",
+    "postgresql": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mariadb+pymysql",
+}
+_CONNECT_S = 10
+#: A process that stops in the middle of a transaction keeps all others from writing for at most this long.
+_IDLE_WRITER_S = 30
+
+_DEADLOCKS = {"40001", "40P01", "55P03", 1205, 1213, 1020}
+#: Shut down, starting up, too many connections; MariaDB: the same, and every way to say that the connection is gone.
+_AWAY = {"57P01", "57P02", "57P03", "53300", "25P03", 1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """Where readers get their connections, and where the writer does. On SQLite that is the same."""
+
+    readers: Engine
+    writer: Engine
+
+    def dispose(self) -> None:
+        self.readers.dispose()
+        self.writer.dispose()
+
+
+def checked_url(text: str) -> URL:
+    """Read a database URL. Raises: ConfigurationError."""
+    try:
+        url = make_url(text)
+    except sa.exc.ArgumentError as error:
+        raise ConfigurationError(f"[database] connection is not a database URL: {text!r}") from error
+    backend = url.get_backend_name()
+    if backend not in _DRIVERS:
+        raise ConfigurationError(f"[database] connection names an unsupported database: {backend!r}")
+    if "+" not in url.drivername:
+        url = url.set(drivername=_DRIVERS[backend])
+    return url
+
+
+def open_engines(url: URL) -> Engines:
+    """Make the engines of a database; nothing connects yet. Raises: ConfigurationError."""
+    try:
+        if url.get_backend_name() == "sqlite":
+            engine = _sqlite(url)
+            return Engines(engine, engine)
+        return _server(url)
+    except (ModuleNotFoundError, sa.exc.NoSuchModuleError) as error:
+        raise ConfigurationError(f"[database] connection: the driver of {url.drivername!r} is missing.") from error
+
+
+def is_retryable(error: DBAPIError) -> bool:
+    """Whether the same transaction may succeed later: deadlock, serialisation failure, lock time-out, server away."""
+    return (
+        _code(error) in _DEADLOCKS
+        or is_away(error)
+        or (isinstance(error, OperationalError) and "database is locked" in str(error.orig))
+    )
+
+
+def is_away(error: DBAPIError) -> bool:
+    """Whether the server cannot be reached or the connection to it broke."""
+    if error.connection_invalidated:
+        return True
+    code = _code(error)
+    if isinstance(code, str):
+        return code in _AWAY or code.startswith("08")
+    # psycopg could not connect: there was nobody to give a code.
+    unanswered = code is None and hasattr(error.orig, "sqlstate") and isinstance(error, OperationalError)
+    return code in _AWAY or unanswered
+
+
+def _code(error: DBAPIError) -> str | int | None:
+    """Return the SQLSTATE of PostgreSQL, or MariaDB's number; None without either."""
+    original = error.orig
+    if hasattr(original, "sqlstate"):
+        state: str | None = original.sqlstate
+        return state
+    first = original.args[0] if original is not None and original.args else None
+    return first if isinstance(first, int) else None
+
+
+def _server(url: URL) -> Engines:
+    settings: dict[str, Any] = {**_json(), "connect_args": {"connect_timeout": _CONNECT_S}}
+    if url.get_backend_name() == "postgresql":
+        settings["connect_args"] |= {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+    for name in url.query:
+        settings["connect_args"].pop(name, None)
+    readers = sa.create_engine(
+        url, isolation_level="REPEATABLE READ", pool_pre_ping=True, pool_size=8, max_overflow=16, **settings
+    )
+    # No ping for the writer: whatever breaks is done again anyway.
+    writer = sa.create_engine(url, isolation_level="READ COMMITTED", pool_size=1, max_overflow=1, **settings)
+
+    @event.listens_for(writer, "connect")
+    def _bound_idleness(connection: Any, _record: Any) -> None:
+        if url.get_backend_name() == "postgresql":
+            setting = f"SET idle_in_transaction_session_timeout = '{_IDLE_WRITER_S}s'"
+        elif writer.dialect.is_mariadb:  # type: ignore[attr-defined]
+            setting = f"SET SESSION idle_write_transaction_timeout = {_IDLE_WRITER_S}"
+        else:
+            return
+        with connection.cursor() as cursor:
+            cursor.execute(setting)
+        connection.commit()
+
+    return Engines(readers, writer)
+
+
+def _sqlite(url: URL) -> Engine:
+    if url.database in {None, "", ":memory:"}:
+        raise ConfigurationError(
+            "[database] connection must name a file: an SQLite database in memory cannot be shared."
+        )
+    engine = sa.create_engine(
+        url,
+        poolclass=sa.pool.QueuePool,
+        pool_size=8,
+        max_overflow=16,
+        connect_args={"check_same_thread": False, "timeout": 30},
+        **_json(),
+    )
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "busy_timeout=30000",
+            "cache_size=-65536",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        immediate = connection.get_execution_options().get(IMMEDIATE, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+    return engine
+
+
+def _json() -> dict[str, Any]:
+    return {"json_serializer": lambda value: orjson.dumps(value).decode(), "json_deserializer": orjson.loads}

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kilonova.errors import ConfigurationError
+from kilonova.scenario.load import load_scenario, scenario_of
+from kilonova.scenario.model import with_project_ids
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "hosts": 2,
+    "flavors": [{"name": "tiny"}],
+    "images": [{"name": "disk"}],
+    "servers": [{"name": "one", "flavor": "tiny", "image": "disk", "expect": ["node1"]}],
+}
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    return {**SMALL, **changes}
+
+
+def with_server(**changes: Any) -> dict[str, Any]:
+    return small(servers=[{**SMALL["servers"][0], **changes}])
+
+
+def test_hosts_are_a_number_a_list_or_patterns() -> None:
+    assert [host.name for host in scenario_of({"name": "n", "hosts": 3}, "here").hosts] == ["node1", "node2", "node3"]
+    hosts = [{"name": "gpu", "count": 2, "vcpus": 4}, {"name": "odd", "node": "odd.example"}, "plain"]
+    found = scenario_of({"name": "n", "hosts": hosts}, "here").hosts
+    assert [(host.name, host.hypervisor_hostname, host.vcpus) for host in found] == [
+        ("gpu1", "gpu1", 4),
+        ("gpu2", "gpu2", 4),
+        ("odd", "odd.example", 32),
+        ("plain", "plain", 32),
+    ]
+
+
+def test_capabilities_change_only_what_they_name() -> None:
+    given = {"supported_instances": [["aarch64", "kvm", "hvm"]]}
+    (host,) = scenario_of({"name": "n", "hosts": [{"name": "arm", "capabilities": given}]}, "here").hosts
+    assert host.capabilities.supported_instances == (("aarch64", "kvm", "hvm"),)
+    assert host.capabilities.hypervisor_type == "fake"
+
+
+def test_numbers_and_truths_become_text_where_text_is_wanted() -> None:
+    aggregates = [{"name": "fast", "hosts": ["node1"], "metadata": {"ssd": True, "level": 3}}]
+    scenario = scenario_of(small(aggregates=aggregates, flavors=[{"name": "tiny", "id": 9050}]), "here")
+    assert scenario.aggregates[0].metadata == {"ssd": "true", "level": "3"}
+    assert scenario.flavors[0].id == "9050"
+
+
+def test_servers_of_one_request_are_numbered_as_the_api_does() -> None:
+    one, many = (scenario_of(with_server(count=count), "here").servers[0] for count in (1, 2))
+    assert one.names == ("one",)
+    assert many.names == ("one-1", "one-2")
+
+
+def test_a_zone_may_name_host_and_node() -> None:
+    zones = ("az1", "az1:node2", "az1:node2:n", ":node1", "az1::n")
+    targets = [scenario_of(with_server(zone=zone), "here").servers[0].target for zone in zones]
+    assert targets == [
+        ("az1", None, None),
+        ("az1", "node2", None),
+        ("az1", "node2", "n"),
+        (None, "node1", None),
+        ("az1", None, "n"),
+    ]
+
+
+def test_project_references_are_filled_in() -> None:
+    metadata = {"filter_tenant_id3": "${project:demo},${project:admin}", "cost": "$5"}
+    scenario = scenario_of(small(aggregates=[{"name": "theirs", "metadata": metadata}]), "here")
+    filled = with_project_ids(scenario, {"demo": "d1", "admin": "a1"})
+    assert filled.aggregates[0].metadata == {"filter_tenant_id3": "d1,a1", "cost": "$5"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (small(hostes=3), r"unknown field 'hostes'. Known ones: name, about"),
+        (small(hosts="three"), "hosts must be a number or a list"),
+        (small(hosts=-1), "hosts must be a number or a list"),
+        (small(hosts=[{"name": "a", "vcpus": "many"}]), r"hosts\[0\]: vcpus must be a whole number, not 'many'"),
+        (small(hosts=[{"name": "a", "vcpus": 1.5}]), r"hosts\[0\]: vcpus must be a whole number, not 1.5"),
+        (small(hosts=[{"name": "a", "count": "x"}]), r"hosts\[0\]: count must be a whole number"),
+        (small(hosts=["a", "a"]), "hosts: the name 'a' is given twice"),
+        (small(flavors={"name": "tiny"}), "flavors must be a list"),
+        (small(flavors=[{"name": "tiny"}, {"name": "tiny"}]), "flavors: the name 'tiny' is given twice"),
+        (small(flavors=[{"vcpus": 1}]), r"flavors\[0\]: field 'name' is missing"),
+        (small(flavors=[{"name": "tiny", "public": "no"}]), r"flavors\[0\]: public must be true or false"),
+        (small(flavors=[{"name": "tiny", "extra_specs": ["a"]}]), r"flavors\[0\]: extra_specs must be a mapping"),
+        (small(images=[{"name": "disk", "properties": {"a": ["b"]}}]), r"properties.a must be a text, not \['b'\]"),
+        (small(images=["disk"]), r"images\[0\]: a mapping is expected"),
+        (small(options={"filter_scheduler": "x"}), "options.filter_scheduler must be a mapping"),
+        (small(aggregates=[{"name": "x", "hosts": ["node9"]}]), "aggregate x: there is no host 'node9'. Known: node1"),
+        (small(aggregates=[{"name": "x", "metadata": {"a": "${project:b}"}}]), "there is no project 'b'"),
+        (small(groups=[{"name": "g", "policy": "close"}]), "group g: there is no policy 'close'"),
+        (small(groups=[{"name": "g", "policy": "affinity", "max_server_per_host": 2}]), "for anti-affinity only"),
+        (with_server(flavor="huge"), "server one: there is no flavor 'huge'. Known: tiny"),
+        (with_server(image="none"), "server one: there is no image 'none'"),
+        (with_server(group="none"), "server one: there is no group 'none'"),
+        (with_server(project="other"), "server one: there is no project 'other'. Known: admin, demo"),
+        (with_server(expect=["node7"]), "server one: there is no host 'node7'"),
+        (with_server(expect="node1"), "expect must be a list"),
+        (with_server(zone="nova:node7"), "server one: there is no host 'node7'"),
+        (with_server(count=0), "server one: count must be at least 1"),
+        (with_server(uses=["node2"]), "server one: uses must be among expect"),
+        (with_server(refused_by="ComputeFilter"), "server one: refused_by contradicts expect"),
+        (
+            {**with_server(group="g", project="demo"), "groups": [{"name": "g", "policy": "affinity"}]},
+            "group 'g' is of project 'admin'",
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(content: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^here: .*{message}"):
+        scenario_of(content, "here")
+
+
+def test_a_file_has_a_name_and_folders_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "mine.yaml").write_text("python_path: [rules]\n")
+    scenario = load_scenario(tmp_path / "mine.yaml")
+    assert scenario.name == "mine"
+    assert scenario.python_path == (str(tmp_path / "rules"),)
+
+
+@pytest.mark.parametrize("text", ["[]", "a: [", "python_path: [nowhere]\n", "\x00", None])
+def test_an_unusable_file_is_named(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "bad.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ConfigurationError, match=f"Scenario {path}"):
+        load_scenario(path)
