@@ -5,7 +5,7 @@ import pytest
 from compute_cloud import Cloud, start_cloud
 
 
-@pytest.fixture(params=["postgresql", "mariadb"])
+@pytest.fixture(params=["sqlite"])
 def kind(request: pytest.FixtureRequest) -> str:
     """Which database the test runs on. Modules that tell whole stories are marked to run on every kind."""
     return str(request.param)

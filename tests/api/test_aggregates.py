@@ -4,6 +4,10 @@ from typing import Any
 import pytest
 from compute_cloud import Answer, Client, Cloud
 
+from support.databases import KINDS
+
+pytestmark = pytest.mark.parametrize("kind", KINDS, indirect=True)
+
 
 def make(client: Client, name: str = "fast-io", zone: str | None = None) -> dict[str, Any]:
     answer = client.post("/os-aggregates", {"aggregate": {"name": name, "availability_zone": zone}})

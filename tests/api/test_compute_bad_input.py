@@ -100,7 +100,8 @@ def test_junk_is_never_a_server_error(cloud: Cloud, method: str, path: str, key:
     for body in bodies:
         answer = cloud.admin.at(version).send(method, path, body)
         assert 400 <= answer.status < 500, (body, answer.body)
-    for raw in (b"{", b"\xff", b"[" * 5000, b'{"a": NaN}', b'{"a": "\\ud800"}'):
+    deep = b"[" * 1000 + b'"\\u0000"' + b"]" * 1000
+    for raw in (b"{", b"\xff", b"[" * 5000, b'{"a": NaN}', b'{"a": "\\ud800"}', deep, deep.replace(b"\\u0000", b"")):
         answer = cloud.admin.at(version).send(method, path, raw)
         assert 400 <= answer.status < 500, (raw, answer.body)
     assert cloud.everything() == before
@@ -126,4 +127,22 @@ def test_junk_in_paths_is_never_a_server_error(cloud: Cloud, junk: str, version:
         for method in ("GET", "DELETE"):
             answer = client.send(method, path)
             assert 400 <= answer.status < 500, (method, path, answer.status)
+    assert cloud.everything() == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/os-aggregates", {"aggregate": {"name": "a\0b"}}),
+        ("POST", "/os-aggregates/1/action", {"set_metadata": {"metadata": {"a": "\0"}}}),
+        ("POST", "/flavors/f/os-extra_specs", {"extra_specs": {"a": "\0"}}),
+        ("GET", "/os-services?host=%00", None),
+        ("GET", "/flavors?marker=%00", None),
+    ],
+)
+def test_null_characters_are_refused_before_a_database_sees_them(
+    cloud: Cloud, method: str, path: str, body: Any
+) -> None:
+    before = cloud.everything()
+    assert cloud.admin.send(method, path, body).status == 400
     assert cloud.everything() == before

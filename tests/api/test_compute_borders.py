@@ -69,6 +69,10 @@ def test_broken_json_is_400(cloud: Cloud) -> None:
 def test_the_project_may_stand_in_the_path(cloud: Cloud) -> None:
     assert cloud.member.get("/wonder/flavors").status == 200
     assert cloud.member.get("/wonder/os-keypairs").status == 200
+    for client in (cloud.member, cloud.admin):
+        refused = client.get("/other/flavors")
+        assert (refused.status, refused.fault[0]) == (400, "badRequest")
+        assert "other" in refused.fault[1]
 
 
 def test_versions_are_shown_without_a_token(cloud: Cloud) -> None:

@@ -5,6 +5,7 @@ import pytest
 from compute_cloud import Answer, Cloud
 
 from kilonova.model.instance import TaskState
+from support.databases import KINDS
 
 USAGE = {
     "vcpus",
@@ -19,6 +20,8 @@ USAGE = {
     "running_vms",
     "disk_available_least",
 }
+
+on_every_database = pytest.mark.parametrize("kind", KINDS, indirect=True)
 
 
 def get(cloud: Cloud, path: str, version: str) -> Answer:
@@ -54,6 +57,7 @@ def test_state_follows_the_heartbeat_and_status_the_operator(cloud: Cloud) -> No
     assert (shown["state"], shown["status"], shown["service"]["disabled_reason"]) == ("down", "disabled", "x")
 
 
+@on_every_database
 def test_details_of_the_first_version(cloud: Cloud) -> None:
     fill(cloud)
     expected = {
@@ -107,6 +111,7 @@ def test_usage_is_gone_from_2_88(cloud: Cloud) -> None:
     }
 
 
+@on_every_database
 def test_statistics_leave_disabled_hosts_out_and_end_with_2_87(cloud: Cloud) -> None:
     fill(cloud)
     cloud.add_host("node2", vcpus=2)
@@ -168,6 +173,7 @@ def test_search_by_name_in_the_query_from_2_53(cloud: Cloud) -> None:
     assert get(cloud, "?hypervisor_hostname_pattern=red&marker=a", "2.53").status == 400
 
 
+@on_every_database
 def test_servers_on_request_from_2_53(cloud: Cloud) -> None:
     node = cloud.add_host("node1")
     cloud.add_host("node2")

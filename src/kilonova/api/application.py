@@ -108,12 +108,15 @@ class Exchange:
             raw = self.req.bounded_stream.read() if _content_length(environ) else _chunked_body(environ)
             query = _query(environ.get("QUERY_STRING", ""))
             body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
+            credentials = _credentials(environ)
+            _require_storable(path, query, raw, body)
+            _require_own_project(path, credentials)
             if endpoint.query is not None:
                 endpoint.query.check({name: list(values) for name, values in query.items()}, version)
             if endpoint.body is not None:
                 endpoint.body.check(body, version)
             request = Request(self.method, self.req.url, self.req.prefix, path, query, headers, version, body)
-            context = Context(self.backend, _credentials(environ), self.request_id, self.req.remote_addr)
+            context = Context(self.backend, credentials, self.request_id, self.req.remote_addr)
             reply = endpoint.handler(context, request)
         except Exception as error:  # noqa: BLE001 - the border of a request
             reply = self.fault(error, version)
@@ -174,6 +177,40 @@ class _Headers(Mapping[str, str]):
 
     def __len__(self) -> int:
         return sum(key.startswith("HTTP_") for key in self._environ)
+
+
+def _require_storable(path: Mapping[str, str], query: Mapping[str, Iterable[str]], raw: bytes, body: Any) -> None:
+    """Refuse the one character that no database takes in a text. Raises: NotFound, InvalidRequest."""
+    if any("\0" in value for value in path.values()):
+        raise NotFound("The resource could not be found.")
+    for name, values in query.items():
+        if "\0" in name or any("\0" in value for value in values):
+            raise InvalidRequest(f"Invalid input for query parameters {name!r}: it holds a null character.")
+    if b"\\u0000" in raw and _holds_null(body):
+        raise InvalidRequest("Invalid input for field/attribute body: a text in it holds a null character.")
+
+
+def _holds_null(value: Any) -> bool:
+    waiting = [value]
+    for item in waiting:  # grows as it goes: a body may be nested deeper than Python recurses
+        if isinstance(item, str):
+            if "\0" in item:
+                return True
+        elif isinstance(item, dict):
+            waiting += [*item, *item.values()]
+        elif isinstance(item, list):
+            waiting += item
+    return False
+
+
+def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> None:
+    """Refuse a path of another project than the token's (the compute API takes one there, and needs none)."""
+    project_id = path.get("project_id", credentials.project_id)
+    if project_id != credentials.project_id:
+        raise InvalidRequest(
+            f"Malformed request URL: URL's project_id '{project_id}' doesn't match that of the token,"
+            f" '{credentials.project_id}'."
+        )
 
 
 def _query(text: str) -> dict[str, list[str]]:

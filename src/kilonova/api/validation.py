@@ -4,13 +4,13 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
-import jsonschema
 import jsonschema_rs
 
 from kilonova.api.microversion import Version
 from kilonova.errors import InvalidRequest
 
 Schema = Mapping[str, Any]
+_MESSAGE = 1000
 
 
 class Compiled:
@@ -24,6 +24,15 @@ class Compiled:
         self.is_valid = self._fast.is_valid
 
     def explain(self, instance: Any) -> InvalidRequest:
+        """Return the error for an instance that does not fit, naming the field."""
+        try:
+            return self._explain(instance)
+        except RecursionError:
+            return InvalidRequest("Invalid input for field/attribute body. It is nested too deeply.", field="body")
+
+    def _explain(self, instance: Any) -> InvalidRequest:
+        import jsonschema  # noqa: PLC0415 - slow to import, and most processes start without a bad request
+
         validator = jsonschema.Draft202012Validator(self.schema, format_checker=jsonschema.FormatChecker())
         errors = sorted(validator.iter_errors(instance), key=lambda error: [str(part) for part in error.absolute_path])
         if not errors:  # the two differ in corners, such as a line break at the end of a text that has a pattern
@@ -34,10 +43,18 @@ class Compiled:
 
 
 def _refusal(path: Iterable[Any], value: Any, message: str) -> InvalidRequest:
-    field = ".".join(str(part) for part in path)
+    field, message = ".".join(str(part) for part in path), shortened(message)
     if not field:
         return InvalidRequest(message)
-    return InvalidRequest(f"Invalid input for field/attribute {field}. Value: {value}. {message}", field=field)
+    return InvalidRequest(
+        f"Invalid input for field/attribute {field}. Value: {shortened(str(value))}. {message}", field=field
+    )
+
+
+def shortened(text: str) -> str:
+    """Return both ends of a text that is long: what was wrong with a long value is said after it."""
+    half = _MESSAGE // 2
+    return text if len(text) <= _MESSAGE else f"{text[:half]} ... {text[-half:]}"
 
 
 class Schemas:

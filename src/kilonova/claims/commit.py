@@ -2,9 +2,9 @@
 """The claim as one guarded transaction, for many claims at once.
 
 Every guard is one row locked by its own UPDATE: use below capacity, members of a group on a host, the one host of an
-affinity group, the instance that still waits, the workflow that is still ours. Bundles are summed per row, locked in
-(provider, class) order and written by a few set-based statements; when any row falls short the savepoint is rolled
-back and the bundles are tried singly, in the order in which they came.
+affinity group, the instance that still waits, the workflow that is still ours. Bundles are summed per row and written
+by a few set-based statements; when any row falls short the savepoint is rolled back and the bundles are tried singly,
+in the order in which they came.
 """
 
 from collections import defaultdict
@@ -18,7 +18,8 @@ from kilonova.db import group_guards
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction, together
 from kilonova.db.mirror_source import instance_value
-from kilonova.db.providers import log_usage
+from kilonova.db.providers import log_usage, touch
+from kilonova.db.statements import ManyRows, insert_many
 from kilonova.db.workflows import Workflow
 from kilonova.errors import ClaimLost
 from kilonova.model.instance import TaskState, VmState
@@ -80,36 +81,17 @@ def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
     _use_inventories(tx, claims)
     _join_groups(tx, claims)
     _journal(tx, bundles)
-    now = tx.now
-    tx.execute(
-        sa.insert(t.consumers),
-        [
-            {
-                "uuid": claim.instance_uuid,
-                "project_id": claim.project_id,
-                "user_id": claim.user_id,
-                "consumer_type": "INSTANCE",
-                "generation": 1,
-                "created_at": now,
-                "updated_at": now,
-            }
-            for claim in claims
-        ],
+    _CONSUME.run(
+        tx,
+        [{"uuid": claim.instance_uuid, "project_id": claim.project_id, "user_id": claim.user_id} for claim in claims],
+        now=tx.now,
     )
     allocations = [
-        {
-            "consumer_uuid": claim.instance_uuid,
-            "resource_provider_id": claim.provider_id,
-            "resource_class_id": class_id,
-            "used": amount,
-            "created_at": now,
-            "updated_at": now,
-        }
+        {"consumer": claim.instance_uuid, "provider": claim.provider_id, "class_id": class_id, "amount": amount}
         for claim in claims
         for class_id, amount in claim.resources.items()
     ]
-    if allocations:
-        tx.execute(sa.insert(t.allocations), allocations)
+    _ALLOCATE.run(tx, allocations, now=tx.now)
     for claim in claims:
         tx.claims.append(claim.claim_id)
         value = instance_value(claim.host, claim.node, VmState.BUILDING.value, TaskState.SPAWNING.value)
@@ -122,56 +104,73 @@ def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
 commit_bundles = together(_write, _refusal)
 
 
-_PLACE = (
-    sa.update(t.instances)
-    .where(
-        t.instances.c.uuid == sa.bindparam("b_uuid"),
-        t.instances.c.deleted.is_(False),
-        t.instances.c.vm_state == VmState.BUILDING.value,
-        t.instances.c.task_state == TaskState.SCHEDULING.value,
-    )
-    .values(
-        host=sa.bindparam("b_host"),
-        node=sa.bindparam("b_node"),
-        task_state=TaskState.SPAWNING.value,
-        updated_at=sa.bindparam("b_now"),
-    )
+_INSTANCE, _INVENTORY, _FLOW = t.instances.c, t.inventories.c, t.workflows.c
+_NOW = sa.bindparam("now", type_=t.Time)
+_PLACE = ManyRows(
+    {"uuid": _INSTANCE.uuid.type, "host": _INSTANCE.host.type, "node": _INSTANCE.node.type},
+    lambda given: (
+        sa.update(t.instances)
+        .where(
+            # A deleted instance has another vm_state. Asking for that column, too, leads SQLite to the wrong index.
+            _INSTANCE.uuid == given["uuid"],
+            _INSTANCE.vm_state == VmState.BUILDING.value,
+            _INSTANCE.task_state == TaskState.SCHEDULING.value,
+        )
+        .values(host=given["host"], node=given["node"], task_state=TaskState.SPAWNING.value, updated_at=_NOW)
+    ),
 )
-_USE = (
-    sa.update(t.inventories)
-    .where(
-        t.inventories.c.resource_provider_id == sa.bindparam("b_provider"),
-        t.inventories.c.resource_class_id == sa.bindparam("b_class"),
-        t.inventories.c.used + sa.bindparam("b_amount") <= t.inventories.c.capacity,
-    )
-    .values(used=t.inventories.c.used + sa.bindparam("b_amount"))
+_USE = ManyRows(
+    {"provider": sa.BigInteger(), "class_id": sa.BigInteger(), "amount": sa.BigInteger()},
+    lambda given: (
+        sa.update(t.inventories)
+        .where(
+            _INVENTORY.resource_provider_id == given["provider"],
+            _INVENTORY.resource_class_id == given["class_id"],
+            _INVENTORY.used + given["amount"] <= _INVENTORY.capacity,
+        )
+        .values(used=_INVENTORY.used + given["amount"])
+    ),
 )
-_BUMP = (
-    sa.update(t.resource_providers)
-    .where(t.resource_providers.c.id == sa.bindparam("b_provider"))
-    .values(generation=t.resource_providers.c.generation + 1, updated_at=sa.bindparam("b_now"))
+_MOVE = ManyRows(
+    {
+        "uuid": _FLOW.uuid.type,
+        "owner": _FLOW.owner.type,
+        "step": _FLOW.step.type,
+        "attempt": _FLOW.attempt.type,
+        "body": _FLOW.body.type,
+    },
+    lambda given: (
+        sa.update(t.workflows)
+        .where(_FLOW.uuid == given["uuid"], _FLOW.owner == given["owner"], _FLOW.attempt == given["attempt"] - 1)
+        .values(step=given["step"], attempt=given["attempt"], body=given["body"], updated_at=_NOW)
+    ),
 )
-_MOVE = (
-    sa.update(t.workflows)
-    .where(
-        t.workflows.c.uuid == sa.bindparam("b_uuid"),
-        t.workflows.c.owner == sa.bindparam("b_owner"),
-        t.workflows.c.attempt == sa.bindparam("b_attempt") - 1,
-    )
-    .values(
-        step=sa.bindparam("b_step"),
-        attempt=sa.bindparam("b_attempt"),
-        body=sa.bindparam("b_body", type_=t.workflows.c.body.type),
-        updated_at=sa.bindparam("b_now"),
-    )
+
+
+_CONSUME = insert_many(
+    t.consumers,
+    {"uuid": "uuid", "project_id": "project_id", "user_id": "user_id"},
+    consumer_type=sa.literal("INSTANCE"),
+    generation=sa.literal(1),
+    created_at=_NOW,
+    updated_at=_NOW,
+)
+_ALLOCATE = insert_many(
+    t.allocations,
+    {
+        "consumer_uuid": "consumer",
+        "resource_provider_id": "provider",
+        "resource_class_id": "class_id",
+        "used": "amount",
+    },
+    created_at=_NOW,
+    updated_at=_NOW,
 )
 
 
 def _place_instances(tx: Transaction, claims: Sequence[Claim]) -> None:
-    rows = [
-        {"b_uuid": claim.instance_uuid, "b_host": claim.host, "b_node": claim.node, "b_now": tx.now} for claim in claims
-    ]
-    if tx.execute(_PLACE, rows).rowcount == len(rows):
+    rows = [{"uuid": claim.instance_uuid, "host": claim.host, "node": claim.node} for claim in claims]
+    if _PLACE.run(tx, rows, now=tx.now) == len(rows):
         return
     columns = t.instances.c
     waiting = tx.execute(
@@ -193,13 +192,12 @@ def _use_inventories(tx: Transaction, claims: Sequence[Claim]) -> None:
         for class_id, amount in claim.resources.items():
             wanted[claim.provider_id, class_id] += amount
     rows: list[dict[str, Any]] = [
-        {"b_provider": provider_id, "b_class": class_id, "b_amount": amount}
+        {"provider": provider_id, "class_id": class_id, "amount": amount}
         for (provider_id, class_id), amount in sorted(wanted.items())
     ]
-    if rows and tx.execute(_USE, rows).rowcount != len(rows):
+    if _USE.run(tx, rows) != len(rows):
         raise _Short("a host is full")
-    providers = sorted({claim.provider_id for claim in claims})
-    tx.execute(_BUMP, [{"b_provider": provider_id, "b_now": tx.now} for provider_id in providers])
+    touch(tx, {claim.provider_id for claim in claims})
 
 
 def _join_groups(tx: Transaction, claims: Sequence[Claim]) -> None:
@@ -215,24 +213,23 @@ def _join_groups(tx: Transaction, claims: Sequence[Claim]) -> None:
 def _journal(tx: Transaction, bundles: Sequence[Bundle]) -> None:
     rows = [
         {
-            "b_uuid": claim.workflow.uuid,
-            "b_owner": bundle.owner,
-            "b_step": claim.workflow.step,
-            "b_attempt": claim.workflow.attempt,
-            "b_body": claim.workflow.body,
-            "b_now": tx.now,
+            "uuid": claim.workflow.uuid,
+            "owner": bundle.owner,
+            "step": claim.workflow.step,
+            "attempt": claim.workflow.attempt,
+            "body": claim.workflow.body,
         }
         for bundle in bundles
         for claim in bundle.claims
     ]
-    if tx.execute(_MOVE, rows).rowcount == len(rows):
+    if _MOVE.run(tx, rows, now=tx.now) == len(rows):
         return
     columns = t.workflows.c
     moved = {
         (row.uuid, row.attempt)
         for row in tx.execute(
             sa.select(columns.uuid, columns.attempt).where(
-                columns.uuid.in_([row["b_uuid"] for row in rows]), columns.owner.in_({row["b_owner"] for row in rows})
+                columns.uuid.in_([row["uuid"] for row in rows]), columns.owner.in_({row["owner"] for row in rows})
             )
         )
     }

@@ -34,7 +34,6 @@ from kilonova.config import Settings
 from kilonova.db import schema
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError
-from kilonova.images.glance import GlanceImages
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.messaging.local import LocalBus
 from kilonova.mirror.mirror import Mirror
@@ -141,6 +140,8 @@ def _application(settings: Settings, backend: Backend) -> WsgiApp:
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
     if settings.glance_endpoint:
+        from kilonova.images.glance import GlanceImages  # noqa: PLC0415 - brings an HTTP client
+
         return GlanceImages(settings.glance_endpoint)
     known = scenario.images if scenario else ()
     return FixedImages(

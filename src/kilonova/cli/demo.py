@@ -46,7 +46,7 @@ def demo(
     admin = find_cloud(data, os_cloud)
     clouds = {"admin": admin, "demo": CloudName(f"{admin.name}-demo", admin.file)}
     seats = {
-        project: Seat(Connection(cloud), OpenStackClient(cloud, lambda line: console.print(Text(line, style="bold"))))
+        project: Seat(Connection(cloud), OpenStackClient(cloud, lambda line: console.print(Text(line, style="bold"), soft_wrap=True)))
         for project, cloud in clouds.items()
     }
     if different := differences(scenario, seats["admin"].api):

@@ -51,16 +51,15 @@ def claim_together(conductor: "Conductor", flows: Sequence[Workflow]) -> tuple[W
     try:
         placed = conductor.claimer.place(Order(spec, at_spawn, group_uuid))
     except KilonovaError as error:
-        for flow in flows:
-            _give_up(conductor, flow, _exhausted(flow, error.message))
+        _give_up(conductor, flows, error.message)
         return ()
     except Exception as error:
         LOG.exception("Scheduling failed [%s]", spec.request_id)
-        for flow in flows:
-            _give_up(conductor, flow, "Scheduling failed.", f"{type(error).__name__}: {error}")
+        _give_up(conductor, flows, "Scheduling failed.", f"{type(error).__name__}: {error}")
         return ()
-    for uuid in placed.gone:
-        conductor.forget_instance(uuid)
+    for flow in flows:
+        if flow.instance_uuid in placed.gone:
+            conductor.forget(flow)  # and nothing else of the instance: a delete is under way
     return placed.workflows
 
 
@@ -160,21 +159,30 @@ def guest_of(instance: Instance, spec: RequestSpec) -> GuestSpec:
     )
 
 
-def _give_up(conductor: "Conductor", flow: Workflow, message: str, details: str = "") -> None:
-    fault = Fault(500, message, _details(flow.body.get("tried", []), details or message))
+def _give_up(conductor: "Conductor", flows: Sequence[Workflow], message: str, details: str = "") -> None:
+    """Fail the instances of one request together, so that no later start finds room for only some of them."""
 
     def fail(tx: Transaction) -> None:
-        workflows.finish(tx, flow, conductor.owner)
-        instances.record_fault(tx, flow.instance_uuid, fault)
-        instances.change(
-            tx,
-            flow.instance_uuid,
-            expected_tasks={TaskState.SCHEDULING},
-            vm_state=VmState.ERROR,
-            task_state=None,
-        )
+        for flow in flows:
+            shown = _exhausted(flow, message)
+            fault = Fault(500, shown, _details(flow.body.get("tried", []), details or shown))
+            try:
+                with tx.savepoint():
+                    workflows.finish(tx, flow, conductor.owner)
+                    instances.record_fault(tx, flow.instance_uuid, fault)
+                    instances.change(
+                        tx,
+                        flow.instance_uuid,
+                        expected_tasks={TaskState.SCHEDULING},
+                        vm_state=VmState.ERROR,
+                        task_state=None,
+                    )
+            except TAKEN_OVER as error:
+                LOG.info("Instance %s is no longer being built: %s", flow.instance_uuid, error)
 
-    conductor.end(flow, fail)
+    conductor.database.write(fail)
+    for flow in flows:
+        conductor.forget(flow)
 
 
 def _exhausted(flow: Workflow, message: str) -> str:

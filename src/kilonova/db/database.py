@@ -18,7 +18,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,12 +27,13 @@ from typing import Any, TypeVar, cast
 
 import orjson
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, CursorResult
+from sqlalchemy.engine import Connection, CursorResult, Engine, RootTransaction
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import Executable
 
 from kilonova.db import tables as t
 from kilonova.db.engines import IMMEDIATE, checked_url, is_away, is_retryable, open_engines
+from kilonova.db.pulse import Pulse
 from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 
@@ -170,10 +171,11 @@ class Database:
     """
 
     def __init__(self, url: str, *, clock: Callable[[], datetime] = utc_now) -> None:
-        self.url = _checked_url(url)
+        self.url = checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._clock = clock
-        self.engine = _create_engine(self.url)
+        self._engines = open_engines(self.url)
+        self._pulse = Pulse(self.engine)
         self._listeners: list[Callable[[Commit], None]] = []
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -188,11 +190,25 @@ class Database:
         """
         self._listeners.append(listener)
 
+    @property
+    def engine(self) -> Engine:
+        """Where readers get their connections."""
+        return self._engines.readers
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a connection inside one read transaction."""
-        with self.engine.begin() as connection:
-            yield connection
+        """Give a connection inside one read transaction, which sees one state. Raises: Unavailable."""
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            if is_away(error):
+                raise Unavailable("The database cannot be reached.") from error
+            raise
+
+    def newest_seq(self) -> int:
+        """Return the seq of the last commit that any process made on a server. Raises: Unavailable."""
+        return self._pulse.newest_seq()
 
     def write(self, job: Callable[[Transaction], T]) -> T:
         """Run ``job`` in a transaction and return its result once that is durable."""
@@ -228,7 +244,8 @@ class Database:
                 self._queue.put(None)
         if thread is not None:
             thread.join()
-        self.engine.dispose()
+        self._pulse.close()
+        self._engines.dispose()
 
     # --- the writer thread --------------------------------------------------------------------------------------------
 
@@ -251,29 +268,61 @@ class Database:
                 return
 
     def _write_batch(self, batch: list[_Job]) -> None:
-        for attempt in range(1, _MAX_TRIES + 1):
-            try:
-                commit, outcomes = self._transact(batch)
-            except Exception as error:
-                if isinstance(error, DBAPIError) and is_retryable(error) and attempt < _MAX_TRIES:
-                    LOG.info("Write batch of %d retried after: %s", len(batch), error.orig)
-                    time.sleep(min(0.002 * 2**attempt, 0.25))
-                    continue
-                if len(batch) > 1:
-                    for job in batch:
-                        self._write_batch([job])
-                    return
-                LOG.exception("A write failed")
-                batch[0].future.set_exception(error)
+        try:
+            done = self._transact_until_done(batch)
+        except Exception as error:
+            if len(batch) > 1:
+                for job in batch:
+                    self._write_batch([job])
                 return
-            break
-        if commit is not None:
-            self._announce(commit)
-        for job, outcome in zip(batch, outcomes, strict=True):
+            LOG.exception("A write failed")
+            batch[0].future.set_exception(error)
+            return
+        if done.commit is not None:
+            self._announce(done.commit)
+        for job, outcome in zip(batch, done.outcomes, strict=True):
             if isinstance(outcome, BaseException):
                 job.future.set_exception(outcome)
             else:
                 job.future.set_result(outcome)
+
+    def _transact_until_done(self, batch: list[_Job]) -> "_Done":
+        """Repeat the transaction while that may help: a few times after a conflict, for ever while the server is away.
+
+        Raises: Unavailable when the database is closed meanwhile; any error that repeating does not mend.
+        """
+        conflicts = waits = 0
+        doubt: _InDoubt | None = None
+        while True:
+            try:
+                if doubt is not None and self._has_landed(doubt):
+                    return doubt.done
+                doubt = None
+                done = self._transact(batch)
+            except _InDoubt as unknown:
+                doubt = unknown
+                LOG.warning("A commit of %d writes went unanswered: %s", len(batch), doubt.error.orig)
+            except DBAPIError as error:
+                if is_away(error):
+                    self._wait_for_server(waits, len(batch), error)
+                    waits += 1
+                elif is_retryable(error) and conflicts < _MAX_TRIES:
+                    LOG.info("Write batch of %d retried after: %s", len(batch), error.orig)
+                    time.sleep(min(0.004 * 2**conflicts, 0.25))
+                    conflicts += 1
+                else:
+                    raise
+            else:
+                if waits:
+                    LOG.info("The database is back")
+                return done
+
+    def _wait_for_server(self, waits: int, count: int, error: DBAPIError) -> None:
+        if not waits:
+            LOG.warning("The database is away, %d writes wait for it: %s", count, error.orig)
+        if self._closed:
+            raise Unavailable("The database cannot be reached.") from error
+        time.sleep(min(0.01 * 2 ** min(waits, 10), _LONGEST_WAIT_S))
 
     def _announce(self, commit: Commit) -> None:
         for listener in self._listeners:
@@ -282,48 +331,100 @@ class Database:
             except Exception:
                 LOG.exception("A listener failed on commit %d", commit.seq)
 
-    def _transact(self, batch: list[_Job]) -> tuple[Commit | None, list[Any]]:
-        outcomes: list[Any] = []
-        commit: Commit | None = None
+    def _transact(self, batch: list[_Job]) -> "_Done":
+        outcomes: dict[int, Any] = {}
         token = new_uuid()
-        immediate = self.engine.connect().execution_options(**{_IMMEDIATE: True})
-        with immediate as connection, connection.begin() as transaction:
+        with self._begin() as (connection, transaction):
+            seq = self._lock(connection)
             tx = Transaction(connection, self._clock(), alone=len(batch) == 1)
-            start = 0
-            while start < len(batch):
-                end = start + 1
-                while end < len(batch) and batch[end].run == batch[start].run:
-                    end += 1
-                outcomes += batch[start].run(tx, [job.item for job in batch[start:end]])
-                start = end
+            for run, members in _grouped(batch):
+                outcomes.update(zip(members, run(tx, [batch[index].item for index in members]), strict=True))
+            in_order = [outcomes[index] for index in range(len(batch))]
             if tx.is_spoilt:
                 transaction.rollback()
-                return None, outcomes
-            if tx.changes:
-                commit = _append_to_log(tx, token)
+                return _Done(None, in_order)
+            done = _Done(_append_to_log(tx, token, seq), in_order)
             try:
                 transaction.commit()
-            except DBAPIError:
-                # The answer may have been lost after the commit: the log knows.
-                if commit is None or not self._has_landed(token):
-                    raise
-        return commit, outcomes
+            except DBAPIError as error:
+                raise _InDoubt(token, done, error) from error
+        return done
 
-    def _has_landed(self, token: str) -> bool:
-        with self.read() as connection:
-            wanted = sa.select(t.change_log.c.seq).where(t.change_log.c.token == token)
-            return connection.execute(wanted).first() is not None
+    @contextmanager
+    def _begin(self) -> Iterator[tuple[Connection, RootTransaction]]:
+        immediate = self._engines.writer.connect().execution_options(**{IMMEDIATE: True})
+        with immediate as connection, connection.begin() as transaction:
+            yield connection, transaction
+
+    def _lock(self, connection: Connection) -> int | None:
+        """Keep every other process from writing until the end of this transaction; return its seq, so far unused.
+
+        SQLite has locked the file already, and takes a seq only for what mirrors must know.
+        """
+        if self.is_sqlite:
+            return None
+        if connection.dialect.name == "postgresql":
+            return int(connection.execute(_TAKE_SEQ_RETURNING).scalar_one())
+        # One round trip, too: the server tells the new value with the count of rows. A SELECT would take another.
+        return int(connection.execute(_TAKE_SEQ_LAST_ID).lastrowid)
+
+    def _has_landed(self, doubt: "_InDoubt") -> bool:
+        """Whether a commit without an answer happened. Waits for the lock that its transaction may still hold.
+
+        Raises: the commit's own error when it did not happen and cannot be repeated.
+        """
+        with self._begin() as (connection, transaction):
+            self._lock(connection)
+            wanted = sa.select(t.change_log.c.seq).where(t.change_log.c.token == doubt.token)
+            found = connection.execute(wanted).first() is not None
+            transaction.rollback()
+        if not found and not is_retryable(doubt.error):
+            raise doubt.error
+        return found
 
 
-def _append_to_log(tx: Transaction, token: str) -> Commit:
-    """Take the next seq (its row lock lasts until commit, so seq order is commit order) and write the log row."""
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What one transaction did. ``commit`` is None when it told the mirrors nothing."""
+
+    commit: Commit | None
+    outcomes: Sequence[Any]
+
+
+@dataclass(slots=True)
+class _InDoubt(Exception):
+    """COMMIT was sent and failed or went unanswered. The log row with ``token`` is there if it happened."""
+
+    token: str
+    done: _Done
+    error: DBAPIError
+
+
+_COUNTER = t.change_counter.c
+_TAKE_SEQ = sa.update(t.change_counter).where(_COUNTER.id == 1)
+_TAKE_SEQ_RETURNING = _TAKE_SEQ.values(seq=_COUNTER.seq + 1).returning(_COUNTER.seq)
+_TAKE_SEQ_LAST_ID = _TAKE_SEQ.values(seq=sa.func.last_insert_id(_COUNTER.seq + 1))
+
+
+def _grouped(batch: Sequence[_Job]) -> Iterable[tuple[Merged[Any, Any], list[int]]]:
+    """Return for each way of running, in order of appearance, the places of its jobs."""
+    groups: dict[Merged[Any, Any], list[int]] = {}
+    for index, job in enumerate(batch):
+        groups.setdefault(job.run, []).append(index)
+    return groups.items()
+
+
+def _append_to_log(tx: Transaction, token: str, seq: int | None) -> Commit | None:
+    """Write the log row. On a server, where a commit may go unanswered, every transaction leaves one."""
+    if seq is None and not tx.changes:
+        return None
     latest: dict[tuple[str, str], Change] = {}
     for change in tx.changes:
         latest.pop((change.kind, change.key), None)
         latest[change.kind, change.key] = change
     changes = tuple(latest.values())
-    tx.execute(sa.update(t.change_counter).where(t.change_counter.c.id == 1).values(seq=t.change_counter.c.seq + 1))
-    seq = tx.execute(sa.select(t.change_counter.c.seq)).scalar_one()
+    if seq is None:
+        seq = int(tx.execute(_TAKE_SEQ_RETURNING).scalar_one())
     body = encode_body(changes, tuple(tx.claims))
     row = {"seq": seq, "token": token, "created_at": tx.now, "body": body}
     tx.execute(sa.insert(t.change_log), row)

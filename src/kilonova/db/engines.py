@@ -95,7 +95,7 @@ def is_away(error: DBAPIError) -> bool:
 def _code(error: DBAPIError) -> str | int | None:
     """Return the SQLSTATE of PostgreSQL, or MariaDB's number; None without either."""
     original = error.orig
-    if hasattr(original, "sqlstate"):
+    if original is not None and hasattr(original, "sqlstate"):
         state: str | None = original.sqlstate
         return state
     first = original.args[0] if original is not None and original.args else None

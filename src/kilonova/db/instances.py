@@ -16,6 +16,7 @@ from kilonova.db import flavors
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.db.mirror_source import instance_value
+from kilonova.db.statements import ManyRows
 from kilonova.errors import InvalidRequest, NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 
@@ -188,28 +189,31 @@ class Activation:
     node: str
 
 
-_ACTIVATE = (
-    sa.update(t.instances)
-    .where(
-        _I.uuid == sa.bindparam("b_uuid"),
-        _I.deleted.is_(False),
-        _I.task_state == TaskState.SPAWNING.value,
-        _I.host == sa.bindparam("b_host"),
-    )
-    .values(
-        vm_state=VmState.ACTIVE.value,
-        task_state=None,
-        power_state=int(PowerState.RUNNING),
-        launched_at=sa.bindparam("b_now"),
-        updated_at=sa.bindparam("b_now"),
-    )
+_ACTIVATE = ManyRows(
+    {"uuid": _I.uuid.type, "host": _I.host.type},
+    lambda given: (
+        sa.update(t.instances)
+        .where(
+            # A deleted instance has no task. Asking for that column, too, leads SQLite to the wrong index.
+            _I.uuid == given["uuid"],
+            _I.task_state == TaskState.SPAWNING.value,
+            _I.host == given["host"],
+        )
+        .values(
+            vm_state=VmState.ACTIVE.value,
+            task_state=None,
+            power_state=int(PowerState.RUNNING),
+            launched_at=sa.bindparam("now", type_=t.Time),
+            updated_at=sa.bindparam("now", type_=t.Time),
+        )
+    ),
 )
 
 
 def activate(tx: Transaction, built: Sequence[Activation]) -> None:
     """Make instances whose guests were spawned active, all of them. Raises: UnexpectedTaskState."""
-    rows = [{"b_uuid": item.uuid, "b_host": item.host, "b_now": tx.now} for item in built]
-    if tx.execute(_ACTIVATE, rows).rowcount != len(rows):
+    rows = [{"uuid": item.uuid, "host": item.host} for item in built]
+    if _ACTIVATE.run(tx, rows, now=tx.now) != len(rows):
         raise UnexpectedTaskState("An instance is no longer being spawned there.")
     for item in built:
         tx.log("instance", item.uuid, instance_value(item.host, item.node, VmState.ACTIVE.value, None))

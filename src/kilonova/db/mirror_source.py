@@ -26,10 +26,7 @@ class Loaded:
 
 def load(database: Database) -> Loaded:
     """Read the present state. The seq and the rows belong to the same snapshot."""
-    engine = (
-        database.engine if database.is_sqlite else database.engine.execution_options(isolation_level="REPEATABLE READ")
-    )
-    with engine.begin() as connection:
+    with database.read() as connection:
         seq = connection.execute(sa.select(t.change_counter.c.seq)).scalar() or 0
         changes = (
             *_providers(connection),

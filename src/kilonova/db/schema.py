@@ -7,10 +7,6 @@ from pathlib import Path
 import os_resource_classes
 import os_traits
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.exc import DBAPIError
 
 from kilonova.db import tables as t
@@ -20,19 +16,13 @@ from kilonova.errors import ConfigurationError
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
-def _alembic_config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    return config
+#: The newest revision that this release knows. Alembic would tell too, but is slow to import (a test compares them).
+HEAD = "0001"
 
 
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_alembic_config())
-
-
-def head() -> str | None:
+def head() -> str:
     """Return the newest revision that this release knows."""
-    return _scripts().get_current_head()
+    return HEAD
 
 
 def current(database: Database) -> str | None:
@@ -42,7 +32,10 @@ def current(database: Database) -> str | None:
     """
     try:
         with database.read() as connection:
-            return MigrationContext.configure(connection).get_current_revision()
+            if not sa.inspect(connection).has_table("alembic_version"):
+                return None
+            found: str | None = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+            return found
     except (DBAPIError, sqlite3.Error) as error:
         reason = str(error.orig if isinstance(error, DBAPIError) else error).strip().splitlines()[0]
         where = database.url.render_as_string(hide_password=True)
@@ -52,13 +45,22 @@ def current(database: Database) -> str | None:
 def upgrade(database: Database) -> None:
     """Apply every missing migration, then the standard traits and resource classes. Safe to repeat."""
     found = current(database)
-    if found != head():
-        config = _alembic_config()
-        if found is not None and found not in {script.revision for script in _scripts().walk_revisions()}:
+    if found != HEAD:
+        from alembic import command  # noqa: PLC0415 - slow to import, and nearly every start finds nothing to do
+        from alembic.config import Config  # noqa: PLC0415
+        from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+        known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+        if found is not None and found not in known:
             raise ConfigurationError(f"The database is at revision {found}, which this release does not know.")
         with database.engine.begin() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+            # Every transaction needs the counter, the first one too.
+            if connection.execute(sa.select(t.change_counter.c.seq)).first() is None:
+                connection.execute(sa.insert(t.change_counter), {"id": 1, "seq": 0})
     database.write(sync_vocabulary)
 
 
@@ -82,5 +84,3 @@ def sync_vocabulary(tx: Transaction) -> None:
         missing = [{"name": name, "created_at": tx.now} for name in names if name not in known]
         if missing:
             tx.execute(sa.insert(table), missing)
-    if tx.execute(sa.select(t.change_counter.c.seq)).scalar() is None:
-        tx.execute(sa.insert(t.change_counter), {"id": 1, "seq": 0})

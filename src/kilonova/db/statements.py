@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements that several resources need."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Connection
@@ -32,3 +33,68 @@ def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> 
 def mapping(connection: Connection, statement: sa.Select[Any]) -> dict[Any, Any]:
     """Return the rows of a statement with two columns as first column → second."""
     return {row[0]: row[1] for row in connection.execute(statement)}
+
+
+#: Makes a statement from the columns of the rows that are given.
+Build = Callable[[Mapping[str, sa.ColumnElement[Any]]], Any]
+
+
+class ManyRows:
+    """A statement that takes any number of rows, each with values of its own, in one go: they travel as one JSON text.
+
+    ``columns``: name → type of what each row brings, as many as ``build`` needs. ``build`` makes an UPDATE, or the
+    SELECT of an INSERT, from them; it may also use bound parameters, which are the same for all rows.
+    An UPDATE needs rows that touch different rows of the table.
+    """
+
+    def __init__(self, columns: Mapping[str, sa.types.TypeEngine[Any]], build: Build) -> None:
+        self._by_backend = {
+            backend: build(dict(_given(backend, columns).c)) for backend in ("sqlite", "postgresql", "mysql", "mariadb")
+        }
+
+    def run(self, tx: Transaction, rows: Sequence[Mapping[str, Any]], **same: Any) -> int:
+        """Run the statement with ``rows`` and the parameters that are the ``same`` for all; return the rows matched."""
+        if not rows:
+            return 0
+        parameters = {"given_rows": orjson.dumps(rows).decode(), **same}
+        return tx.execute(self._by_backend[tx.connection.dialect.name], parameters).rowcount
+
+
+def insert_many(table: sa.Table, columns: Mapping[str, str], **same: sa.ColumnElement[Any]) -> ManyRows:
+    """Return the INSERT of many rows. ``columns``: column → name in the rows; ``same``: column → value for all."""
+
+    def build(given: Mapping[str, sa.ColumnElement[Any]]) -> sa.Insert:
+        values = {column: given[name] for column, name in columns.items()} | same
+        return sa.insert(table).from_select(list(values), sa.select(*values.values()), include_defaults=False)
+
+    return ManyRows({name: table.c[column].type for column, name in columns.items()}, build)
+
+
+def _given(backend: str, columns: Mapping[str, sa.types.TypeEngine[Any]]) -> sa.Subquery:
+    render, spelt = _TABLES_OF_JSON[backend]
+    described = ", ".join(spelt(name, kind) for name, kind in columns.items())
+    return sa.text(render.format(described)).columns(**columns).subquery("given")
+
+
+def _sqlite_column(name: str, _kind: sa.types.TypeEngine[Any]) -> str:
+    return f"json_extract(value, '$.{name}') AS {name}"
+
+
+def _postgresql_column(name: str, kind: sa.types.TypeEngine[Any]) -> str:
+    return f"{name} {kind.compile(postgresql.dialect())}"  # type: ignore[no-untyped-call]
+
+
+def _mariadb_column(name: str, kind: sa.types.TypeEngine[Any]) -> str:
+    spelt = kind.compile(mysql.dialect())
+    # A comparison with a column of another collation would find no index.
+    collated = " CHARSET utf8mb4 COLLATE utf8mb4_bin" if isinstance(kind, sa.String) else ""
+    return f"{name} {spelt}{collated} PATH '$.{name}'"
+
+
+_JSON_TABLE = "SELECT * FROM JSON_TABLE(:given_rows, '$[*]' COLUMNS({})) AS listed"
+_TABLES_OF_JSON: Mapping[str, tuple[str, Callable[[str, sa.types.TypeEngine[Any]], str]]] = {
+    "sqlite": ("SELECT {} FROM json_each(:given_rows)", _sqlite_column),
+    "postgresql": ("SELECT * FROM json_to_recordset(CAST(:given_rows AS json)) AS listed({})", _postgresql_column),
+    "mysql": (_JSON_TABLE, _mariadb_column),
+    "mariadb": (_JSON_TABLE, _mariadb_column),
+}

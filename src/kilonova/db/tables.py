@@ -40,7 +40,7 @@ _CHARSET = {
     for dialect in ("mysql", "mariadb")
     for option, value in (("engine", "InnoDB"), ("charset", "utf8mb4"), ("collate", "utf8mb4_bin"))
 }
-_Time = DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
+Time = DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 _Long = Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
 _Blob = LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb")
 _Json = JSON()
@@ -57,7 +57,7 @@ def _key() -> Column[int]:
 
 
 def _times() -> tuple[Column[Any], Column[Any]]:
-    return Column("created_at", _Time, nullable=False), Column("updated_at", _Time)
+    return Column("created_at", Time, nullable=False), Column("updated_at", Time)
 
 
 # --- the order of commits ---------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ change_log = _table(
     "change_log",
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     Column("token", String(36), nullable=False, unique=True),
-    Column("created_at", _Time, nullable=False, index=True),
+    Column("created_at", Time, nullable=False, index=True),
     Column("body", _Blob, nullable=False),
 )
 
@@ -156,7 +156,7 @@ services = _table(
     Column("disabled", Boolean, nullable=False),
     Column("disabled_reason", String(255)),
     Column("forced_down", Boolean, nullable=False),
-    Column("last_seen_at", _Time),
+    Column("last_seen_at", Time),
     *_times(),
     UniqueConstraint("host", "binary"),
 )
@@ -305,9 +305,9 @@ instances = _table(
     Column("locked_reason", String(255)),
     Column("group_uuid", String(36)),
     *_times(),
-    Column("launched_at", _Time),
-    Column("terminated_at", _Time),
-    Column("deleted_at", _Time),
+    Column("launched_at", Time),
+    Column("terminated_at", Time),
+    Column("deleted_at", Time),
     Column("deleted", Boolean, nullable=False),
     Index("ix_instances_listing", "deleted", "project_id", "created_at"),
     Index("ix_instances_host", "host", "deleted"),
@@ -327,7 +327,7 @@ instance_faults = _table(
     Column("code", Integer, nullable=False),
     Column("message", String(255), nullable=False),
     Column("details", _Long, nullable=False),
-    Column("created_at", _Time, nullable=False),
+    Column("created_at", Time, nullable=False),
 )
 
 request_specs = _table(
@@ -350,7 +350,7 @@ workflows = _table(
     Column("attempt", Integer, nullable=False),
     Column("body", _Json, nullable=False),
     Column("owner", String(36), nullable=False),
-    Column("lease_until", _Time, nullable=False, index=True),
+    Column("lease_until", Time, nullable=False, index=True),
     *_times(),
 )
 
@@ -359,7 +359,7 @@ decisions = _table(
     _key(),
     Column("request_id", String(64), nullable=False, index=True),
     Column("instance_uuid", String(36), nullable=False, index=True),
-    Column("created_at", _Time, nullable=False, index=True),
+    Column("created_at", Time, nullable=False, index=True),
     Column("seq", BigInteger, nullable=False),
     Column("body", _Json, nullable=False),
     Column("removed_by", _Blob, nullable=False),
@@ -370,6 +370,6 @@ decisions = _table(
 rosters = _table(
     "rosters",
     Column("digest", String(40), primary_key=True),
-    Column("created_at", _Time, nullable=False),
+    Column("created_at", Time, nullable=False),
     Column("names", _Blob, nullable=False),
 )

@@ -64,17 +64,10 @@ def finish(tx: Transaction, workflow: Workflow, owner: str) -> None:
     finish_all(tx, [workflow], owner)
 
 
-_FINISH = sa.delete(t.workflows).where(
-    _W.uuid == sa.bindparam("b_uuid"),
-    _W.owner == sa.bindparam("b_owner"),
-    _W.attempt == sa.bindparam("b_attempt"),
-)
-
-
 def finish_all(tx: Transaction, flows: Sequence[Workflow], owner: str) -> None:
     """Remove workflows that are done, all of them. Raises: ConcurrentUpdate when one is no longer ours."""
-    rows = [{"b_uuid": flow.uuid, "b_owner": owner, "b_attempt": flow.attempt} for flow in flows]
-    if tx.execute(_FINISH, rows).rowcount != len(rows):
+    present = sa.tuple_(_W.uuid, _W.attempt).in_([(flow.uuid, flow.attempt) for flow in flows])
+    if tx.execute(sa.delete(t.workflows).where(_W.owner == owner, present)).rowcount != len(flows):
         raise ConcurrentUpdate("A workflow has another owner or is gone.")
 
 

@@ -277,10 +277,12 @@ class Mirror:
         if self.database.is_sqlite:
             return
         with self.lock:
-            with self.database.read() as connection:
-                newest = connection.execute(sa.select(t.change_counter.c.seq)).scalar_one()
+            newest = self.database.newest_seq()
             if newest > self.seq:
                 self._fetch_missing()
+            elif newest < self.seq:
+                LOG.warning("The database is older than it was: everything is loaded again")
+                self.reload()
 
     def _fetch_missing(self) -> None:
         with self.database.read() as connection:

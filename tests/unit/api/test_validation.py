@@ -52,6 +52,19 @@ def test_what_only_the_fast_check_refuses_is_named_too() -> None:
     assert refused.value.fields == {"field": "word"}
 
 
+def test_a_message_does_not_grow_with_the_value() -> None:
+    error = refusal({"box": {"size": "x" * 1_000_000}}, 2)
+    assert error.fields == {"field": "box.size"}
+    assert len(error.message) < 3000
+
+
+def test_what_is_too_deep_to_describe_is_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(1000):
+        deep = [deep]
+    assert "nested too deeply" in refusal(deep, 2).message
+
+
 def test_each_value_of_a_parameter_is_checked() -> None:
     sizes = Schemas({(2, 1): query({"size": {"type": "string", "pattern": "^[0-9]+$"}}, extra=False)})
     sizes.check({"size": ["1", "2"]}, Version(2, 1))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Key pairs of users: import, generate (until 2.91), list, show, delete."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kilonova.api.compute import key_material
 from kilonova.api.compute.links import next_page
 from kilonova.api.compute.times import stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
@@ -13,6 +12,9 @@ from kilonova.api.schemas import keypairs as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import keypairs
 from kilonova.model.keypair import Keypair
+
+if TYPE_CHECKING:
+    from kilonova.api.compute.key_material import KeyMaterial
 
 _ONE = "/os-keypairs/{keypair_name}"
 RULES = (
@@ -87,7 +89,9 @@ def _user_of(ctx: Context, request: Request) -> str:
     return request.param("user_id") or ctx.user_id
 
 
-def _material(kind: str, user_id: str, public_key: str | None) -> key_material.KeyMaterial:
+def _material(kind: str, user_id: str, public_key: str | None) -> "KeyMaterial":
+    from kilonova.api.compute import key_material  # noqa: PLC0415 - what it needs is slow to import
+
     if public_key is not None:
         return key_material.read_x509(public_key) if kind == "x509" else key_material.read_ssh(public_key)
     return key_material.make_x509(user_id) if kind == "x509" else key_material.make_ssh()

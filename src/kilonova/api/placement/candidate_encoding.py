@@ -13,7 +13,7 @@ import numpy as np
 from kilonova.api.microversion import Version
 from kilonova.model.vocabulary import is_custom
 from kilonova.placement.candidates import CandidateQuery, Candidates, TreeCandidate
-from kilonova.placement.provider_table import IntArray, ProviderTable
+from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 
 _BY_PROVIDER = Version(1, 12)
 _TRAITS = Version(1, 17)
@@ -84,8 +84,8 @@ def _summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, vers
             f'"{table.uuids[row]}":{{"resources":{{{piece}}}}}'
             for row, piece in zip(rows.tolist(), resources, strict=True)
         ]
-    traits = _trait_pieces(table)
-    trait_set = _trait_sets(table)[rows].tolist()
+    traits, set_of = _trait_pieces(table)
+    trait_set = set_of[rows].tolist()
     if version < _TREES:
         return [
             f'"{table.uuids[row]}":{{"resources":{{{piece}}},"traits":[{traits[index]}]}}'
@@ -107,46 +107,43 @@ def _quoted(text: str) -> str:
 
 
 def _resource_pieces(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> list[str]:
-    shown = np.ones(len(table.resource_classes), dtype=np.bool_)
+    has = table.has_inventory[rows]
     if version < _ALL_CLASSES:
         asked = {name for group in query.groups for name in group.resources}
-        shown[:] = [name in asked for name in table.resource_classes]
-    has = table.has_inventory[rows] & shown
+        has = has & np.array([name in asked for name in table.resource_classes], dtype=np.bool_)
     figures = np.stack([np.maximum(table.capacity[rows], 0), table.used[rows]], axis=2)
     pieces = [""] * len(rows)
-    patterns, pattern_of = np.unique(has, axis=0, return_inverse=True)
-    for index, pattern in enumerate(patterns):
-        columns = np.flatnonzero(pattern)
-        template = ",".join(f'"{table.resource_classes[column]}":{{"capacity":%d,"used":%d}}' for column in columns)
-        members = np.flatnonzero(pattern_of.reshape(-1) == index)
+    for members in _alike(has):
+        columns = np.flatnonzero(has[members[0]])
+        template = ",".join(f'"{table.resource_classes[column]}":{{"capacity":%s,"used":%s}}' for column in columns)
         values = figures[members][:, columns].reshape(len(members), -1).tolist()
         for position, numbers in zip(members.tolist(), values, strict=True):
             pieces[position] = template % tuple(numbers)
     return pieces
 
 
-def _trait_sets(table: ProviderTable) -> IntArray:
-    """Return which of the distinct sets of traits each provider has. Shapes: → (P,)."""
-    return _distinct_traits(table)[1]
-
-
-def _trait_pieces(table: ProviderTable) -> list[str]:
-    return _distinct_traits(table)[0]
-
-
-def _distinct_traits(table: ProviderTable) -> tuple[list[str], IntArray]:
+def _trait_pieces(table: ProviderTable) -> tuple[list[str], IntArray]:
+    """Return the text of each distinct set of traits, and which of them each provider has. Shapes: → (P,)."""
     return table.remember("trait pieces", lambda: _group_by_traits(table))
 
 
 def _group_by_traits(table: ProviderTable) -> tuple[list[str], IntArray]:
-    if not table.trait_rows:
-        return [""], np.zeros(len(table), dtype=np.int64)
-    packed = np.ascontiguousarray(np.packbits(table.trait_bits, axis=0).T)
-    keys = packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
-    _, examples, set_of = np.unique(keys, return_index=True, return_inverse=True)
     # Standard traits first, each kind by name.
     ordered = sorted(table.trait_rows.items(), key=lambda item: (is_custom(item[0]), item[0]))
-    pieces = [
-        ",".join(_quoted(name) for name, row in ordered if table.trait_bits[row, example]) for example in examples
-    ]
-    return pieces, set_of.reshape(-1)
+    set_of = np.zeros(len(table), dtype=np.int64)
+    pieces = []
+    for index, members in enumerate(_alike(table.trait_bits.T)):
+        set_of[members] = index
+        pieces.append(",".join(_quoted(name) for name, row in ordered if table.trait_bits[row, members[0]]))
+    return pieces, set_of
+
+
+def _alike(bits: BoolArray) -> list[IntArray]:
+    """Return the rows of ``bits`` in groups of equal ones. Shapes: (N, M) → groups of row numbers."""
+    if not bits.size or (bits == bits[0]).all():
+        return [np.arange(len(bits))]
+    packed = np.ascontiguousarray(np.packbits(bits, axis=1))
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
+    order = np.argsort(keys, kind="stable")
+    edges = np.flatnonzero(keys[order][1:] != keys[order][:-1]) + 1
+    return np.split(order, edges)

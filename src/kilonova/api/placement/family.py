@@ -24,7 +24,7 @@ from kilonova.api.placement import (
 )
 from kilonova.api.placement.requests import CONCURRENT_UPDATE, JSON, UNDEFINED, acceptable
 from kilonova.api.placement.root import MAX_VERSION, MIN_VERSION
-from kilonova.errors import ConcurrentUpdate, InvalidRequest, KilonovaError, NotFound
+from kilonova.errors import ConcurrentUpdate, InvalidRequest, KilonovaError
 
 RESOURCES = (
     root,
@@ -59,8 +59,7 @@ class PlacementFamily:
     routes: Routes = _routes()
 
     def version(self, headers: Mapping[str, str], path: str) -> Version:
-        if "\0" in path:
-            raise NotFound("The resource could not be found.")
+        del path
         wanted = requested_version(headers.get("OpenStack-API-Version"), "placement")
         if wanted is None:
             return MIN_VERSION

@@ -6,11 +6,10 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-import jsonschema
-
-from kilonova.api.validation import Compiled, Schemas
+from kilonova.api.validation import Compiled, Schemas, shortened
 from kilonova.errors import InvalidRequest
 
+_LONGEST = 8000
 _NOT_HEX = re.compile(r"[^0-9a-fA-F]")
 
 
@@ -27,18 +26,23 @@ def normal_uuid(text: str) -> str:
     return str(uuid.UUID(text))
 
 
-_CHECKER = jsonschema.FormatChecker()
-_CHECKER.checks("uuid")(is_uuid_like)
-
-
 class _InFull(Compiled):
     formats: ClassVar[Mapping[str, Callable[[str], bool]]] = {"uuid": is_uuid_like}
     prefix: ClassVar[str]
 
-    def explain(self, instance: Any) -> InvalidRequest:
-        validator = jsonschema.Draft202012Validator(self.schema, format_checker=_CHECKER)
+    def _explain(self, instance: Any) -> InvalidRequest:
+        import jsonschema  # noqa: PLC0415 - slow to import, and most processes start without a bad request
+
+        checker = jsonschema.FormatChecker()
+        checker.checks("uuid")(is_uuid_like)
+        validator = jsonschema.Draft202012Validator(self.schema, format_checker=checker)
         error = jsonschema.exceptions.best_match(validator.iter_errors(instance))
-        return InvalidRequest(f"{self.prefix}: {error or 'the value does not match its schema.'}")
+        if error is None:  # the two differ in corners, such as a line break at the end of a text that has a pattern
+            return InvalidRequest(f"{self.prefix}: the value does not match its schema.")
+        text = str(error)
+        if len(text) > _LONGEST:
+            text = f"{shortened(error.message)}\n\nFailed validating {error.validator!r} in schema"
+        return InvalidRequest(f"{self.prefix}: {text}")
 
 
 class _Body(_InFull):

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A message bus that does nothing by itself: a test takes one piece of work after the other, in any order it likes.
+
+Everything runs on the test's own thread, so a test can stop the world between any two messages.
+"""
+
+import random
+from collections.abc import Callable
+
+from kilonova.errors import Unavailable
+from kilonova.messaging.local import Accept
+from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans, StepReply
+
+
+class ManualBus:
+    """Stands in for ``LocalBus``.
+
+    ``event``: told before every message. ``copies``: how often each message is delivered. ``order``: chooses what runs
+    next; without one it is first come, first served.
+    """
+
+    def __init__(
+        self,
+        *,
+        event: Callable[[str], None] = lambda _: None,
+        copies: int = 1,
+        order: random.Random | None = None,
+    ) -> None:
+        self.cut_off: set[str] = set()
+        self.sent: list[AgentMessage] = []
+        self.replies: list[StepReply] = []
+        self._event = event
+        self._copies = copies
+        self._order = order
+        self._work: list[Callable[[], None]] = []
+        self._agents: dict[str, Accept] = {}
+        self._conductor: Callable[[ConductorMessage], None] | None = None
+        self._greeter: Callable[[HostsStarted], Orphans] | None = None
+
+    def serve_agent(self, host: str, accept: Accept) -> None:
+        self._agents[host] = accept
+
+    def serve_conductor(
+        self, handler: Callable[[ConductorMessage], None], greeter: Callable[[HostsStarted], Orphans]
+    ) -> None:
+        self._conductor, self._greeter = handler, greeter
+
+    def cast(self, host: str, message: AgentMessage) -> None:
+        self._event(f"to {host}: {type(message).__name__}")
+        accept = self._agents.get(host)
+        if accept is None or host in self.cut_off:
+            raise Unavailable(f"No agent serves host {host}.")
+        self.sent.append(message)
+        for _ in range(self._copies):
+            work = accept(message)
+            if work is not None:
+                self._work.append(work)
+
+    def tell(self, message: ConductorMessage) -> None:
+        self._event(f"from an agent: {type(message).__name__}")
+        if isinstance(message, StepReply):
+            self.replies.append(message)
+        conductor = self._conductor
+        assert conductor is not None
+        for _ in range(self._copies):
+            self._work.append(lambda: conductor(message))
+
+    def run_in_conductor(self, work: Callable[[], None]) -> None:
+        self._work.append(work)
+
+    def announce(self, message: HostsStarted) -> Orphans:
+        assert self._greeter is not None
+        return self._greeter(message)
+
+    def close(self) -> None:
+        self._work.clear()
+
+    def step(self) -> bool:
+        """Do one piece of work. Returns whether there was any."""
+        if not self._work:
+            return False
+        self._work.pop(self._order.randrange(len(self._work)) if self._order else 0)()
+        return True
+
+    def run(self, limit: int = 100_000) -> None:
+        """Work until there is nothing left to do."""
+        for _ in range(limit):
+            if not self.step():
+                return
+        raise AssertionError("the bus never comes to rest")

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two mirrors are equal when every rule would see the same: compare them by name, not by the place of a column."""
+
+from typing import Any
+
+import numpy as np
+
+from kilonova.mirror.mirror import Mirror
+from kilonova.placement.provider_table import ProviderTable
+from kilonova.scheduler.host_table import HostTable
+
+_HOST_FIGURES = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio", "capacity", "used")
+_HOST_COLUMNS = ("hosts", "nodes", "uuids", "host_ips", "disabled", "forced_down", "last_seen", "num_instances")
+_MORE_HOST_COLUMNS = ("num_io_ops", "failed_builds")
+
+
+def _by_class(table: HostTable | ProviderTable, row: int) -> dict[str, dict[str, Any]]:
+    present = {}
+    for column, name in enumerate(table.resource_classes):
+        figures = {figure: getattr(table, figure)[row, column].item() for figure in _HOST_FIGURES}
+        if figures["total"] or figures["used"]:
+            present[name] = figures
+    return present
+
+
+def _names(rows: Any, bits: Any, column: int) -> set[str]:
+    return {name for name, row in rows.items() if bits[row, column]}
+
+
+def hosts_of(table: HostTable) -> list[dict[str, Any]]:
+    """Every fact of a host table, a dict a host, in row order."""
+    profiles = [table.profiles[index] for index in table.profile]
+    found = []
+    for row in range(len(table)):
+        facts = {name: getattr(table, name)[row] for name in (*_HOST_COLUMNS, *_MORE_HOST_COLUMNS)}
+        facts |= {
+            "figures": _by_class(table, row),
+            "traits": _names(table.trait_rows, table.trait_bits, row),
+            "profile": profiles[row],
+            "aggregates": table.aggregates.of_host(row),
+            "reason": table.disabled_reasons.get(row),
+        }
+        found.append(facts)
+    return found
+
+
+def providers_of(table: ProviderTable) -> list[dict[str, Any]]:
+    """Every fact of a provider table, a dict a provider, in row order."""
+    return [
+        {
+            "uuid": uuid,
+            "parent": table.uuids[table.parent[row]] if table.parent[row] >= 0 else None,
+            "root": table.uuids[table.root[row]],
+            "figures": _by_class(table, row),
+            "has": {name for column, name in enumerate(table.resource_classes) if table.has_inventory[row, column]},
+            "traits": _names(table.trait_rows, table.trait_bits, row),
+            "aggregates": _names(table.aggregate_rows, table.aggregate_bits, row),
+        }
+        for row, uuid in enumerate(table.uuids)
+    ]
+
+
+def assert_equal(followed: Mirror, loaded: Mirror) -> None:
+    """Fail at the first fact in which a mirror that followed differs from one that was loaded anew."""
+    one, other = followed.snapshot(), loaded.snapshot()
+    assert hosts_of(one) == hosts_of(other)
+    assert dict(one.instance_rows) == dict(other.instance_rows)
+    assert providers_of(followed.providers()) == providers_of(loaded.providers())
+    assert followed._providers.generations == loaded._providers.generations
+    assert followed._providers.ids == loaded._providers.ids
+    assert followed._providers.names == loaded._providers.names
+    assert set(followed._groups) == set(loaded._groups)
+    for uuid in followed._groups:
+        assert followed.group(uuid) == loaded.group(uuid)
+    assert followed.seq == loaded.seq
+
+
+def assert_use_adds_up(mirror: Mirror) -> None:
+    """What decisions see as used is what the database has, plus what claims under way assume."""
+    columns = mirror._providers
+    expected = columns.array("used").copy()
+    for assumption in mirror._assumed.values():
+        row = columns.row_of[assumption.provider_uuid]
+        for name, amount in assumption.resources.items():
+            expected[row, columns.column(name)] += amount
+    assert np.array_equal(columns.view_used[: len(columns)], expected)

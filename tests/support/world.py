@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must hold in a cloud at rest, whatever happened before: read straight from the tables and the hypervisors."""
+
+from collections import Counter
+from collections.abc import Mapping, Set
+from pathlib import Path
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.model.instance import VmState
+
+SETTLED = {VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}
+
+
+def check_books(connection: Connection) -> None:
+    """What is used is the sum of the allocations, and never more than fits; groups count their members."""
+    sums = {
+        (row[0], row[1]): row[2]
+        for row in connection.execute(
+            sa.select(
+                t.allocations.c.resource_provider_id, t.allocations.c.resource_class_id, sa.func.sum(t.allocations.c.used)
+            ).group_by(t.allocations.c.resource_provider_id, t.allocations.c.resource_class_id)
+        )
+    }
+    for row in connection.execute(sa.select(t.inventories)):
+        assert row.used == sums.pop((row.resource_provider_id, row.resource_class_id), 0), row
+        assert row.used <= row.capacity, row
+    assert not sums, "allocations without an inventory"
+    members = Counter(
+        (row.group_uuid, row.host)
+        for row in connection.execute(
+            sa.select(t.instances.c.group_uuid, t.instances.c.host).where(
+                t.instances.c.deleted.is_(False), t.instances.c.host.is_not(None), t.instances.c.group_uuid.is_not(None)
+            )
+        )
+    )
+    counted = {
+        (row.uuid, row.host): row.members
+        for row in connection.execute(
+            sa.select(t.server_groups.c.uuid, t.server_group_hosts.c.host, t.server_group_hosts.c.members).join(
+                t.server_groups, t.server_groups.c.id == t.server_group_hosts.c.group_id
+            )
+        )
+    }
+    alive = set(connection.execute(sa.select(t.server_groups.c.uuid)).scalars())
+    assert counted == {key: count for key, count in members.items() if key[0] in alive}
+    for group in connection.execute(sa.select(t.server_groups)):
+        hosts = {host: count for (uuid, host), count in counted.items() if uuid == group.uuid}
+        if group.policy == "affinity":
+            assert len(hosts) <= 1
+            assert group.host in {None, *hosts}
+        if group.policy == "anti-affinity":
+            assert all(count <= group.max_server_per_host for count in hosts.values()), hosts
+
+
+def check_world(connection: Connection, guests: Mapping[str, Set[str]]) -> dict[str, str]:
+    """Nothing is under way, nothing is left over. ``guests``: host → instance uuids. Returns uuid → vm_state."""
+    check_books(connection)
+    assert connection.execute(sa.select(t.workflows)).all() == []
+    rows = connection.execute(sa.select(t.instances).where(t.instances.c.deleted.is_(False))).all()
+    faults = set(connection.execute(sa.select(t.instance_faults.c.instance_uuid)).scalars())
+    for row in rows:
+        assert row.task_state is None, row
+        assert row.vm_state in SETTLED, row
+        assert row.vm_state != VmState.ERROR or row.uuid in faults, row
+    placed = {(row.host, row.uuid) for row in rows if row.host is not None}
+    assert {(host, uuid) for host, uuids in guests.items() for uuid in uuids} == placed
+    providers = {
+        (row.uuid, row.host)
+        for row in connection.execute(sa.select(t.compute_nodes.c.uuid, t.compute_nodes.c.host))
+    }
+    host_of = dict(providers)
+    allocated = {
+        (host_of[row[1]], row[0])
+        for row in connection.execute(
+            sa.select(t.allocations.c.consumer_uuid, t.resource_providers.c.uuid).join(
+                t.resource_providers, t.resource_providers.c.id == t.allocations.c.resource_provider_id
+            )
+        )
+    }
+    assert allocated == placed
+    assert set(connection.execute(sa.select(t.consumers.c.uuid)).scalars()) == {uuid for _, uuid in placed}
+    return {row.uuid: row.vm_state for row in rows}
+
+
+def guests_on_disk(folder: Path) -> dict[str, set[str]]:
+    """Return the guests in the files of the simulated hypervisors."""
+    found: dict[str, Any] = {file.stem: orjson.loads(file.read_bytes()) for file in folder.glob("*.json")}
+    return {host: set(guests) for host, guests in found.items()}

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+from support.cell import Cell, host
+
+from kilonova.errors import DriverError, NotFound, UnexpectedTaskState
+from kilonova.messaging.messages import DestroyGuest, RebootGuest
+from kilonova.model.instance import PowerState, TaskState, VmState
+
+
+@pytest.fixture
+def running(cell_of) -> tuple[Cell, str]:
+    cell = cell_of(host("node1"), host("node2"))
+    (uuid,) = cell.boot(force_host="node1")
+    cell.bus.run()
+    return cell, uuid
+
+
+def fail(_uuid: str, **_: object) -> None:
+    raise DriverError("The guest does not obey.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "task", "settled", "power"),
+    [
+        ("stop", TaskState.POWERING_OFF, VmState.STOPPED, PowerState.SHUTDOWN),
+        ("reboot", TaskState.REBOOTING, VmState.ACTIVE, PowerState.RUNNING),
+        ("hard-reboot", TaskState.REBOOTING_HARD, VmState.ACTIVE, PowerState.RUNNING),
+    ],
+)
+def test_power_actions(running, kind, task, settled, power) -> None:
+    cell, uuid = running
+    cell.power(uuid, kind)
+    assert cell.instance(uuid).task_state is task
+    cell.bus.run()
+    instance = cell.instance(uuid)
+    assert (instance.vm_state, instance.task_state, instance.power_state) == (settled, None, power)
+    cell.check()
+
+
+def test_start_after_stop(running) -> None:
+    cell, uuid = running
+    cell.power(uuid, "stop")
+    cell.bus.run()
+    cell.power(uuid, "start")
+    cell.bus.run()
+    instance = cell.instance(uuid)
+    assert (instance.vm_state, instance.power_state) == (VmState.ACTIVE, PowerState.RUNNING)
+    cell.check()
+
+
+@pytest.mark.parametrize("kind", ["stop", "reboot", "hard-reboot"])
+def test_an_action_needs_the_state_it_was_asked_in(running, kind) -> None:
+    cell, uuid = running
+    cell.power(uuid, "stop")
+    with pytest.raises(UnexpectedTaskState):
+        cell.power(uuid, kind, expected_states=frozenset({VmState.ACTIVE}))
+    cell.bus.run()
+    assert cell.instance(uuid).vm_state is VmState.STOPPED, "the action under way goes on"
+    cell.check()
+
+
+def test_a_hard_reboot_takes_over_from_a_soft_one(running) -> None:
+    cell, uuid = running
+    cell.power(uuid, "reboot")
+    cell.power(uuid, "hard-reboot", expected_tasks=frozenset({None, TaskState.REBOOTING}))
+    cell.bus.run()
+    assert [message.hard for message in cell.bus.sent if isinstance(message, RebootGuest)] == [True]
+    assert cell.instance(uuid).vm_state is VmState.ACTIVE
+    cell.check()
+
+
+@pytest.mark.parametrize("kind", ["stop", "reboot", "hard-reboot"])
+def test_a_driver_that_refuses_leaves_a_fault_and_no_task(running, kind) -> None:
+    cell, uuid = running
+    for name in ("stop", "reboot"):
+        setattr(cell.drivers["node1"], name, fail)
+    cell.power(uuid, kind)
+    cell.bus.run()
+    instance = cell.instance(uuid)
+    assert (instance.vm_state, instance.task_state) == (VmState.ACTIVE, None), "the guest runs all the same"
+    assert instance.power_state is PowerState.RUNNING
+    cell.check()
+
+
+@pytest.mark.parametrize("kind", ["reboot", "hard-reboot"])
+def test_a_reboot_after_which_the_guest_is_off_is_an_error(running, kind) -> None:
+    cell, uuid = running
+    driver = cell.drivers["node1"]
+
+    def stay_off(name: str, **_: object) -> None:
+        driver.stop(name)
+        raise DriverError("It does not come up again.")
+
+    driver.reboot = stay_off
+    cell.power(uuid, kind)
+    cell.bus.run()
+    instance = cell.instance(uuid)
+    assert (instance.vm_state, instance.power_state) == (VmState.ERROR, PowerState.SHUTDOWN)
+    assert instance.fault is not None
+    assert instance.fault.message == "It does not come up again."
+    assert "node1" in instance.fault.details
+    cell.check()
+
+
+@pytest.mark.parametrize("kind", ["stop", "reboot", "hard-reboot"])
+def test_an_unreachable_host_changes_no_settled_state(running, kind) -> None:
+    cell, uuid = running
+    cell.bus.cut_off = {"node1"}
+    cell.power(uuid, kind)
+    cell.bus.run()
+    instance = cell.instance(uuid)
+    assert (instance.vm_state, instance.task_state, instance.power_state) == (VmState.ACTIVE, None, PowerState.RUNNING)
+    cell.check()
+
+
+def test_delete_gives_everything_back(running) -> None:
+    cell, uuid = running
+    cell.delete(uuid)
+    assert cell.instance(uuid).task_state is TaskState.DELETING
+    cell.bus.run()
+    assert cell.find(uuid) is None
+    assert cell.check() == {}
+
+
+def test_a_second_delete_is_no_second_workflow(running) -> None:
+    cell, uuid = running
+    instance = cell.instance(uuid)
+    cell.delete(uuid)
+    cell.conductor.delete(instance, "req-again")
+    cell.bus.run()
+    cell.conductor.delete(instance, "req-late")
+    cell.bus.run()
+    assert [type(message) for message in cell.bus.sent].count(DestroyGuest) == 1
+    assert cell.check() == {}
+
+
+def test_a_delete_that_the_driver_refuses_can_be_repeated(running) -> None:
+    cell, uuid = running
+    driver = cell.drivers["node1"]
+    driver.destroy = fail
+    cell.delete(uuid)
+    cell.bus.run()
+    instance = cell.instance(uuid)
+    assert (instance.vm_state, instance.task_state, instance.host) == (VmState.ERROR, None, "node1")
+    assert cell.check() == {uuid: "error"}
+    del driver.destroy
+    cell.delete(uuid)
+    cell.bus.run()
+    assert cell.check() == {}
+
+
+def test_a_delete_goes_through_when_the_host_is_gone_and_the_guest_follows_when_it_is_back(running) -> None:
+    cell, uuid = running
+    cell.bus.cut_off = {"node1"}
+    cell.delete(uuid)
+    cell.bus.run()
+    assert cell.find(uuid) is None
+    assert set(cell.drivers["node1"].list_guests()) == {uuid}
+    again = cell.restart()
+    assert again.check() == {}
+    again.database.close()
+
+
+@pytest.mark.parametrize("steps", range(12))
+def test_delete_during_a_build(cell_of, steps) -> None:
+    cell = cell_of(host("node1", failing_spawns=1), host("node2"))
+    group = cell.add_group("anti-affinity")
+    (uuid,) = cell.boot(group=group)
+    for _ in range(steps):
+        cell.bus.step()
+    cell.delete(uuid)
+    cell.bus.run()
+    assert cell.find(uuid) is None
+    assert cell.check() == {}
+
+
+@pytest.mark.parametrize("kind", ["stop", "reboot", "hard-reboot"])
+@pytest.mark.parametrize("steps", range(4))
+def test_delete_during_a_power_action(running, kind, steps) -> None:
+    cell, uuid = running
+    cell.power(uuid, kind)
+    for _ in range(steps):
+        cell.bus.step()
+    cell.delete(uuid)
+    cell.bus.run()
+    assert cell.check() == {}
+
+
+def test_acting_on_what_is_deleted(running) -> None:
+    cell, uuid = running
+    instance = cell.instance(uuid)
+    cell.delete(uuid)
+    cell.bus.run()
+    with pytest.raises(NotFound):
+        cell.conductor.change_power(
+            instance,
+            "stop",
+            "req-stop",
+            expected_states=frozenset({VmState.ACTIVE}),
+            expected_tasks=frozenset({None}),
+        )
+    cell.check()
