@@ -40,8 +40,8 @@ class Cloud:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         scenario = folder / "scenario.yaml"
-        host = "{name: node, count: %d, vcpus: 64, memory_mib: 524288, disk_gib: 20000}" % hosts
-        scenario.write_text(f"hosts: [{host}]\nimages: [{{name: tiny}}]\n")
+        shape = f"name: node, count: {hosts}, vcpus: 64, memory_mib: 524288, disk_gib: 20000"
+        scenario.write_text(f"hosts: [{{{shape}}}]\nimages: [{{name: tiny}}]\n")
         config = folder / "kilonova.conf"
         config.write_text(
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{self.port}\n"
@@ -68,6 +68,9 @@ class Cloud:
         self._process.wait(30)
 
 
+_HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "compute 2.100", "Content-Type": "application/json"}
+
+
 class Client:
     """One connection that is kept."""
 
@@ -75,8 +78,7 @@ class Client:
         self._connection = HTTPConnection("127.0.0.1", port, timeout=60)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "compute 2.100", "Content-Type": "application/json"}
-        self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+        self._connection.request(method, path, None if body is None else json.dumps(body), _HEADERS)
         answer = self._connection.getresponse()
         raw = answer.read()
         if answer.status >= 400:
@@ -145,8 +147,7 @@ def throughput(cloud: Cloud, servers: int) -> float:
 
     def work(share: int) -> None:
         client = cloud.client()
-        for number in range(servers // CLIENTS):
-            ids.append(client.create(f"many-{share}-{number}"))
+        ids.extend(client.create(f"many-{share}-{number}") for number in range(servers // CLIENTS))
 
     threads = [threading.Thread(target=work, args=(share,)) for share in range(CLIENTS)]
     started = time.perf_counter()

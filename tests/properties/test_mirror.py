@@ -237,7 +237,7 @@ def folder(sqlite_template: Path) -> Path:
     return sqlite_template
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(HISTORIES)
 def test_following_is_loading(folder: Path, history: list[list[Operation]]) -> None:
     with TemporaryDirectory() as place:
@@ -259,7 +259,7 @@ def test_following_is_loading(folder: Path, history: list[list[Operation]]) -> N
             used.close()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(HISTORIES, st.data())
 def test_assumptions_survive_whatever_is_followed(
     folder: Path, history: list[list[Operation]], data: st.DataObject

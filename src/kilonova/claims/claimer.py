@@ -97,7 +97,7 @@ class Claimer:
             waiting = tuple(flow for flow in order.workflows if flow.instance_uuid not in gone)
             if not waiting:
                 return Placed((), gone)
-            plan = self._decide(replace(order, workflows=waiting))
+            plan = self._plan(replace(order, workflows=waiting))
             bundle = Bundle(tuple(plan.claims), self._owner)
             try:
                 outcome = self._database.submit_merged(commit_bundles, bundle).result()
@@ -117,9 +117,17 @@ class Claimer:
             return Placed(tuple(claim.workflow for claim in plan.claims), gone)
         raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
 
-    def _decide(self, order: Order) -> _Plan:
-        spec = with_resources(order.spec)
+    def _plan(self, order: Order) -> _Plan:
         plan = _Plan()
+        try:
+            self._decide(order, plan)
+        except BaseException:
+            self._forget(plan)
+            raise
+        return plan
+
+    def _decide(self, order: Order, plan: _Plan) -> None:
+        spec = with_resources(order.spec)
         with self._mirror.lock:
             hosts = self._mirror.snapshot()
             plan.hosts, plan.seq = hosts, self._mirror.seq
@@ -128,23 +136,17 @@ class Claimer:
                     hosts = self._mirror.snapshot()
                 if order.group_uuid is not None:
                     spec = replace(spec, group=self._mirror.group(order.group_uuid))
-                try:
-                    decision = self._engine.decide(
-                        hosts, spec, limit=_RANKED_KEPT, rng=self._rng, is_first=index == 0, trace=_tracer(spec, hosts)
-                    )
-                except BaseException:
-                    self._forget(plan)
-                    raise
+                decision = self._engine.decide(
+                    hosts, spec, limit=_RANKED_KEPT, rng=self._rng, is_first=index == 0, trace=_tracer(spec, hosts)
+                )
                 if not decision.ranked:
                     # Placed together or not at all: this one is the reason for every server of the order.
                     plan.decisions = [(each.instance_uuid, decision, None) for each in order.workflows]
-                    self._forget(plan)
                     self._record(spec.request_id, plan)
                     raise _no_valid_host(decision, index, len(order.workflows))
                 best = decision.ranked[0]
                 plan.decisions.append((workflow.instance_uuid, decision, best.host))
                 plan.claims.append(self._assume(spec, order.group_uuid, workflow, best.uuid, best.host, best.node))
-        return plan
 
     def _assume(
         self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, provider: str, host: str, node: str

@@ -45,10 +45,11 @@ def demo(
         console = Console(highlight=False, width=_WIDTH_OF_A_PIPE)
     admin = find_cloud(data, os_cloud)
     clouds = {"admin": admin, "demo": CloudName(f"{admin.name}-demo", admin.file)}
-    seats = {
-        project: Seat(Connection(cloud), OpenStackClient(cloud, lambda line: console.print(Text(line, style="bold"), soft_wrap=True)))
-        for project, cloud in clouds.items()
-    }
+
+    def say(line: str) -> None:
+        console.print(Text(line, style="bold"), soft_wrap=True)
+
+    seats = {project: Seat(Connection(cloud), OpenStackClient(cloud, say)) for project, cloud in clouds.items()}
     if different := differences(scenario, seats["admin"].api):
         where = f" --data {data}" if data else ""
         raise ConfigurationError(

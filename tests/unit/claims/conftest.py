@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.cell import Cell, new_cell
 
-from kilonova.db.database import Database
+from kilonova.scenario.model import SimulatedHost
 
 
 @pytest.fixture
-def sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
-    """An upgraded SQLite database of its own."""
-    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
-    database = Database(f"sqlite:///{tmp_path / 'kilonova.db'}")
-    yield database
-    database.close()
+def cell_of(sqlite_template: Path, tmp_path: Path) -> Iterator[Callable[..., Cell]]:
+    """Starts a cell with the hosts given; its database is closed afterwards."""
+    started: list[Cell] = []
+
+    def start(*hosts: SimulatedHost, **options: Any) -> Cell:
+        started.append(new_cell(sqlite_template, tmp_path, *hosts, **options))
+        return started[-1]
+
+    yield start
+    for cell in started:
+        cell.database.close()

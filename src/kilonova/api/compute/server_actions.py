@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /servers/{id}/action: the body has one key, the action. Source: spec COMPUTE_API §1.4."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from kilonova.api.compute.actions import run_action
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
 from kilonova.api.schemas.servers import ACTION_SCHEMAS
-from kilonova.errors import Conflict, InvalidRequest, UnexpectedTaskState
+from kilonova.errors import Conflict, UnexpectedTaskState
 from kilonova.model.instance import Instance, TaskState, VmState
 
 RULES = (
@@ -50,36 +50,26 @@ _STOP = Allowed(frozenset({VmState.ACTIVE, VmState.ERROR}))
 
 def act(ctx: Context, request: Request) -> Reply:
     """POST /servers/{server_id}/action."""
-    body = request.body
-    if not isinstance(body, dict) or len(body) != 1:
-        raise InvalidRequest("Invalid input for field/attribute body. It must hold exactly one action.")
-    (name,) = body
-    handler = _ACTIONS.get(name)
-    if handler is None:
-        raise InvalidRequest(f"There is no such action: {name}", field=name)
-    ACTION_SCHEMAS[name].check(body, request.version)
-    return handler(ctx, request, body[name])
+    return run_action(ctx, request, _ACTIONS)
 
 
-def reboot(ctx: Context, request: Request, value: Any) -> Reply:
+def reboot(ctx: Context, request: Request) -> Reply:
     """Soft or hard.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:reboot")
-    hard = value["type"].upper() == "HARD"
+    hard = request.body["reboot"]["type"].upper() == "HARD"
     return _change_power(
         ctx, instance, "reboot", "hard-reboot" if hard else "reboot", _HARD_REBOOT if hard else _SOFT_REBOOT
     )
 
 
-def start(ctx: Context, request: Request, value: Any) -> Reply:
+def start(ctx: Context, request: Request) -> Reply:
     """os-start.  Errors: 404, 409."""
-    del value
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:start")
     return _change_power(ctx, instance, "start", "start", _START)
 
 
-def stop(ctx: Context, request: Request, value: Any) -> Reply:
+def stop(ctx: Context, request: Request) -> Reply:
     """os-stop.  Errors: 404, 409."""
-    del value
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:stop")
     return _change_power(ctx, instance, "stop", "stop", _STOP)
 
@@ -108,10 +98,10 @@ def check_allowed(instance: Instance, action: str, allowed: Allowed) -> None:
         raise Conflict(f"{refusal} launched_at None")
 
 
-_ACTIONS: Mapping[str, Callable[[Context, Request, Any], Reply]] = {
-    "reboot": reboot,
-    "os-start": start,
-    "os-stop": stop,
+_ACTIONS: Mapping[str, Endpoint] = {
+    "reboot": Endpoint(reboot, body=ACTION_SCHEMAS["reboot"]),
+    "os-start": Endpoint(start, body=ACTION_SCHEMAS["os-start"]),
+    "os-stop": Endpoint(stop, body=ACTION_SCHEMAS["os-stop"]),
 }
 
 ROUTES: Routes = {"/servers/{server_id}/action": {"POST": Endpoint(act)}}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Orders for the claimer, with the rows that a request for servers leaves behind before its claim."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from support.cell import IMAGE, SMALL, Cell
+
+from kilonova.claims.claimer import Order
+from kilonova.db import instances, workflows
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.db.workflows import Workflow
+from kilonova.identifiers import new_uuid
+from kilonova.model.flavor import Flavor
+from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.request_spec import RequestSpec
+
+
+def order(cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None) -> Order:
+    """Store instances that wait for a host, and return the order that asks for one."""
+    uuids = [new_uuid() for _ in range(count)]
+    flows = [Workflow(new_uuid(), "build", uuid, "r-1", "req-1", "claim") for uuid in uuids]
+    states = VmState.BUILDING, flavor
+
+    def store(tx: Transaction) -> None:
+        built = [
+            (Instance(0, uuid, "vm", "p", "u", *states, task_state=TaskState.SCHEDULING), group) for uuid in uuids
+        ]
+        instances.insert(tx, built)
+        workflows.insert(tx, flows, cell.conductor.owner)
+
+    cell.database.write(store)
+    spec = RequestSpec(flavor, IMAGE, "p", "u", "req-1", tuple(uuids))
+    at_spawn = [Workflow(flow.uuid, "build", flow.instance_uuid, "r-1", "req-1", "spawn", 1) for flow in flows]
+    return Order(spec, tuple(at_spawn), group)
+
+
+def hosts_of(cell: Cell, uuids: Sequence[str]) -> list[str | None]:
+    with cell.database.read() as connection:
+        return [instance.host for instance in instances.get_many(connection, uuids)]
+
+
+def generations(cell: Cell) -> dict[str, int]:
+    with cell.database.read() as connection:
+        rows = connection.execute(sa.select(t.resource_providers.c.name, t.resource_providers.c.generation))
+        return {row.name: row.generation for row in rows}

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from support.mirrors import assert_equal, assert_use_adds_up, hosts_of, providers_of
+
+from kilonova.db import change_log, compute_nodes, providers, resource_classes, services
+from kilonova.db.database import Commit, Database, Transaction
+from kilonova.mirror.mirror import Assumption, Mirror
+from kilonova.mirror.provider_columns import ProviderColumns
+from kilonova.model.host import Capabilities, NodeReport
+from kilonova.model.provider import Inventory
+
+
+def add_host(database: Database, name: str, vcpus: int = 8) -> str:
+    def job(tx: Transaction) -> str:
+        services.ensure(tx, name, "nova-compute")
+        has = (Inventory("VCPU", vcpus),)
+        node = compute_nodes.report(tx, NodeReport(name, name, Capabilities(), has))
+        providers.ensure_for_node(tx, node.uuid, name, has, ())
+        return node.uuid
+
+    return database.write(job)
+
+
+def used(mirror: Mirror) -> list[int]:
+    table = mirror.snapshot()
+    return table.used[:, table.resource_classes.index("VCPU")].tolist()
+
+
+def test_an_empty_cloud(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    assert len(mirror.snapshot()) == 0
+    assert len(mirror.providers()) == 0
+
+
+def test_a_snapshot_does_not_change_afterwards(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    uuid = add_host(sqlite, "h0")
+    before, known = mirror.snapshot(), hosts_of(mirror.snapshot())
+    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h0", "h0"))
+    add_host(sqlite, "h1")
+    assert hosts_of(before) == known
+    assert used(mirror) == [3, 0]
+    assert mirror.snapshot().num_instances.tolist() == [1, 0]
+    assert mirror.snapshot().num_io_ops.tolist() == [1, 0]
+
+
+def test_forgetting_twice_is_forgetting_once(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    uuid = add_host(sqlite, "h0")
+    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h0", "h0", "group"))
+    for _ in range(2):
+        mirror.forget("c")
+    assert used(mirror) == [0]
+    assert mirror.snapshot().num_instances.tolist() == [0]
+
+
+def test_a_commit_confirms_its_own_claims(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    uuid = add_host(sqlite, "h0")
+    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h0", "h0"))
+
+    def job(tx: Transaction) -> None:
+        tx.claims.append("c")
+        tx.log("usage", uuid, {"generation": 9, "used": {"VCPU": 3}})
+
+    sqlite.write(job)
+    assert used(mirror) == [3]
+    assert not mirror._assumed
+    mirror.forget("c")
+    assert used(mirror) == [3]
+
+
+def test_a_claim_that_came_in_with_a_reload_is_not_counted_twice(sqlite: Database) -> None:
+    """Its commit may reach a listener after another thread has loaded everything anew."""
+    mirror = Mirror.follow(sqlite)
+    uuid = add_host(sqlite, "h0")
+    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h0", "h0"))
+    mirror.reload()
+    assert used(mirror) == [3]
+    mirror.on_commit(Commit(mirror.seq, (), ("c",)))
+    assert used(mirror) == [0]
+    assert_use_adds_up(mirror)
+
+
+def test_a_change_that_cannot_be_followed_makes_it_load_anew(
+    sqlite: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    mirror = Mirror.follow(sqlite)
+    uuid = add_host(sqlite, "h0")
+    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h0", "h0"))
+
+    def job(tx: Transaction) -> None:
+        tx.log("nonsense", "key", 1)
+        tx.claims.append("c")
+
+    sqlite.write(job)
+    assert "could not be followed" in caplog.text
+    add_host(sqlite, "h1")
+    assert used(mirror) == [0, 0]
+    assert_equal(mirror, Mirror.follow(sqlite))
+
+
+def test_catching_up_from_the_log_of_another_process(sqlite: Database) -> None:
+    other = Database(str(sqlite.url))
+    mirror = Mirror.follow(other)
+    for name in ("h0", "h1"):
+        add_host(sqlite, name)
+    assert len(mirror.snapshot()) == 0, "on SQLite nobody else writes, so nothing is looked up"
+    mirror._fetch_missing()
+    assert_equal(mirror, Mirror.follow(sqlite))
+    other.close()
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_mirror_behind_the_oldest_row_loads_anew(sqlite: Database, kept: int) -> None:
+    other = Database(str(sqlite.url))
+    mirror = Mirror.follow(other)
+    add_host(sqlite, "h0")
+    sqlite.write(lambda tx: change_log.trim(tx, timedelta(seconds=-60)))
+    for number in range(kept):
+        add_host(sqlite, f"late{number}")
+    mirror._fetch_missing()
+    assert len(mirror.snapshot()) == 1 + kept
+    assert_equal(mirror, Mirror.follow(sqlite))
+    other.close()
+
+
+def test_commits_of_others_in_between_are_fetched(sqlite: Database) -> None:
+    other = Database(str(sqlite.url))
+    mirror = Mirror.follow(other)
+    add_host(sqlite, "h0")
+    add_host(other, "h1")
+    assert mirror.snapshot().hosts == ("h0", "h1")
+    other.close()
+
+
+def test_a_provider_without_a_service_is_no_host(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    sqlite.write(lambda tx: providers.create(tx, "00000000-0000-4000-8000-000000000001", "storage"))
+    assert len(mirror.snapshot()) == 0
+    assert len(mirror.providers()) == 1
+
+
+def test_a_class_under_a_new_name_keeps_its_use(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    sqlite.write(lambda tx: resource_classes.create(tx, "CUSTOM_A"))
+    sqlite.write(lambda tx: resource_classes.rename(tx, "CUSTOM_A", "CUSTOM_Z"))
+    assert_equal(mirror, Mirror.follow(sqlite))
+
+
+def value(number: int, **has: int) -> dict[str, object]:
+    figures = {name: [total, 0, 1, total, 1, 1.0, total, 0] for name, total in has.items()}
+    return {
+        "id": number,
+        "name": f"p{number}",
+        "generation": 0,
+        "root": f"u{number}",
+        "parent": None,
+        "inventories": figures,
+        "traits": [],
+        "aggregates": [],
+    }
+
+
+def test_rows_are_in_order_of_ids_however_they_come() -> None:
+    """Ties are broken by row, so two processes must agree on the rows."""
+    rng = np.random.default_rng(3)
+    columns, sorted_ones = ProviderColumns(), ProviderColumns()
+    for number in rng.permutation(200).tolist():
+        columns.set(f"u{number}", value(number, VCPU=number + 1))
+        columns.assume(f"u{number}", {"VCPU": number}, 1)
+    for number in range(200):
+        sorted_ones.set(f"u{number}", value(number, VCPU=number + 1))
+        sorted_ones.assume(f"u{number}", {"VCPU": number}, 1)
+    assert columns.uuids == sorted_ones.uuids
+    assert providers_of(columns.table()) == providers_of(sorted_ones.table())
+    for number in rng.permutation(200)[:150].tolist():
+        columns.remove(f"u{number}")
+        sorted_ones.remove(f"u{number}")
+    assert providers_of(columns.table()) == providers_of(sorted_ones.table())
+    assert all(columns.uuids[row] == uuid for uuid, row in columns.row_of.items())
+
+
+def test_a_provider_that_goes_takes_its_assumptions_along(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    uuid = "00000000-0000-4000-8000-000000000001"
+    sqlite.write(lambda tx: providers.create(tx, uuid, "p"))
+    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h", "h"))
+    sqlite.write(lambda tx: providers.delete(tx, uuid))
+    sqlite.write(lambda tx: providers.create(tx, uuid, "p"))
+    mirror.forget("c")
+    assert_use_adds_up(mirror)
+
+
