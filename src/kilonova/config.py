@@ -221,7 +221,7 @@ def public_options(conf: Any) -> dict[str, dict[str, Any]]:
 def split_bind(text: str, name: str) -> tuple[str, int]:
     """Read ``HOST:PORT``. Raises: ConfigurationError naming ``name``."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
         raise ConfigurationError(f"{name} must be HOST:PORT, not {text!r}.")
     return host.strip("[]"), int(port)
 

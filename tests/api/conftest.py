@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from compute_cloud import Cloud, start_cloud
+
+from support.control import Control, start_control
 
 
 @pytest.fixture(params=["sqlite"])
@@ -17,3 +21,13 @@ def cloud(database_url: str) -> Iterator[Cloud]:
     started = start_cloud(database_url)
     yield started
     started.database.close()
+
+
+@pytest.fixture
+def control(sqlite_template: Path, tmp_path: Path) -> Iterator[Control]:
+    """A control process with two simulated hosts and one flavor."""
+    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
+    started = start_control(tmp_path)
+    started.add_flavor()
+    yield started
+    started.process.close()

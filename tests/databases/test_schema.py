@@ -47,7 +47,8 @@ def _sql(kind: Any, dialect: sa.Dialect) -> str:
 def test_mariadb_compares_text_as_the_other_databases_do(database: Database) -> None:
     wrong = sa.text(
         "SELECT table_name, column_name, collation_name FROM information_schema.columns "
-        "WHERE table_schema = DATABASE() AND collation_name <> 'utf8mb4_bin' AND table_name <> 'alembic_version'"
+        "WHERE table_schema = DATABASE() AND table_name <> 'alembic_version' AND data_type <> 'longtext' "
+        "AND collation_name <> 'utf8mb4_nopad_bin'"  # JSON, a longtext, has one of its own and is never compared
     )
     with database.read() as connection:
         assert connection.execute(wrong).all() == []

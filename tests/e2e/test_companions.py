@@ -2,9 +2,7 @@
 """The supervisor with the real Keystone and the real Glance, and a stand-in for the control process."""
 
 import os
-import select
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,7 +10,6 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,124 +17,27 @@ import pytest
 import requests
 import yaml
 
+from support.supervisor import Supervisor, free_ports
+
 pytestmark = pytest.mark.cloud
 
 UP = Path(__file__).with_name("up_with_stand_in.py")
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-@dataclass
-class Supervisor:
-    folder: Path
-    ports: list[int] = field(default_factory=lambda: _free_ports(3))
-    environment: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
-    lines: list[str] = field(default_factory=list)
-
-    def start(self) -> "Supervisor":
-        self.began = time.monotonic()
-        compute, identity, image = self.ports
-        arguments = ["--data", str(self.folder), "--bind", f"127.0.0.1:{compute}"]
-        arguments += ["--identity-port", str(identity), "--image-port", str(image)]
-        self.process = subprocess.Popen(
-            [sys.executable, str(UP), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **self.environment},
-        )
-        return self
-
-    def until_ready(self) -> "Supervisor":
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line)
-            if "ready" in line:
-                self.seconds = time.monotonic() - self.began
-                return self
-        raise AssertionError(self.lines, self.process.communicate())
-
-    def descendants(self) -> list[int]:
-        """Return the ids of all processes below the supervisor."""
-        parents = {}
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-        below = {self.process.pid}
-        while more := {pid for pid, parent in parents.items() if parent in below} - below:
-            below |= more
-        return sorted(below - {self.process.pid})
-
-    def signal(self, number: int) -> int:
-        """Signal the supervisor, wait for it and return its exit status; every descendant must be gone soon."""
-        watched = [os.pidfd_open(pid) for pid in self.descendants()]
-        self.process.send_signal(number)
-        status = self.process.wait(timeout=20)
-        self.require_gone(watched)
-        return status
-
-    @staticmethod
-    def require_gone(watched: list[int]) -> None:
-        deadline = time.monotonic() + 5
-        for each in watched:
-            assert select.select([each], [], [], max(0, deadline - time.monotonic()))[0], "a child is left"
-            os.close(each)
-
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            self.signal(signal.SIGTERM)
-        self.process.communicate()
-
-    @property
-    def identity(self) -> str:
-        return f"http://127.0.0.1:{self.ports[1]}/identity/v3"
-
-    @property
-    def image(self) -> str:
-        return f"http://127.0.0.1:{self.ports[2]}/v2"
-
-    def token(self, cloud: str = "kilonova") -> requests.Response:
-        auth = yaml.safe_load((self.folder / "clouds.yaml").read_text())["clouds"][cloud]["auth"]
-        domain = {"name": "Default"}
-        user = {"name": auth["username"], "password": auth["password"], "domain": domain}
-        scope = {"project": {"name": auth["project_name"], "domain": domain}}
-        identity = {"methods": ["password"], "password": {"user": user}}
-        body = {"auth": {"identity": identity, "scope": scope}}
-        return requests.post(f"{auth['auth_url']}/v3/auth/tokens", json=body, timeout=30)
-
-    def session(self, cloud: str = "kilonova") -> requests.Session:
-        session = requests.Session()
-        reply = self.token(cloud)
-        assert reply.status_code == 201, reply.text
-        session.headers["X-Auth-Token"] = reply.headers["X-Subject-Token"]
-        return session
-
-    def images(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.session().get(f"{self.image}/images").json()["images"]
-        return found
+def supervisor_of(folder: Path) -> Supervisor:
+    return Supervisor(folder, command=(sys.executable, str(UP)))
 
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
-    supervisor = Supervisor(tmp_path_factory.mktemp("cloud")).start()
+    supervisor = supervisor_of(tmp_path_factory.mktemp("cloud")).start()
     yield supervisor.until_ready()
     supervisor.stop()
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Supervisor]:
-    supervisor = Supervisor(tmp_path / "data")
+    supervisor = supervisor_of(tmp_path / "data")
     yield supervisor
     supervisor.stop()
 
@@ -256,7 +156,7 @@ def test_eight_clients_make_and_delete_images_at_once(cloud: Supervisor) -> None
 
 
 def test_a_second_one_on_the_same_folder_is_refused(cloud: Supervisor) -> None:
-    second = Supervisor(cloud.folder).start()
+    second = supervisor_of(cloud.folder).start()
     out, err = second.process.communicate(timeout=20)
     assert second.process.returncode == 1
     assert out == ""
@@ -279,7 +179,7 @@ def test_a_restart_is_quick_corrects_the_catalogue_and_seeds_nothing_again(own: 
     assert (image["name"], image["status"], image["visibility"], image["size"]) == ("tiny", "active", "public", 4096)
     assert own.session().delete(f"{own.image}/images/{image['id']}").status_code == 204
     assert own.signal(signal.SIGINT) == 0
-    own.ports = _free_ports(3)
+    own.ports = free_ports(3)
     own.start().until_ready()
     print(f"\nfrom nothing {first:.1f} s, restart {own.seconds:.1f} s")
     assert own.seconds <= 8

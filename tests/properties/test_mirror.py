@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.mirrors import assert_equal, assert_use_adds_up
 
 from kilonova.db import (
     aggregates,
@@ -34,6 +33,7 @@ from kilonova.model.host import Capabilities, NodeReport
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.provider import Inventory
 from kilonova.model.server_group import ServerGroup
+from support.mirrors import assert_equal, assert_use_adds_up
 
 Operation = Callable[[Transaction], object]
 HOSTS = st.sampled_from(["h0", "h1", "h2", "h3"])
@@ -237,7 +237,7 @@ def folder(sqlite_template: Path) -> Path:
     return sqlite_template
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(HISTORIES)
 def test_following_is_loading(folder: Path, history: list[list[Operation]]) -> None:
     with TemporaryDirectory() as place:
@@ -259,7 +259,7 @@ def test_following_is_loading(folder: Path, history: list[list[Operation]]) -> N
             used.close()
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(HISTORIES, st.data())
 def test_assumptions_survive_whatever_is_followed(
     folder: Path, history: list[list[Operation]], data: st.DataObject

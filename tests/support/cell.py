@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from support.manual_bus import ManualBus
-from support.world import check_world, guests_on_disk
 
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
@@ -34,6 +32,8 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from kilonova.scheduler.settings import SchedulerConfig
+from support.manual_bus import ManualBus
+from support.world import check_world, guests_on_disk
 
 SMALL = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
 IMAGE = Image("70a599e0-31e7-49b7-b260-868f441e862b", "cirros")
@@ -70,9 +70,7 @@ class Cell:
     conductor: Conductor
     drivers: Mapping[str, FakeDriver] = field(default_factory=dict)
 
-    def boot(
-        self, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None, **asked: Any
-    ) -> list[str]:
+    def boot(self, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None, **asked: Any) -> list[str]:
         """Ask for servers in one request, and return their uuids."""
         uuids = [new_uuid() for _ in range(count)]
         reservation = f"r-{uuids[0][:8]}"
@@ -186,3 +184,7 @@ def new_cell(template: Path, folder: Path, *hosts: SimulatedHost, **options: Any
 def host(name: str, **facts: Any) -> SimulatedHost:
     """A host with room for four small servers unless told otherwise."""
     return SimulatedHost(name, **{"vcpus": 4, "memory_mib": 4096, "disk_gib": 100, **facts})
+
+
+#: What the fixture ``cell_of`` is: takes hosts, and options of :func:`start_cell`.
+NewCell = Callable[..., Cell]

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.database_servers import DatabaseServer, MariaDB, PostgreSQL, running
 
 from kilonova.db import schema
 from kilonova.db.database import Database
+from support.database_servers import DatabaseServer, MariaDB, PostgreSQL, running
 
 KINDS = ("sqlite", "postgresql", "mariadb")
 _TEMPLATE = "kilonova_template"

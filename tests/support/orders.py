@@ -4,7 +4,6 @@
 from collections.abc import Sequence
 
 import sqlalchemy as sa
-from support.cell import IMAGE, SMALL, Cell
 
 from kilonova.claims.claimer import Order
 from kilonova.db import instances, workflows
@@ -15,6 +14,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
+from support.cell import IMAGE, SMALL, Cell
 
 
 def order(cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None) -> Order:
@@ -24,9 +24,7 @@ def order(cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | No
     states = VmState.BUILDING, flavor
 
     def store(tx: Transaction) -> None:
-        built = [
-            (Instance(0, uuid, "vm", "p", "u", *states, task_state=TaskState.SCHEDULING), group) for uuid in uuids
-        ]
+        built = [(Instance(0, uuid, "vm", "p", "u", *states, task_state=TaskState.SCHEDULING), group) for uuid in uuids]
         instances.insert(tx, built)
         workflows.insert(tx, flows, cell.conductor.owner)
 

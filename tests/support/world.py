@@ -2,7 +2,8 @@
 """What must hold in a cloud at rest, whatever happened before: read straight from the tables and the hypervisors."""
 
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ def check_books(connection: Connection) -> None:
         (row[0], row[1]): row[2]
         for row in connection.execute(
             sa.select(
-                t.allocations.c.resource_provider_id, t.allocations.c.resource_class_id, sa.func.sum(t.allocations.c.used)
+                t.allocations.c.resource_provider_id,
+                t.allocations.c.resource_class_id,
+                sa.func.sum(t.allocations.c.used),
             ).group_by(t.allocations.c.resource_provider_id, t.allocations.c.resource_class_id)
         )
     }
@@ -57,7 +60,7 @@ def check_books(connection: Connection) -> None:
             assert all(count <= group.max_server_per_host for count in hosts.values()), hosts
 
 
-def check_world(connection: Connection, guests: Mapping[str, Set[str]]) -> dict[str, str]:
+def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) -> dict[str, str]:
     """Nothing is under way, nothing is left over. ``guests``: host → instance uuids. Returns uuid → vm_state."""
     check_books(connection)
     assert connection.execute(sa.select(t.workflows)).all() == []
@@ -70,8 +73,7 @@ def check_world(connection: Connection, guests: Mapping[str, Set[str]]) -> dict[
     placed = {(row.host, row.uuid) for row in rows if row.host is not None}
     assert {(host, uuid) for host, uuids in guests.items() for uuid in uuids} == placed
     providers = {
-        (row.uuid, row.host)
-        for row in connection.execute(sa.select(t.compute_nodes.c.uuid, t.compute_nodes.c.host))
+        (row.uuid, row.host) for row in connection.execute(sa.select(t.compute_nodes.c.uuid, t.compute_nodes.c.host))
     }
     host_of = dict(providers)
     allocated = {

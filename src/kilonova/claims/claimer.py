@@ -117,36 +117,41 @@ class Claimer:
             return Placed(tuple(claim.workflow for claim in plan.claims), gone)
         raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
 
+    def keep_up(self) -> None:
+        """Follow the other processes, so that the next decision after a quiet hour need not load everything anew."""
+        self._mirror.catch_up()
+
     def _plan(self, order: Order) -> _Plan:
+        """Decide and assume; what was assumed is forgotten before anybody else decides when it comes to nothing."""
         plan = _Plan()
-        try:
-            self._decide(order, plan)
-        except BaseException:
-            self._forget(plan)
-            raise
+        with self._mirror.lock:
+            try:
+                self._decide(order, plan)
+            except BaseException:
+                self._forget(plan)
+                raise
         return plan
 
     def _decide(self, order: Order, plan: _Plan) -> None:
         spec = with_resources(order.spec)
-        with self._mirror.lock:
-            hosts = self._mirror.snapshot()
-            plan.hosts, plan.seq = hosts, self._mirror.seq
-            for index, workflow in enumerate(order.workflows):
-                if index:
-                    hosts = self._mirror.snapshot()
-                if order.group_uuid is not None:
-                    spec = replace(spec, group=self._mirror.group(order.group_uuid))
-                decision = self._engine.decide(
-                    hosts, spec, limit=_RANKED_KEPT, rng=self._rng, is_first=index == 0, trace=_tracer(spec, hosts)
-                )
-                if not decision.ranked:
-                    # Placed together or not at all: this one is the reason for every server of the order.
-                    plan.decisions = [(each.instance_uuid, decision, None) for each in order.workflows]
-                    self._record(spec.request_id, plan)
-                    raise _no_valid_host(decision, index, len(order.workflows))
-                best = decision.ranked[0]
-                plan.decisions.append((workflow.instance_uuid, decision, best.host))
-                plan.claims.append(self._assume(spec, order.group_uuid, workflow, best.uuid, best.host, best.node))
+        hosts = self._mirror.snapshot()
+        plan.hosts, plan.seq = hosts, self._mirror.seq
+        for index, workflow in enumerate(order.workflows):
+            if index:
+                hosts = self._mirror.snapshot()
+            if order.group_uuid is not None:
+                spec = replace(spec, group=self._mirror.group(order.group_uuid))
+            decision = self._engine.decide(
+                hosts, spec, limit=_RANKED_KEPT, rng=self._rng, is_first=index == 0, trace=_tracer(spec, hosts)
+            )
+            if not decision.ranked:
+                # Placed together or not at all: this one is the reason for every server of the order.
+                plan.decisions = [(each.instance_uuid, decision, None) for each in order.workflows]
+                self._record(spec.request_id, plan)
+                raise _no_valid_host(decision, index, len(order.workflows))
+            best = decision.ranked[0]
+            plan.decisions.append((workflow.instance_uuid, decision, best.host))
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best.uuid, best.host, best.node))
 
     def _assume(
         self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, provider: str, host: str, node: str

@@ -18,6 +18,8 @@ from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
 _SWITCH_INTERVAL_S = 0.0005
+_CHATTY = ("alembic", "sqlalchemy", "stevedore", "urllib3")
+_CHATTY_AT_DEBUG = ("asyncio", "keystoneauth", "keystonemiddleware", "oslo_policy", "oslo_config")
 _PORT_WAIT_S = 1.0  # a predecessor that is just dying is waited for
 
 
@@ -85,12 +87,16 @@ def application() -> Callable[..., Any]:
 
 
 def configure_logging(*, debug: bool) -> None:
-    """Log to standard error, one line an event."""
+    """Log to standard error, one line an event. At debug level rules from outside Kilonova are heard as well."""
+    level = logging.DEBUG if debug else logging.INFO
     logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr, force=True
+        level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr, force=True
     )
-    logging.getLogger("kilonova").setLevel(logging.DEBUG if debug else logging.INFO)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    if debug:
+        for name in _CHATTY_AT_DEBUG:
+            logging.getLogger(name).setLevel(logging.INFO)
 
 
 def _check_start(settings: Any) -> None:

@@ -49,14 +49,15 @@ def demo(
     def say(line: str) -> None:
         console.print(Text(line, style="bold"), soft_wrap=True)
 
-    seats = {project: Seat(Connection(cloud), OpenStackClient(cloud, say)) for project, cloud in clouds.items()}
-    if different := differences(scenario, seats["admin"].api):
+    apis = {project: Connection(cloud) for project, cloud in clouds.items()}
+    if different := differences(scenario, apis["admin"]):
         where = f" --data {data}" if data else ""
         raise ConfigurationError(
             f"this cloud is not the one of scenario {scenario.name}: {'; '.join(different)}. "
             f"Start that one: kilonova up --scenario {name}{where}"
         )
-    ids = {project: seats[project].api.project_id for project in PROJECTS}
+    ids = {project: apis[project].project_id for project in PROJECTS}
+    seats = {project: Seat(apis[project], OpenStackClient(cloud, say)) for project, cloud in clouds.items()}
     replay = Replay(with_project_ids(scenario, ids), seats)
     if clean:
         replay.clean()
@@ -64,10 +65,10 @@ def demo(
     console.print(" ".join(scenario.about.split()), style="italic")
     replay.prepare()
     replay.create_servers()
-    return _tell(scenario, replay, console)
+    return tell(scenario, replay, console)
 
 
-def _tell(scenario: Scenario, replay: "Replay", console: Console) -> int:
+def tell(scenario: Scenario, replay: "Replay", console: Console) -> int:
     """Print where every server is and why. Returns the exit code: 1 when the scenario expects something else."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, ratio in (("Server", None), ("Project", None), ("Host", None), ("Why", 1)):

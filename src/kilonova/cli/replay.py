@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from kilonova.cli import tiny_image
-from kilonova.cli.connection import CloudName, Connection
-from kilonova.cli.explain import OPERATOR, host_text, hosts_text
+from kilonova.cli.connection import CloudName
+from kilonova.cli.explain import OPERATOR, Api, host_text, hosts_text
 from kilonova.cli.seeding import FLAVORS
 from kilonova.errors import ConfigurationError, InvalidRequest, NotFound, Unavailable
 from kilonova.scenario.model import (
@@ -61,12 +61,18 @@ class OpenStackClient:
             raise Unavailable(f"`openstack {' '.join(words[:2])} …` failed: {last[0]}")
 
 
+class Client(Protocol):
+    """Runs the stock client's commands."""
+
+    def run(self, *words: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Seat:
     """One user at the cloud: ``api`` to look, ``client`` to act."""
 
-    api: Connection
-    client: OpenStackClient
+    api: Api
+    client: Client
 
 
 @dataclass(frozen=True, slots=True)

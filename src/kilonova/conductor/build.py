@@ -20,7 +20,7 @@ from kilonova.conductor.steps import Step, steps
 from kilonova.db import compute_nodes, instances, workflows
 from kilonova.db.database import Transaction
 from kilonova.db.workflows import Workflow
-from kilonova.errors import ConcurrentUpdate, KilonovaError, NotFound, UnexpectedTaskState
+from kilonova.errors import ConcurrentUpdate, KilonovaError, NotFound, Unavailable, UnexpectedTaskState
 from kilonova.messaging.messages import DestroyGuest, SpawnGuest, StepId, StepReply
 from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
@@ -50,6 +50,8 @@ def claim_together(conductor: "Conductor", flows: Sequence[Workflow]) -> tuple[W
     at_spawn = tuple(replace(flow, step="spawn", attempt=flow.attempt + 1) for flow in flows)
     try:
         placed = conductor.claimer.place(Order(spec, at_spawn, group_uuid))
+    except Unavailable:
+        raise  # the database is away: tried again later
     except KilonovaError as error:
         _give_up(conductor, flows, error.message)
         return ()

@@ -7,6 +7,7 @@ so a workflow that another process took over, or that a delete cancelled, ends h
 
 import logging
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from kilonova.db import (
     change_log,
     compute_nodes,
     group_guards,
+    host_agents,
     instances,
     providers,
     request_specs,
@@ -51,6 +53,8 @@ LOG = logging.getLogger(__name__)
 KINDS: Mapping[str, Steps] = {build.KIND: build.BUILD, delete.KIND: delete.DELETE, **power.POWER}
 _UNREACHABLE = "The host of the instance cannot be reached."
 _RENEW_EVERY_S = 15.0
+#: How soon a process notices what others handed over to it.
+_LOOK_EVERY_S = 0.2
 _LOG_KEPT = timedelta(hours=1)
 
 BuildJob = tuple[Instance, RequestSpec, str | None]
@@ -187,10 +191,21 @@ class Conductor:
     def retry_broken(self) -> None:
         """Go on with workflows of this process whose step broke, at the step that the journal has."""
         with self._lock:
-            broken, self._broken = self._broken, set()
+            broken = sorted(self._broken)
         with self.database.read() as connection:
-            found = [workflows.get(connection, flow_uuid, self.owner) for flow_uuid in sorted(broken)]
+            found = [workflows.get(connection, flow_uuid, self.owner) for flow_uuid in broken]
+        with self._lock:
+            self._broken.difference_update(broken)
         self._go_on([flow for flow in found if flow is not None])
+
+    def take_inheritance(self) -> int:
+        """Go on with workflows that other processes handed over; return how many there are."""
+        with self.database.read() as connection:
+            if not workflows.is_heir(connection, self.owner):
+                return 0
+        inherited = self.database.write(lambda tx: workflows.inherit(tx, self.owner))
+        self._go_on(inherited)
+        return len(inherited)
 
     def _go_on(self, adopted: Sequence[Workflow]) -> None:
         waiting: dict[str, list[Workflow]] = defaultdict(list)
@@ -215,19 +230,32 @@ class Conductor:
             self._renewer.join()
 
     def _renew_leases(self) -> None:
-        while not self._stop.wait(_RENEW_EVERY_S):
+        next_renewal = time.monotonic() + _RENEW_EVERY_S
+        while not self._stop.wait(_RENEW_EVERY_S if self.database.is_sqlite else _LOOK_EVERY_S):
             try:
-                self.database.write(self._sign_of_life)
-                self.database.write(lambda tx: change_log.trim(tx, _LOG_KEPT))
                 if not self.database.is_sqlite:
-                    self.resume()
-                self.retry_broken()
+                    self.take_inheritance()
+                if time.monotonic() >= next_renewal:
+                    next_renewal = time.monotonic() + _RENEW_EVERY_S
+                    self._renew()
+            except Unavailable as error:
+                LOG.warning("Leases were not renewed: %s", error.message)
             except Exception:
                 LOG.exception("Leases were not renewed")
+
+    def _renew(self) -> None:
+        self.database.write(self._sign_of_life)
+        self.database.write(lambda tx: change_log.trim(tx, _LOG_KEPT))
+        if not self.database.is_sqlite:
+            self.claimer.keep_up()
+            self.resume()
+        self.retry_broken()
 
     def _sign_of_life(self, tx: Transaction) -> None:
         host, binaries = self._own_services
         workflows.renew(tx, self.owner)
+        if not self.database.is_sqlite:
+            host_agents.keep_alive(tx, self.owner, workflows.LEASE)
         services.record_heartbeats(tx, [host], binaries=binaries)
 
     # --- what agents say ----------------------------------------------------------------------------------------------
@@ -253,6 +281,9 @@ class Conductor:
                     aggregates.mirror_into_placement(tx, report.host)
                     services.mark_providers(tx, report.host, disabled=service.disabled)
             services.record_heartbeats(tx, [report.host for report in message.reports])
+            if not self.database.is_sqlite:
+                host_agents.take(tx, [report.host for report in message.reports], self.owner)
+                host_agents.keep_alive(tx, self.owner, workflows.LEASE)
             return {
                 report.host: _orphans(tx, report.host, tuple(message.guests.get(report.host, ())))
                 for report in message.reports
@@ -267,6 +298,7 @@ class Conductor:
     def send(self, flow: Workflow, message: AgentMessage) -> Workflow | None:
         """Send a message to the workflow's host and park; one that cannot be reached answers with an error at once.
 
+        Where another process has the host's agent, it gets the workflow.
         A workflow that was cancelled meanwhile sends nothing: the lock keeps its last message ahead of those of
         whatever cancelled it.
         """
@@ -280,7 +312,29 @@ class Conductor:
                 refused = StepReply(step, host, flow.instance_uuid, _UNREACHABLE, error.message)
             else:
                 return None
+        if self._hand_over(flow, host):
+            return None
         return self._reply_to(flow, refused)
+
+    def _hand_over(self, flow: Workflow, host: str) -> bool:
+        """Give a workflow to the live process in which the agent of its host runs, if there is one (ADR 6)."""
+        if self.database.is_sqlite:
+            return False
+
+        def hand_over(tx: Transaction) -> bool:
+            heir = host_agents.process_of(tx.connection, host)
+            if heir is None or heir == self.owner or not host_agents.is_alive(tx, heir):
+                return False
+            workflows.hand_over(tx, flow, self.owner, heir)
+            return True
+
+        try:
+            given = self.database.write(hand_over)
+        except build.TAKEN_OVER:
+            given = True
+        if given:
+            self.forget(flow)
+        return given
 
     def is_unreachable(self, reply: StepReply) -> bool:
         return reply.error == _UNREACHABLE

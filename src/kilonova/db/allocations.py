@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who uses what: consumers and their allocations, written as a whole, consumer by consumer.
 
-``inventories.used`` is the sum of the allocations of its row, kept by UPDATEs that add a difference. The one that adds
-more also carries the guard ``used + n <= capacity``, so no interleaving of writers can exceed a capacity.
+``inventories.used`` is the sum of the allocations of its row, kept by one UPDATE that adds differences. Where it adds
+more it also carries the guard ``used + n <= capacity``, so no interleaving of writers can exceed a capacity. Requests
+that wait together are written together, by the same number of statements.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,11 +17,10 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import providers
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
+from kilonova.db.database import Merged, Transaction, together
 from kilonova.db.resource_classes import ids as class_ids_of
-from kilonova.db.statements import insert_missing, mapping
-from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest
-from kilonova.model.provider import Provider
+from kilonova.db.statements import ManyRows, insert_many, mapping
+from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 
 #: (provider id, class id)
 _Cell = tuple[int, int]
@@ -127,12 +128,12 @@ def delete_for_consumer(tx: Transaction, consumer_uuid: str) -> bool:
     Generations stay: what is freed cannot invalidate what a client knew of a provider.
     """
     old = _present(tx, [consumer_uuid])
-    _add_use(tx, {cell: -used for cell, used in _by_cell(old).items()}, {})
-    tx.execute(sa.delete(t.allocations).where(t.allocations.c.consumer_uuid == consumer_uuid))
+    if old:
+        freed = [{"provider": use.provider_id, "class_id": use.class_id, "amount": -use.used} for use in old]
+        _USE.run(tx, freed)
+        tx.execute(sa.delete(t.allocations).where(t.allocations.c.consumer_uuid == consumer_uuid))
+        providers.log_usage(tx, {use.provider_id for use in old})
     tx.execute(sa.delete(t.consumers).where(t.consumers.c.uuid == consumer_uuid))
-    touched = {use.provider_id for use in old}
-    if touched:
-        providers.log_usage(tx, touched)
     return bool(old)
 
 
@@ -143,14 +144,27 @@ def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
     Conflict when an inventory is missing, its units do not allow the amount, or its capacity would be exceeded.
     A provider that is over capacity already accepts any request that does not make it worse.
     """
-    written = write(tx, requests)
-    providers.touch(tx, written.named)
-    providers.log_usage(tx, written.changed)
+    _replace_all(tx, [requests])
+
+
+def _replace_all(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> Sequence[None]:
+    uuids = [request.consumer_uuid for batch in batches for request in batch]
+    if len(set(uuids)) < len(uuids):
+        raise Conflict("One consumer is written twice.")  # each batch is then written alone, in order
+    written = _write(tx, batches)
+    rises = Counter(provider_id for batch in written for provider_id in batch.named)
+    providers.rise(tx, rises)
+    providers.log_usage(tx, frozenset().union(*(batch.changed for batch in written)))
+    return [None] * len(batches)
+
+
+#: Does what :func:`replace` does for several requests that wait together; for Database.submit_merged.
+replace_together: Merged[Sequence[ConsumerRequest], None] = together(_replace_all)
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Provider ids: those that the requests name or empty, whose generations rise, and all whose use may change."""
+    """Provider ids: those that a request names or empties, whose generations rise, and all whose use may change."""
 
     named: frozenset[int]
     changed: frozenset[int]
@@ -158,45 +172,48 @@ class Written:
 
 def write(tx: Transaction, requests: Sequence[ConsumerRequest]) -> Written:
     """Do what :func:`replace` does but for raising generations and logging."""
+    return _write(tx, [requests])[0]
+
+
+def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> list[Written]:
+    requests = [request for batch in batches for request in batch]
     consumers = _consumers(tx, requests)
-    named = {uuid for request in requests for uuid in request.allocations}
-    known = providers.by_uuid(tx.connection, named) if named else {}
-    for uuid in sorted(named - known.keys()):
-        raise InvalidRequest(f"Allocation for resource provider '{uuid}' that does not exist.")
-    names = {name for request in requests for resources in request.allocations.values() for name in resources}
-    class_ids = class_ids_of(tx.connection, names) if names else {}
-    old = _present(tx, [request.consumer_uuid for request in requests])
-    rows: list[dict[str, Any]] = []
-    for request in requests:
-        for uuid, resources in request.allocations.items():
-            for name, amount in resources.items():
-                keys = {"resource_provider_id": known[uuid].id, "resource_class_id": class_ids[name]}
-                rows.append({"consumer_uuid": request.consumer_uuid, "used": amount, "created_at": tx.now, **keys})
-    change = {cell: -used for cell, used in _by_cell(old).items()}
-    for row in rows:
-        cell = row["resource_provider_id"], row["resource_class_id"]
-        change[cell] = change.get(cell, 0) + row["used"]
+    known = _providers(tx, {uuid for request in requests for uuid in request.allocations})
+    class_ids = _classes(tx, requests)
+    old = _present(tx, consumers)
+    rows: list[dict[str, Any]] = [
+        {"consumer": request.consumer_uuid, "provider": known[uuid], "class_id": class_ids[name], "amount": amount}
+        for request in requests
+        for uuid, resources in request.allocations.items()
+        for name, amount in resources.items()
+    ]
+    change: dict[_Cell, int] = {}
+    for cell, amount in [(use.cell, -use.used) for use in old] + [(_cell_of(row), row["amount"]) for row in rows]:
+        change[cell] = change.get(cell, 0) + amount
     labels = {
-        (known[uuid].id, class_ids[name]): (known[uuid], name)
+        (known[uuid], class_ids[name]): _Label(uuid, name)
         for request in requests
         for uuid, resources in request.allocations.items()
         for name in resources
     }
-    _check_units(tx, rows, labels)
+    _check(tx, rows, change, labels)
     _write_consumers(tx, requests, consumers)
-    _add_use(tx, change, labels)
-    uuids = [request.consumer_uuid for request in requests]
-    tx.execute(sa.delete(t.allocations).where(t.allocations.c.consumer_uuid.in_(uuids)))
-    if rows:
-        tx.execute(sa.insert(t.allocations), rows)
-    empty = [request.consumer_uuid for request in requests if not request.allocations]
+    differences = [
+        {"provider": cell[0], "class_id": cell[1], "amount": amount}
+        for cell, amount in sorted(change.items())
+        if amount
+    ]
+    if _USE.run(tx, differences) != len(differences):
+        raise Conflict("Unable to allocate inventory: The requested amount would exceed the capacity.")
+    if old:
+        tx.execute(
+            sa.delete(t.allocations).where(t.allocations.c.consumer_uuid.in_({use.consumer_uuid for use in old}))
+        )
+    _ALLOCATE.run(tx, rows, now=tx.now)
+    empty = {request.consumer_uuid for request in requests if not request.allocations}
     if empty:
         tx.execute(sa.delete(t.consumers).where(t.consumers.c.uuid.in_(empty)))
-    emptied = {use.provider_id for use in old if use.consumer_uuid in empty}
-    return Written(
-        frozenset(emptied.union(provider.id for provider in known.values())),
-        frozenset(provider_id for provider_id, _ in change),
-    )
+    return [_written(batch, known, old) for batch in batches]
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -208,112 +225,191 @@ class _Use(NamedTuple):
     class_id: int
     used: int
 
+    @property
+    def cell(self) -> _Cell:
+        return self.provider_id, self.class_id
+
+
+def _cell_of(row: Mapping[str, Any]) -> _Cell:
+    return row["provider"], row["class_id"]
+
 
 def _present(tx: Transaction, consumer_uuids: Collection[str]) -> list[_Use]:
     """Return every allocation of these consumers."""
-    table = t.allocations
-    columns = (table.c.consumer_uuid, table.c.resource_provider_id, table.c.resource_class_id, table.c.used)
-    rows = tx.connection.execute(sa.select(*columns).where(table.c.consumer_uuid.in_(list(consumer_uuids))))
-    return [_Use(*row) for row in rows]
+    if not consumer_uuids:
+        return []
+    return [_Use(*row) for row in tx.connection.execute(_PRESENT, {"uuids": list(consumer_uuids)})]
 
 
-def _by_cell(uses: Sequence[_Use]) -> dict[_Cell, int]:
-    cells: dict[_Cell, int] = {}
-    for use in uses:
-        cell = use.provider_id, use.class_id
-        cells[cell] = cells.get(cell, 0) + use.used
-    return cells
+def _written(batch: Sequence[ConsumerRequest], known: Mapping[str, int], old: Sequence[_Use]) -> Written:
+    named = {known[uuid] for request in batch for uuid in request.allocations}
+    freed: set[int] = set()
+    for request in batch:
+        before = {use.provider_id for use in old if use.consumer_uuid == request.consumer_uuid}
+        freed |= before
+        if not request.allocations:
+            named |= before
+    return Written(frozenset(named), frozenset(named | freed))
+
+
+def _providers(tx: Transaction, uuids: Collection[str]) -> dict[str, int]:
+    """Return the ids of providers by uuid. Raises: InvalidRequest for one that does not exist."""
+    if not uuids:
+        return {}
+    known: dict[str, int] = mapping(tx.connection, _PROVIDER_IDS, uuids=list(uuids))
+    for uuid in sorted(set(uuids) - known.keys()):
+        raise InvalidRequest(f"Allocation for resource provider '{uuid}' that does not exist.")
+    return known
+
+
+def _classes(tx: Transaction, requests: Sequence[ConsumerRequest]) -> Mapping[str, int]:
+    """Return the ids of the resource classes by name. Raises: InvalidRequest for one that does not exist."""
+    asked: dict[str, str] = {}
+    for request in requests:
+        for resources in request.allocations.values():
+            asked.update(dict.fromkeys(resources, request.consumer_uuid))
+    try:
+        return class_ids_of(tx.connection, asked) if asked else {}
+    except NotFound as error:
+        uuids = ", ".join(sorted({asked[name] for name in error.fields["names"]}))
+        raise InvalidRequest(f"Unable to allocate inventory for consumer {uuids}: {error.message}") from None
 
 
 def _consumers(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str, int]:
     """Return the generation of every consumer that exists, after checking those that the requests expect."""
-    table = t.consumers
     uuids = [request.consumer_uuid for request in requests]
-    statement = sa.select(table.c.uuid, table.c.generation).where(table.c.uuid.in_(uuids))
-    found: dict[str, int] = mapping(tx.connection, statement)
+    found: dict[str, int] = mapping(tx.connection, _GENERATIONS, uuids=uuids)
     for request in requests:
-        if request.guarded and found.get(request.consumer_uuid) != request.generation:
-            raise _consumer_conflict(found.get(request.consumer_uuid), request.generation)
+        present = found.get(request.consumer_uuid)
+        if request.guarded and present != request.generation:
+            expected, got = ("null" if value is None else value for value in (present, request.generation))
+            raise ConcurrentUpdate(f"consumer generation conflict - expected {expected} but got {got}")
     return found
 
 
-def _consumer_conflict(present: int | None, given: int | None) -> ConcurrentUpdate:
-    expected, got = ("null" if value is None else value for value in (present, given))
-    return ConcurrentUpdate(f"consumer generation conflict - expected {expected} but got {got}")
-
-
 def _write_consumers(tx: Transaction, requests: Sequence[ConsumerRequest], present: Mapping[str, int]) -> None:
-    table = t.consumers
-    for request in sorted(requests, key=lambda request: request.consumer_uuid):
-        generation = present.get(request.consumer_uuid)
-        values = {"project_id": request.project_id, "user_id": request.user_id}
-        if request.consumer_type is not None:
-            values["consumer_type"] = request.consumer_type
-        if generation is None:
-            if not request.allocations:
-                continue
-            row = {**values, "uuid": request.consumer_uuid, "generation": 1, "created_at": tx.now}
-            done = insert_missing(tx, table, row)
-        else:
-            guard = (table.c.uuid == request.consumer_uuid) & (table.c.generation == generation)
-            changed = sa.update(table).where(guard).values(**values, generation=generation + 1, updated_at=tx.now)
-            done = tx.execute(changed).rowcount == 1
-        if not done:
-            raise ConcurrentUpdate(
-                "Inventory and/or allocations changed while attempting to allocate: another request wrote the "
-                f"allocations of consumer {request.consumer_uuid}."
-            )
+    rows = [
+        {
+            "uuid": request.consumer_uuid,
+            "project_id": request.project_id,
+            "user_id": request.user_id,
+            "kind": request.consumer_type,
+            "generation": present.get(request.consumer_uuid, 0),
+        }
+        for request in requests
+        if request.allocations
+    ]
+    changed = [row for row in rows if row["uuid"] in present]
+    _ADD_CONSUMERS.run(tx, [row for row in rows if row["uuid"] not in present], now=tx.now)
+    if _CHANGE_CONSUMERS.run(tx, changed, now=tx.now) != len(changed):
+        raise ConcurrentUpdate(
+            "Inventory and/or allocations changed while attempting to allocate: another request wrote one of the "
+            "consumers."
+        )
 
 
-def _check_units(
-    tx: Transaction, rows: Sequence[Mapping[str, Any]], labels: Mapping[_Cell, tuple[Provider, str]]
+class _Label(NamedTuple):
+    provider_uuid: str
+    resource_class: str
+
+
+def _check(
+    tx: Transaction, rows: Sequence[Mapping[str, Any]], change: Mapping[_Cell, int], labels: Mapping[_Cell, _Label]
 ) -> None:
+    """Say what does not fit, and why. Raises: Conflict."""
     if not rows:
         return
-    table = t.inventories
-    units = {
-        (provider_id, class_id): limits
-        for provider_id, class_id, *limits in tx.connection.execute(
-            sa.select(
-                table.c.resource_provider_id,
-                table.c.resource_class_id,
-                table.c.min_unit,
-                table.c.max_unit,
-                table.c.step_size,
-            ).where(
-                table.c.resource_provider_id.in_({provider_id for provider_id, _ in labels}),
-                table.c.resource_class_id.in_({class_id for _, class_id in labels}),
-            )
-        )
-    }
+    asked = {"providers": list({cell[0] for cell in labels}), "classes": list({cell[1] for cell in labels})}
+    present = {(row[0], row[1]): row[2:] for row in tx.connection.execute(_LIMITS, asked)}
     for row in rows:
-        cell = row["resource_provider_id"], row["resource_class_id"]
-        provider, name = labels[cell]
-        if cell not in units:
+        cell = _cell_of(row)
+        uuid, name = labels[cell]
+        if cell not in present:
             raise Conflict(
-                f"Unable to allocate inventory: Inventory for '{name}' on resource provider '{provider.uuid}' invalid."
+                f"Unable to allocate inventory: Inventory for '{name}' on resource provider '{uuid}' invalid."
             )
-        min_unit, max_unit, step_size = units[cell]
-        if not min_unit <= row["used"] <= max_unit or row["used"] % step_size:
+        min_unit, max_unit, step_size, capacity, used = present[cell]
+        if not min_unit <= row["amount"] <= max_unit or row["amount"] % step_size:
             raise Conflict(
-                f"Unable to allocate inventory: {row['used']} of '{name}' on resource provider '{provider.uuid}' "
+                f"Unable to allocate inventory: {row['amount']} of '{name}' on resource provider '{uuid}' "
                 f"would violate inventory constraints: min_unit {min_unit}, max_unit {max_unit}, step_size {step_size}."
             )
+        if change[cell] > 0 and used + change[cell] > capacity:
+            raise Conflict(
+                f"Unable to allocate inventory: Unable to create allocation for '{name}' on resource provider "
+                f"'{uuid}'. The requested amount would exceed the capacity."
+            )
 
 
-def _add_use(tx: Transaction, change: Mapping[_Cell, int], labels: Mapping[_Cell, tuple[Provider, str]]) -> None:
-    """Add to what is used, in one order for all writers. Raises: Conflict when a capacity would be exceeded."""
-    table = t.inventories
-    for cell, amount in sorted(change.items()):
-        if amount == 0:
-            continue
-        row = (table.c.resource_provider_id == cell[0]) & (table.c.resource_class_id == cell[1])
-        if amount > 0:
-            row &= table.c.used + amount <= table.c.capacity
-        if tx.execute(sa.update(table).where(row).values(used=table.c.used + amount)).rowcount == 1 or amount < 0:
-            continue
-        provider, name = labels[cell]
-        raise Conflict(
-            f"Unable to allocate inventory: Unable to create allocation for '{name}' on resource provider "
-            f"'{provider.uuid}'. The requested amount would exceed the capacity."
+# --- statements -----------------------------------------------------------------------------------------------------
+
+_INVENTORY, _CONSUMER, _ALLOCATION = t.inventories.c, t.consumers.c, t.allocations.c
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_PRESENT = sa.select(
+    _ALLOCATION.consumer_uuid, _ALLOCATION.resource_provider_id, _ALLOCATION.resource_class_id, _ALLOCATION.used
+).where(_ALLOCATION.consumer_uuid.in_(_UUIDS))
+_GENERATIONS = sa.select(_CONSUMER.uuid, _CONSUMER.generation).where(_CONSUMER.uuid.in_(_UUIDS))
+_PROVIDER_IDS = sa.select(t.resource_providers.c.uuid, t.resource_providers.c.id).where(
+    t.resource_providers.c.uuid.in_(_UUIDS)
+)
+_LIMITS = sa.select(
+    _INVENTORY.resource_provider_id,
+    _INVENTORY.resource_class_id,
+    _INVENTORY.min_unit,
+    _INVENTORY.max_unit,
+    _INVENTORY.step_size,
+    _INVENTORY.capacity,
+    _INVENTORY.used,
+).where(
+    _INVENTORY.resource_provider_id.in_(sa.bindparam("providers", expanding=True)),
+    _INVENTORY.resource_class_id.in_(sa.bindparam("classes", expanding=True)),
+)
+_NOW = sa.bindparam("now", type_=t.Time)
+_USE = ManyRows(
+    {"provider": sa.BigInteger(), "class_id": sa.BigInteger(), "amount": sa.BigInteger()},
+    lambda given: (
+        sa.update(t.inventories)
+        .where(
+            _INVENTORY.resource_provider_id == given["provider"],
+            _INVENTORY.resource_class_id == given["class_id"],
+            (given["amount"] < 0) | (_INVENTORY.used + given["amount"] <= _INVENTORY.capacity),
         )
+        .values(used=_INVENTORY.used + given["amount"])
+    ),
+)
+_ADD_CONSUMERS = insert_many(
+    t.consumers,
+    {"uuid": "uuid", "project_id": "project_id", "user_id": "user_id", "consumer_type": "kind"},
+    generation=sa.literal(1),
+    created_at=_NOW,
+)
+_CHANGE_CONSUMERS = ManyRows(
+    {
+        "uuid": _CONSUMER.uuid.type,
+        "project_id": _CONSUMER.project_id.type,
+        "user_id": _CONSUMER.user_id.type,
+        "kind": _CONSUMER.consumer_type.type,
+        "generation": sa.BigInteger(),
+    },
+    lambda given: (
+        sa.update(t.consumers)
+        .where(_CONSUMER.uuid == given["uuid"], _CONSUMER.generation == given["generation"])
+        .values(
+            project_id=given["project_id"],
+            user_id=given["user_id"],
+            consumer_type=sa.func.coalesce(given["kind"], _CONSUMER.consumer_type),
+            generation=_CONSUMER.generation + 1,
+            updated_at=_NOW,
+        )
+    ),
+)
+_ALLOCATE = insert_many(
+    t.allocations,
+    {
+        "consumer_uuid": "consumer",
+        "resource_provider_id": "provider",
+        "resource_class_id": "class_id",
+        "used": "amount",
+    },
+    created_at=_NOW,
+)

@@ -129,7 +129,7 @@ def together(
     write: Callable[[Transaction, Sequence[Item]], Sequence[Outcome]],
     refusal: Callable[[Exception], Outcome | BaseException] = lambda error: error,
 ) -> Merged[Item, Outcome]:
-    """Return what runs ``write`` for all waiting items at once, and for each alone when that fails.
+    """Return what runs ``write`` for all waiting items at once, and for halves, down to single ones, when that fails.
 
     ``refusal`` turns the exception of an item alone into its outcome. Keep the result: items are merged by it.
     """
@@ -142,7 +142,8 @@ def together(
             if isinstance(error, DBAPIError) and is_retryable(error):
                 raise
             if len(items) > 1:
-                return [outcome for item in items for outcome in run(tx, [item])]
+                half = len(items) // 2
+                return [*run(tx, items[:half]), *run(tx, items[half:])]
             return [refusal(error)]
 
     return run

@@ -31,6 +31,7 @@ class InstanceQuery:
 
     ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
     ``matches``: column → regex. ``sort``: (column, descending) pairs; creation time and id follow.
+    ``tags``: has all of them; ``tags_any``: has one; ``not_tags``: has not all; ``not_tags_any``: has none.
     """
 
     project_id: str | None = None
@@ -40,6 +41,10 @@ class InstanceQuery:
     matches: Mapping[str, str] = field(default_factory=dict)
     changed_since: datetime | None = None
     changed_before: datetime | None = None
+    tags: tuple[str, ...] = ()
+    tags_any: tuple[str, ...] = ()
+    not_tags: tuple[str, ...] = ()
+    not_tags_any: tuple[str, ...] = ()
     sort: tuple[tuple[str, bool], ...] = ()
     limit: int = 1000
     marker: str | None = None
@@ -122,12 +127,14 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
         if column not in {name for name, _ in sort}:
             sort.append((column, True))
     if query.marker is not None:
-        statement = statement.where(_after(connection, query.marker, sort))
-    statement = statement.order_by(*(_I[name].desc() if descending else _I[name].asc() for name, descending in sort))
+        statement = statement.where(_after(connection, query.marker, query.project_id, sort))
+    statement = statement.order_by(*(part for name, descending in sort for part in _ordered(_I[name], descending)))
     try:
         rows = connection.execute(statement.limit(query.limit)).mappings().all()
     except sa.exc.DBAPIError as error:
-        if query.matches and "expression" in str(error.orig).lower():
+        if query.matches and any(
+            word in str(error.orig).lower() for word in ("expression", "regex", "user-defined function")
+        ):
             raise InvalidRequest(f"Invalid filter {', '.join(query.matches)}: not a regular expression.") from None
         raise
     return _complete(connection, rows)
@@ -270,6 +277,14 @@ def _conditions(query: InstanceQuery) -> list[Any]:
             either.append(column.is_(None))
         conditions.append(sa.or_(*either) if either else sa.false())
     conditions += [_I[name].regexp_match(pattern) for name, pattern in query.matches.items()]
+    if query.tags:
+        conditions.append(_tagged_with_all(query.tags))
+    if query.tags_any:
+        conditions.append(_tagged(query.tags_any))
+    if query.not_tags:
+        conditions.append(sa.not_(_tagged_with_all(query.not_tags)))
+    if query.not_tags_any:
+        conditions.append(sa.not_(_tagged(query.not_tags_any)))
     moment = sa.func.coalesce(_I.updated_at, _I.created_at)
     if query.changed_since is not None:
         conditions.append(moment >= query.changed_since)
@@ -278,10 +293,10 @@ def _conditions(query: InstanceQuery) -> list[Any]:
     return conditions
 
 
-def _after(connection: Connection, marker: str, sort: Sequence[tuple[str, bool]]) -> Any:
+def _after(connection: Connection, marker: str, project_id: str | None, sort: Sequence[tuple[str, bool]]) -> Any:
     """Return the condition "comes after the marker in this order"; NULL sorts first, as on SQLite and MariaDB."""
     row = connection.execute(sa.select(t.instances).where(_I.uuid == marker)).mappings().first()
-    if row is None:
+    if row is None or project_id not in {None, row["project_id"]}:
         raise InvalidRequest(f"marker [{marker}] not found")
     alternatives: list[Any] = []
     equal: list[Any] = []
@@ -296,6 +311,21 @@ def _after(connection: Connection, marker: str, sort: Sequence[tuple[str, bool]]
         alternatives.append(sa.and_(*equal, beyond))
         equal.append(same)
     return sa.or_(*alternatives)
+
+
+def _ordered(column: Any, descending: bool) -> list[Any]:
+    """Return what to sort by so that NULL is the smallest, which PostgreSQL sees otherwise."""
+    keys = [column.is_not(None), column] if column.nullable else [column]
+    return [key.desc() if descending else key.asc() for key in keys]
+
+
+def _tagged(tags: Collection[str]) -> Any:
+    table = t.instance_tags.c
+    return _I.uuid.in_(sa.select(table.instance_uuid).where(table.tag.in_(list(tags))))
+
+
+def _tagged_with_all(tags: Collection[str]) -> Any:
+    return sa.and_(*(_tagged([tag]) for tag in tags))
 
 
 def _one_of(column: Any, tasks: Collection[TaskState | None]) -> Any:

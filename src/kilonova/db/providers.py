@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
-from kilonova.db.statements import mapping
+from kilonova.db.statements import ManyRows, mapping
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Inventory, Provider
 from kilonova.model.vocabulary import is_custom
@@ -204,6 +204,26 @@ def touch(tx: Transaction, provider_ids: Collection[int]) -> None:
     tx.execute(statement.values(generation=_ME.c.generation + 1, updated_at=tx.now))
 
 
+def rise(tx: Transaction, steps: Mapping[int, int]) -> None:
+    """Raise the generation of each provider by its number of steps."""
+    _RISE.run(
+        tx, [{"provider": provider_id, "steps": count} for provider_id, count in sorted(steps.items())], now=tx.now
+    )
+
+
+_RISE = ManyRows(
+    {"provider": sa.BigInteger(), "steps": sa.BigInteger()},
+    lambda given: (
+        sa.update(t.resource_providers)
+        .where(t.resource_providers.c.id == given["provider"])
+        .values(
+            generation=t.resource_providers.c.generation + given["steps"],
+            updated_at=sa.bindparam("now", type_=t.Time),
+        )
+    ),
+)
+
+
 def ensure_for_node(
     tx: Transaction, uuid: str, name: str, inventories: Sequence[Inventory], traits: Sequence[str]
 ) -> int:
@@ -267,19 +287,21 @@ def log_provider(tx: Transaction, provider_id: int) -> None:
     )
 
 
+_USAGES = (
+    sa.select(_ME.c.uuid, _ME.c.generation, t.resource_classes.c.name, t.inventories.c.used)
+    .select_from(_ME)
+    .outerjoin(t.inventories, t.inventories.c.resource_provider_id == _ME.c.id)
+    .outerjoin(t.resource_classes, t.resource_classes.c.id == t.inventories.c.resource_class_id)
+    .where(_ME.c.id.in_(sa.bindparam("ids", expanding=True)))
+)
+
+
 def log_usage(tx: Transaction, provider_ids: Collection[int]) -> None:
     """Log the generation and the use of providers whose allocations changed, in one query."""
     if not provider_ids:
         return
-    statement = (
-        sa.select(_ME.c.uuid, _ME.c.generation, t.resource_classes.c.name, t.inventories.c.used)
-        .select_from(_ME)
-        .outerjoin(t.inventories, t.inventories.c.resource_provider_id == _ME.c.id)
-        .outerjoin(t.resource_classes, t.resource_classes.c.id == t.inventories.c.resource_class_id)
-        .where(_ME.c.id.in_(list(provider_ids)))
-    )
     usages: dict[str, dict[str, Any]] = {}
-    for uuid, generation, name, used in tx.connection.execute(statement):
+    for uuid, generation, name, used in tx.connection.execute(_USAGES, {"ids": list(provider_ids)}):
         usage = usages.setdefault(uuid, {"generation": generation, "used": {}})
         if name is not None:
             usage["used"][name] = used

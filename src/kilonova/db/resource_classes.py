@@ -13,6 +13,10 @@ from kilonova.db.statements import insert_missing, mapping
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.vocabulary import Word, is_custom
 
+_IDS = sa.select(t.resource_classes.c.name, t.resource_classes.c.id).where(
+    t.resource_classes.c.name.in_(sa.bindparam("names", expanding=True))
+)
+
 
 def list_all(connection: Connection) -> tuple[Word, ...]:
     """Return every resource class, oldest first."""
@@ -35,12 +39,10 @@ def get(connection: Connection, name: str) -> Word:
 def ids(connection: Connection, names: Iterable[str]) -> Mapping[str, int]:
     """Return the row ids of ``names``. Raises: NotFound naming those that do not exist."""
     wanted = set(names)
-    table = t.resource_classes
-    statement = sa.select(table.c.name, table.c.id).where(table.c.name.in_(wanted))
-    found: dict[str, int] = mapping(connection, statement)
+    found: dict[str, int] = mapping(connection, _IDS, names=list(wanted))
     missing = wanted - found.keys()
     if missing:
-        raise NotFound(f"No such resource class {', '.join(sorted(missing))}.")
+        raise NotFound(f"No such resource class {', '.join(sorted(missing))}.", names=sorted(missing))
     return found
 
 

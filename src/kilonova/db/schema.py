@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from kilonova.db import tables as t
 from kilonova.db.database import Database, Transaction
-from kilonova.errors import ConfigurationError
+from kilonova.errors import ConfigurationError, Unavailable
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -36,8 +36,9 @@ def current(database: Database) -> str | None:
                 return None
             found: str | None = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
             return found
-    except (DBAPIError, sqlite3.Error) as error:
-        reason = str(error.orig if isinstance(error, DBAPIError) else error).strip().splitlines()[0]
+    except (DBAPIError, sqlite3.Error, Unavailable) as error:
+        cause = error.__cause__ if isinstance(error, Unavailable) else error
+        reason = str(cause.orig if isinstance(cause, DBAPIError) else cause).strip().splitlines()[0]
         where = database.url.render_as_string(hide_password=True)
         raise ConfigurationError(f"[database] connection: {where} cannot be used: {reason}.") from error
 

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql.dml import Insert
 
 from kilonova.db.database import Transaction
+from kilonova.db.tables import COLLATION
 
 
 def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> bool:
@@ -30,10 +31,14 @@ def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> 
     return tx.execute(statement.execution_options(preserve_rowcount=True), dict(row)).rowcount == 1
 
 
-def mapping(connection: Connection, statement: sa.Select[Any]) -> dict[Any, Any]:
+def mapping(connection: Connection, statement: sa.Select[Any], **parameters: Any) -> dict[Any, Any]:
     """Return the rows of a statement with two columns as first column → second."""
-    return {row[0]: row[1] for row in connection.execute(statement)}
+    return {row[0]: row[1] for row in connection.execute(statement, parameters)}
 
+
+_SQLITE: sa.Dialect = sqlite.dialect()
+_POSTGRESQL: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+_MYSQL: sa.Dialect = mysql.dialect()
 
 #: Makes a statement from the columns of the rows that are given.
 Build = Callable[[Mapping[str, sa.ColumnElement[Any]]], Any]
@@ -49,7 +54,8 @@ class ManyRows:
 
     def __init__(self, columns: Mapping[str, sa.types.TypeEngine[Any]], build: Build) -> None:
         self._by_backend = {
-            backend: build(dict(_given(backend, columns).c)) for backend in ("sqlite", "postgresql", "mysql", "mariadb")
+            backend: build(dict(_given(backend, columns).c)).execution_options(preserve_rowcount=True)
+            for backend in _TABLES_OF_JSON
         }
 
     def run(self, tx: Transaction, rows: Sequence[Mapping[str, Any]], **same: Any) -> int:
@@ -77,18 +83,18 @@ def _given(backend: str, columns: Mapping[str, sa.types.TypeEngine[Any]]) -> sa.
 
 
 def _sqlite_column(name: str, _kind: sa.types.TypeEngine[Any]) -> str:
-    return f"json_extract(value, '$.{name}') AS {name}"
+    return f"json_extract(value, '$.{name}') AS {_SQLITE.identifier_preparer.quote(name)}"
 
 
 def _postgresql_column(name: str, kind: sa.types.TypeEngine[Any]) -> str:
-    return f"{name} {kind.compile(postgresql.dialect())}"  # type: ignore[no-untyped-call]
+    return f"{_POSTGRESQL.identifier_preparer.quote(name)} {kind.compile(_POSTGRESQL)}"
 
 
 def _mariadb_column(name: str, kind: sa.types.TypeEngine[Any]) -> str:
-    spelt = kind.compile(mysql.dialect())
+    spelt = kind.compile(_MYSQL)
     # A comparison with a column of another collation would find no index.
-    collated = " CHARSET utf8mb4 COLLATE utf8mb4_bin" if isinstance(kind, sa.String) else ""
-    return f"{name} {spelt}{collated} PATH '$.{name}'"
+    collated = f" CHARSET utf8mb4 COLLATE {COLLATION}" if isinstance(kind, sa.String) else ""
+    return f"{_MYSQL.identifier_preparer.quote(name)} {spelt}{collated} PATH '$.{name}'"
 
 
 _JSON_TABLE = "SELECT * FROM JSON_TABLE(:given_rows, '$[*]' COLUMNS({})) AS listed"

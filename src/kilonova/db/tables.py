@@ -34,11 +34,13 @@ metadata = MetaData(
     }
 )
 
+#: Letter for letter, as SQLite and PostgreSQL compare; without "nopad" a trailing blank would not count.
+COLLATION = "utf8mb4_nopad_bin"
 # SQLAlchemy reads the options of mysql:// and mariadb:// URLs apart.
 _CHARSET = {
     f"{dialect}_{option}": value
     for dialect in ("mysql", "mariadb")
-    for option, value in (("engine", "InnoDB"), ("charset", "utf8mb4"), ("collate", "utf8mb4_bin"))
+    for option, value in (("engine", "InnoDB"), ("charset", "utf8mb4"), ("collate", COLLATION))
 }
 Time = DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 _Long = Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
@@ -349,9 +351,22 @@ workflows = _table(
     Column("step", String(32), nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("body", _Json, nullable=False),
-    Column("owner", String(36), nullable=False),
+    Column("owner", String(36), nullable=False, index=True),
     Column("lease_until", Time, nullable=False, index=True),
+    # Set by a process that gave the workflow to another one, which has not noticed yet.
+    Column("handed_over", Boolean, nullable=False, default=False),
     *_times(),
+)
+
+# Which control processes are alive, and in which of them the agent of a host runs.
+processes = _table(
+    "processes", Column("uuid", String(36), primary_key=True), Column("lease_until", Time, nullable=False)
+)
+
+host_agents = _table(
+    "host_agents",
+    Column("host", String(255), primary_key=True),
+    Column("process", String(36), nullable=False, index=True),
 )
 
 decisions = _table(

@@ -45,7 +45,7 @@ def insert(tx: Transaction, workflows: Sequence[Workflow], owner: str) -> None:
     lease = tx.now + LEASE
     rows = [
         {name: getattr(workflow, name) for name in Workflow.__dataclass_fields__}
-        | {"owner": owner, "lease_until": lease, "created_at": tx.now}
+        | {"owner": owner, "lease_until": lease, "handed_over": False, "created_at": tx.now}
         for workflow in workflows
     ]
     tx.execute(sa.insert(t.workflows), rows)
@@ -85,10 +85,32 @@ def adopt(tx: Transaction, owner: str, *, everything: bool) -> tuple[Workflow, .
     adopted = []
     for row in rows:
         fence = sa.and_(_W.uuid == row["uuid"], _W.owner == row["owner"], _W.lease_until == row["lease_until"])
-        taken = tx.execute(sa.update(t.workflows).where(fence).values(owner=owner, lease_until=tx.now + LEASE))
-        if taken.rowcount:
+        mine = {"owner": owner, "lease_until": tx.now + LEASE, "handed_over": False}
+        if tx.execute(sa.update(t.workflows).where(fence).values(mine)).rowcount:
             adopted.append(_workflow(row))
     return tuple(adopted)
+
+
+def hand_over(tx: Transaction, workflow: Workflow, owner: str, heir: str) -> None:
+    """Give a workflow to another process as it is. Raises: ConcurrentUpdate when it is no longer ours, or moved on."""
+    fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner, _W.attempt == workflow.attempt)
+    given = {"owner": heir, "lease_until": tx.now + LEASE, "handed_over": True}
+    if tx.execute(sa.update(t.workflows).where(fence).values(given)).rowcount == 0:
+        raise ConcurrentUpdate(f"Workflow {workflow.uuid} has another owner or is gone.")
+
+
+def is_heir(connection: Connection, owner: str) -> bool:
+    """Return whether somebody handed a workflow over to ``owner``."""
+    waiting = sa.select(_W.uuid).where(_W.owner == owner, _W.handed_over.is_(True)).limit(1)
+    return connection.execute(waiting).first() is not None
+
+
+def inherit(tx: Transaction, owner: str) -> tuple[Workflow, ...]:
+    """Return the workflows that were handed over to ``owner`` and note that it has them."""
+    given = sa.and_(_W.owner == owner, _W.handed_over.is_(True))
+    rows = tx.execute(sa.select(t.workflows).where(given).order_by(_W.created_at, _W.uuid)).mappings().all()
+    tx.execute(sa.update(t.workflows).where(given).values(handed_over=False, lease_until=tx.now + LEASE))
+    return tuple(_workflow(row) for row in rows)
 
 
 def renew(tx: Transaction, owner: str) -> None:

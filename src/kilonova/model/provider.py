@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+_BOUNDLESS = 2**62
+
 
 def floored_capacity(total: int, reserved: int, allocation_ratio: float) -> int:
-    """Return how much of a class may be allocated: ``(total - reserved) * allocation_ratio``, rounded down."""
-    return math.floor((total - reserved) * allocation_ratio)
+    """Return how much of a class may be allocated: ``(total - reserved) * allocation_ratio``, rounded down.
+
+    Ratios may be as high as a float goes; what is more than anybody can ask for is cut to what 64 bits can add up.
+    """
+    exact = (total - reserved) * allocation_ratio
+    return _BOUNDLESS if exact >= _BOUNDLESS else math.floor(exact)
 
 
 @dataclass(frozen=True, slots=True)

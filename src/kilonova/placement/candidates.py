@@ -49,8 +49,9 @@ class CandidateQuery:
     """A request for candidates.
 
     ``limit``: at most so many; ``maximum``: at most so many are ever generated (-1: any number).
-    ``isolate``: groups with a suffix use different providers. ``same_subtrees``: the providers of these groups are all
-    below, or equal to, one of them. ``root_required``, ``root_forbidden``: traits of the anchor.
+    ``isolate``: groups with a suffix use different providers.
+    ``same_subtrees``: of each set of groups, all with a suffix, the providers are below, or equal to, one of them.
+    ``root_required``, ``root_forbidden``: traits of the anchor.
     ``nested``: whether the caller understands more than one provider of a tree in a candidate (1.29).
     ``breadth_first``: one candidate of each anchor before the second of any.
     """
@@ -272,8 +273,7 @@ class _Search:
             enough &= self._sum_at_anchors(any_group.astype(np.int64)) >= len(self._granular)
         for name in self._shared_classes:
             column = table.column(name)
-            if column is None:
-                return np.zeros_like(enough)
+            assert column is not None  # or no anchor would be left
             givers = [fits for group, fits in zip(self._granular, self._fits, strict=True) if name in group.resources]
             if self._spread is not None and name in self._spread.amounts:
                 anywhere = self._spread.at_home[name].copy()
@@ -339,8 +339,6 @@ class _Search:
         reachable = np.concatenate([rows, guests])
         for group, fits in zip(self._granular, self._fits, strict=True):
             choices.append(_Choice(group.suffix, self._taken(group.resources), reachable[fits[reachable]].tolist()))
-        if any(not choice.rows for choice in choices):
-            return iter(())
         # The most constrained group first, so that a dead end shows early.
         choices[spread_size:] = sorted(choices[spread_size:], key=lambda choice: len(choice.rows))
         if rng is not None:
@@ -386,9 +384,8 @@ class _TreeSearch:
         position = {choice.suffix: index for index, choice in enumerate(choices) if index >= spread_size}
         self._subtrees: dict[int, list[list[int]]] = {}
         for suffixes in query.same_subtrees:
-            members = sorted(position[suffix] for suffix in suffixes if suffix in position)
-            if members:
-                self._subtrees.setdefault(members[-1], []).append(members)
+            members = sorted(position[suffix] for suffix in suffixes)
+            self._subtrees.setdefault(members[-1], []).append(members)
         self._watched = sorted({index for groups in self._subtrees.values() for members in groups for index in members})
         self._chosen: list[int] = [-1] * len(choices)
         self._taken: dict[tuple[int, int], int] = {}

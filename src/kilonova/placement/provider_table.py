@@ -87,8 +87,7 @@ def _any_row(bits: BoolArray, rows: Mapping[str, int], names: Collection[str], c
     wanted = [rows[name] for name in names if name in rows]
     if not wanted:
         return np.zeros(count, dtype=np.bool_)
-    found = np.asarray(bits[wanted[0]] if len(wanted) == 1 else bits[wanted].any(axis=0))
-    return found
+    return np.asarray(bits[wanted[0]] if len(wanted) == 1 else bits[wanted].any(axis=0))
 
 
 @dataclass(frozen=True, slots=True)

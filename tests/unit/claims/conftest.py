@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cell import Cell, new_cell
 
 from kilonova.scenario.model import SimulatedHost
+from support.cell import Cell, NewCell, new_cell
 
 
 @pytest.fixture
-def cell_of(sqlite_template: Path, tmp_path: Path) -> Iterator[Callable[..., Cell]]:
+def cell_of(sqlite_template: Path, tmp_path: Path) -> Iterator[NewCell]:
     """Starts a cell with the hosts given; its database is closed afterwards."""
     started: list[Cell] = []
 

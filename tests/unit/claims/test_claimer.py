@@ -8,10 +8,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from support.cell import Cell, host
-from support.mirrors import assert_equal, assert_use_adds_up
-from support.orders import generations, hosts_of, order
-from support.world import check_books
 
 from kilonova.claims.claimer import Order, Placed
 from kilonova.cli.rules import build_engine
@@ -26,6 +22,10 @@ from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.settings import SchedulerConfig
+from support.cell import Cell, NewCell, host
+from support.mirrors import assert_equal, assert_use_adds_up
+from support.orders import generations, hosts_of, order
+from support.world import check_books
 
 
 def check(cell: Cell) -> None:
@@ -80,7 +80,7 @@ class Liar:
 
 
 @pytest.mark.parametrize("lies", [0, 200])
-def test_64_at_once_for_room_for_40(cell_of, lies: int) -> None:
+def test_64_at_once_for_room_for_40(cell_of: NewCell, lies: int) -> None:
     engine = Liar(lies)
     cell = cell_of(*five_hosts_for_forty(), engine=engine)
     results = place_all(cell, [order(cell) for _ in range(64)])
@@ -91,7 +91,7 @@ def test_64_at_once_for_room_for_40(cell_of, lies: int) -> None:
     assert table.used[:, table.resource_classes.index("VCPU")].tolist() == [8] * 5
 
 
-def test_an_engine_that_never_tells_the_truth_ends_in_an_error(cell_of) -> None:
+def test_an_engine_that_never_tells_the_truth_ends_in_an_error(cell_of: NewCell) -> None:
     cell = cell_of(host("node1", vcpus=1), engine=Liar(10**6))
     cell.claimer.place(order(cell))
     with pytest.raises(NoValidHost, match="lost its race"):
@@ -99,7 +99,7 @@ def test_an_engine_that_never_tells_the_truth_ends_in_an_error(cell_of) -> None:
     check(cell)
 
 
-def test_a_generation_rises_by_one_per_commit(cell_of) -> None:
+def test_a_generation_rises_by_one_per_commit(cell_of: NewCell) -> None:
     cell = cell_of(host("node1", vcpus=64, memory_mib=65536))
     before = generations(cell)["node1"]
     commits = []
@@ -110,7 +110,7 @@ def test_a_generation_rises_by_one_per_commit(cell_of) -> None:
     check(cell)
 
 
-def test_all_servers_of_an_order_or_none(cell_of) -> None:
+def test_all_servers_of_an_order_or_none(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), host("node2"))
     with pytest.raises(NoValidHost, match="for server 9 of 9"):
         cell.claimer.place(order(cell, 9))
@@ -123,7 +123,7 @@ def test_all_servers_of_an_order_or_none(cell_of) -> None:
     check(cell)
 
 
-def test_orders_of_many_compete_without_halves(cell_of) -> None:
+def test_orders_of_many_compete_without_halves(cell_of: NewCell) -> None:
     cell = cell_of(*five_hosts_for_forty(), engine=Liar(60))
     orders = [order(cell, 6) for _ in range(10)]
     results = place_all(cell, orders)
@@ -134,7 +134,7 @@ def test_orders_of_many_compete_without_halves(cell_of) -> None:
     check(cell)
 
 
-def test_one_poisoned_order_does_not_harm_its_neighbours(cell_of) -> None:
+def test_one_poisoned_order_does_not_harm_its_neighbours(cell_of: NewCell) -> None:
     """A consumer of that name exists already, which no guard foresees."""
     cell = cell_of(*five_hosts_for_forty())
     orders = [order(cell) for _ in range(12)]
@@ -158,7 +158,7 @@ def test_one_poisoned_order_does_not_harm_its_neighbours(cell_of) -> None:
 
 
 @pytest.mark.parametrize("how", ["deleted", "deleting"])
-def test_an_instance_that_is_gone_is_left_out(cell_of, how: str) -> None:
+def test_an_instance_that_is_gone_is_left_out(cell_of: NewCell, how: str) -> None:
     cell = cell_of(host("node1"))
     wanted = order(cell, 3)
     gone = wanted.spec.instance_uuids[1]
@@ -179,7 +179,7 @@ def test_an_instance_that_is_gone_is_left_out(cell_of, how: str) -> None:
 
 
 @pytest.mark.parametrize("change", [{"owner": "somebody else"}, {"attempt": 7}])
-def test_a_workflow_that_is_no_longer_ours_claims_nothing(cell_of, change: dict[str, Any]) -> None:
+def test_a_workflow_that_is_no_longer_ours_claims_nothing(cell_of: NewCell, change: dict[str, Any]) -> None:
     cell = cell_of(host("node1"))
     wanted = order(cell)
     cell.database.write(lambda tx: tx.execute(sa.update(t.workflows).values(change)))
@@ -189,7 +189,7 @@ def test_a_workflow_that_is_no_longer_ours_claims_nothing(cell_of, change: dict[
     check(cell)
 
 
-def test_the_workflow_remembers_where(cell_of) -> None:
+def test_the_workflow_remembers_where(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
     placed = cell.claimer.place(order(cell))
     (flow,) = placed.workflows
@@ -200,7 +200,7 @@ def test_the_workflow_remembers_where(cell_of) -> None:
 
 @pytest.mark.parametrize(("limit", "placed"), [(1, 5), (2, 10)])
 @pytest.mark.parametrize("lies", [0, 60])
-def test_anti_affinity_holds_at_once(cell_of, limit: int, placed: int, lies: int) -> None:
+def test_anti_affinity_holds_at_once(cell_of: NewCell, limit: int, placed: int, lies: int) -> None:
     cell = cell_of(*five_hosts_for_forty(), engine=Liar(lies))
     group = cell.add_group("anti-affinity", limit)
     orders = [order(cell, group=group) for _ in range(16)]
@@ -212,7 +212,7 @@ def test_anti_affinity_holds_at_once(cell_of, limit: int, placed: int, lies: int
 
 
 @pytest.mark.parametrize("lies", [0, 60])
-def test_affinity_holds_at_once(cell_of, lies: int) -> None:
+def test_affinity_holds_at_once(cell_of: NewCell, lies: int) -> None:
     cell = cell_of(*five_hosts_for_forty(), engine=Liar(lies))
     group = cell.add_group("affinity")
     orders = [order(cell, group=group) for _ in range(12)]
@@ -223,7 +223,7 @@ def test_affinity_holds_at_once(cell_of, lies: int) -> None:
     check(cell)
 
 
-def test_groups_do_not_mind_each_other(cell_of) -> None:
+def test_groups_do_not_mind_each_other(cell_of: NewCell) -> None:
     cell = cell_of(*five_hosts_for_forty())
     groups = [cell.add_group(policy) for policy in ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")]
     orders = [order(cell, group=group) for group in groups for _ in range(4)]
@@ -231,7 +231,7 @@ def test_groups_do_not_mind_each_other(cell_of) -> None:
     check(cell)
 
 
-def test_a_class_made_anew_is_found_under_its_new_id(cell_of) -> None:
+def test_a_class_made_anew_is_found_under_its_new_id(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
     flavor = Flavor("7", "f", 1, 512, 1, extra_specs={"resources:CUSTOM_GOLD": "1"})
     cell.database.write(lambda tx: resource_classes.create(tx, "CUSTOM_GOLD"))
@@ -254,7 +254,7 @@ class Broken:
         raise ZeroDivisionError
 
 
-def test_an_engine_that_breaks_half_way_leaves_no_assumption(cell_of) -> None:
+def test_an_engine_that_breaks_half_way_leaves_no_assumption(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), engine=Broken())
     with pytest.raises(ZeroDivisionError):
         cell.claimer.place(order(cell, 3))
@@ -271,7 +271,7 @@ class Mute:
         return replace(honest, ranked=(replace(honest.ranked[0], uuid="nobody"),))
 
 
-def test_a_claim_that_cannot_be_made_leaves_no_assumption(cell_of) -> None:
+def test_a_claim_that_cannot_be_made_leaves_no_assumption(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), engine=Mute())
     with pytest.raises(KeyError):
         cell.claimer.place(order(cell, 3))

@@ -76,6 +76,19 @@ def test_a_child_sees_no_openstack_settings_and_no_false_headers(
     assert (tmp_path / "w.log").read_text() == "[]\n"
 
 
+def test_a_child_imports_from_the_folders_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "rule_of_ours.py").write_text("print('imported')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "from outside"))
+    program = "import rule_of_ours, sys; print(sys.path)"
+    command = (sys.executable, "-c", program)
+    child = Child("c", command, tmp_path / "c.log", "http://127.0.0.1:1/", tmp_path, [str(tmp_path / "rules")])
+    wait_for_an_end([child])
+    stop([child])
+    assert "imported" in (tmp_path / "c.log").read_text()
+    assert "from outside" in (tmp_path / "c.log").read_text()
+
+
 def test_a_log_is_private(start: Starter, tmp_path: Path) -> None:
     wait_for_an_end([start("")])
     assert (tmp_path / "w.log").stat().st_mode & 0o777 == 0o600

@@ -89,6 +89,17 @@ def test_the_conf_tells_the_control_process_where_everything_is(cloud: Cloud) ->
     assert conf["keystone_authtoken"]["password"] == people.service.password
 
 
+def test_a_scenarios_options_are_added_and_never_win(cloud: Cloud) -> None:
+    options = {
+        "api": {"bind": "0.0.0.0:1", "max_limit": 7},
+        "filter_scheduler": {"available_filters": ["a.b", "c.d"], "enabled_filters": "B,D"},
+    }
+    cloud_files.write_conf(cloud, None, options)
+    text = cloud.conf.read_text()
+    assert "\nbind = 127.0.0.1:1\nmax_limit = 7\n" in text or "\nmax_limit = 7\nbind = 127.0.0.1:1\n" in text
+    assert "\navailable_filters = a.b\navailable_filters = c.d\nenabled_filters = B,D\n" in text
+
+
 def test_without_companions_the_conf_leaves_identity_to_the_operator(cloud: Cloud) -> None:
     cloud_files.write_conf(cloud, None)
     conf = configparser.ConfigParser(interpolation=None)

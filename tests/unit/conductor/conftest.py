@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cell import Cell, new_cell
 
 from kilonova.scenario.model import SimulatedHost
-
-NewCell = Callable[..., Cell]
+from support.cell import Cell, NewCell, new_cell
 
 
 @pytest.fixture

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import pytest
-from support.cell import host
-from support.manual_bus import ManualBus
 
 from kilonova.db import aggregates, compute_nodes, providers, services
+from kilonova.db.database import Transaction
 from kilonova.errors import DriverError
-from kilonova.messaging.messages import SpawnGuest, StepReply
+from kilonova.messaging.messages import ConductorMessage, DestroyGuest, SpawnGuest, StepReply
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import PowerState, VmState
 from kilonova.scheduler.decision import Decision
+from support.cell import NewCell, host
+from support.manual_bus import ManualBus
 
 HUGE = Flavor("9", "huge", vcpus=4096, memory_mib=512, root_gib=1)
 
 
-def test_a_server_is_built(cell_of) -> None:
+def test_a_server_is_built(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
     (uuid,) = cell.boot()
     assert (cell.instance(uuid).vm_state, cell.instance(uuid).host) == (VmState.BUILDING, None)
@@ -24,7 +29,7 @@ def test_a_server_is_built(cell_of) -> None:
     assert cell.check() == {uuid: "active"}
 
 
-def test_the_guest_gets_what_the_request_said(cell_of) -> None:
+def test_the_guest_gets_what_the_request_said(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
     (uuid,) = cell.boot()
     cell.bus.run()
@@ -34,7 +39,7 @@ def test_the_guest_gets_what_the_request_said(cell_of) -> None:
     assert message.guest.name == cell.instance(uuid).instance_name == "instance-00000001"
 
 
-def test_servers_of_one_request_are_placed_together_or_not_at_all(cell_of) -> None:
+def test_servers_of_one_request_are_placed_together_or_not_at_all(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), host("node2"))
     many = cell.boot(9)
     cell.bus.run()
@@ -49,7 +54,7 @@ def test_servers_of_one_request_are_placed_together_or_not_at_all(cell_of) -> No
     )
 
 
-def test_no_host_at_all_says_so(cell_of) -> None:
+def test_no_host_at_all_says_so(cell_of: NewCell) -> None:
     cell = cell_of()
     (uuid,) = cell.boot()
     cell.bus.run()
@@ -60,7 +65,7 @@ def test_no_host_at_all_says_so(cell_of) -> None:
     cell.check()
 
 
-def test_a_server_that_fits_nowhere_says_which_rule_removed_how_many(cell_of) -> None:
+def test_a_server_that_fits_nowhere_says_which_rule_removed_how_many(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), host("node2"))
     (uuid,) = cell.boot(flavor=HUGE)
     cell.bus.run()
@@ -71,7 +76,7 @@ def test_a_server_that_fits_nowhere_says_which_rule_removed_how_many(cell_of) ->
     cell.check()
 
 
-def test_a_failed_spawn_goes_to_another_host(cell_of) -> None:
+def test_a_failed_spawn_goes_to_another_host(cell_of: NewCell) -> None:
     cell = cell_of(host("node1", failing_spawns=1), host("node2"), host("node3"))
     (uuid,) = cell.boot()
     cell.bus.run()
@@ -80,7 +85,7 @@ def test_a_failed_spawn_goes_to_another_host(cell_of) -> None:
     assert cell.failed_builds() == {"node1": 1, "node2": 0, "node3": 0}
 
 
-def test_one_success_clears_the_count_of_failed_builds(cell_of) -> None:
+def test_one_success_clears_the_count_of_failed_builds(cell_of: NewCell) -> None:
     cell = cell_of(host("node1", failing_spawns=1))
     cell.boot()
     cell.bus.run()
@@ -91,7 +96,7 @@ def test_one_success_clears_the_count_of_failed_builds(cell_of) -> None:
     assert cell.failed_builds() == {"node1": 0}
 
 
-def test_attempts_end_and_the_fault_says_why(cell_of) -> None:
+def test_attempts_end_and_the_fault_says_why(cell_of: NewCell) -> None:
     cell = cell_of(*(host(f"node{n}", failing_spawns=-1) for n in range(1, 6)))
     (uuid,) = cell.boot()
     cell.bus.run()
@@ -105,7 +110,7 @@ def test_attempts_end_and_the_fault_says_why(cell_of) -> None:
     assert "Hosts tried: node1, node2, node3" in fault.details
 
 
-def test_fewer_hosts_than_attempts_end_in_no_valid_host(cell_of) -> None:
+def test_fewer_hosts_than_attempts_end_in_no_valid_host(cell_of: NewCell) -> None:
     cell = cell_of(host("node1", failing_spawns=-1), host("node2", failing_spawns=-1))
     (uuid,) = cell.boot()
     cell.bus.run()
@@ -117,7 +122,7 @@ def test_fewer_hosts_than_attempts_end_in_no_valid_host(cell_of) -> None:
 
 
 @pytest.mark.parametrize("asked", [{"force_host": "node1"}, {"force_node": "node1"}])
-def test_a_forced_host_is_not_left(cell_of, asked) -> None:
+def test_a_forced_host_is_not_left(cell_of: NewCell, asked: dict[str, Any]) -> None:
     cell = cell_of(host("node1", failing_spawns=1), host("node2"))
     (uuid,) = cell.boot(**asked)
     cell.bus.run()
@@ -127,14 +132,14 @@ def test_a_forced_host_is_not_left(cell_of, asked) -> None:
     assert "Simulated failure" in fault.message
 
 
-def test_one_attempt_means_no_second(cell_of) -> None:
+def test_one_attempt_means_no_second(cell_of: NewCell) -> None:
     cell = cell_of(host("node1", failing_spawns=1), host("node2"), max_attempts=1)
     (uuid,) = cell.boot()
     cell.bus.run()
     assert cell.check() == {uuid: "error"}
 
 
-def test_an_unreachable_host_is_passed_over(cell_of) -> None:
+def test_an_unreachable_host_is_passed_over(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), host("node2"))
     cell.bus.cut_off = {"node1"}
     found = [uuid for _ in range(4) for uuid in cell.boot()]
@@ -143,7 +148,7 @@ def test_an_unreachable_host_is_passed_over(cell_of) -> None:
     assert set(cell.check().values()) == {"active"}
 
 
-def test_an_anti_affinity_group_keeps_its_word_through_failures(cell_of) -> None:
+def test_an_anti_affinity_group_keeps_its_word_through_failures(cell_of: NewCell) -> None:
     cell = cell_of(host("node1", failing_spawns=1), host("node2"), host("node3", failing_spawns=1), host("node4"))
     group = cell.add_group("anti-affinity")
     found = cell.boot(2, group=group)
@@ -152,7 +157,7 @@ def test_an_anti_affinity_group_keeps_its_word_through_failures(cell_of) -> None
     assert len({cell.instance(uuid).host for uuid in found}) == 2
 
 
-def test_a_driver_that_breaks_in_an_unknown_way_names_nothing_to_the_tenant(cell_of) -> None:
+def test_a_driver_that_breaks_in_an_unknown_way_names_nothing_to_the_tenant(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
 
     def explode(_: object) -> None:
@@ -172,7 +177,7 @@ class BrokenEngine:
         raise ZeroDivisionError("at /srv/rules on node1")
 
 
-def test_an_engine_that_breaks_leaves_an_error_without_the_story(cell_of) -> None:
+def test_an_engine_that_breaks_leaves_an_error_without_the_story(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), engine=BrokenEngine())
     (uuid,) = cell.boot()
     cell.bus.run()
@@ -188,9 +193,9 @@ class SlowToTell(ManualBus):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: list[StepReply] = []
+        self.kept: list[ConductorMessage] = []
 
-    def tell(self, message) -> None:
+    def tell(self, message: ConductorMessage) -> None:
         self.kept.append(message)
 
     def let_go(self) -> None:
@@ -199,7 +204,7 @@ class SlowToTell(ManualBus):
             super().tell(message)
 
 
-def test_a_reply_that_comes_after_the_delete_leaves_no_guest(cell_of) -> None:
+def test_a_reply_that_comes_after_the_delete_leaves_no_guest(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), bus=SlowToTell())
     (uuid,) = cell.boot()
     cell.bus.run()
@@ -213,7 +218,7 @@ def test_a_reply_that_comes_after_the_delete_leaves_no_guest(cell_of) -> None:
     assert cell.check() == {}
 
 
-def test_the_reply_of_an_earlier_attempt_changes_nothing(cell_of) -> None:
+def test_the_reply_of_an_earlier_attempt_changes_nothing(cell_of: NewCell) -> None:
     cell = cell_of(host("node1", failing_spawns=1), host("node2"))
     (uuid,) = cell.boot()
     cell.bus.run()
@@ -224,7 +229,28 @@ def test_the_reply_of_an_earlier_attempt_changes_nothing(cell_of) -> None:
     assert cell.check() == {uuid: "active"}
 
 
-def test_a_guest_that_runs_where_its_instance_is_not_is_destroyed(cell_of) -> None:
+def test_one_reply_that_comes_eight_times_at_once_is_acted_on_once(cell_of: NewCell) -> None:
+    cell = cell_of(host("node1", failing_spawns=1), host("node2"), bus=SlowToTell())
+    (uuid,) = cell.boot()
+    cell.bus.run()
+    (reply,) = cell.bus.kept
+    cell.bus.kept = []
+    start = threading.Barrier(8)
+
+    def deliver(_: int) -> None:
+        start.wait(30)
+        cell.conductor.handle(reply)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(deliver, range(8)))
+    assert [type(message) for message in cell.bus.sent].count(DestroyGuest) == 1
+    for _ in range(6):
+        cell.bus.run()
+        cell.bus.let_go()
+    assert cell.check() == {uuid: "active"}
+
+
+def test_a_guest_that_runs_where_its_instance_is_not_is_destroyed(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), host("node2"))
     (uuid,) = cell.boot(force_host="node1")
     cell.bus.run()
@@ -235,7 +261,7 @@ def test_a_guest_that_runs_where_its_instance_is_not_is_destroyed(cell_of) -> No
     assert cell.check() == {uuid: "active"}
 
 
-def test_a_step_that_breaks_is_tried_again_as_the_journal_has_it(cell_of) -> None:
+def test_a_step_that_breaks_is_tried_again_as_the_journal_has_it(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
     calls = []
     send = cell.bus.cast
@@ -255,7 +281,7 @@ def test_a_step_that_breaks_is_tried_again_as_the_journal_has_it(cell_of) -> Non
     assert cell.check() == {uuid: "active"}
 
 
-def test_remains_that_cannot_be_destroyed_do_not_hold_the_server_up(cell_of) -> None:
+def test_remains_that_cannot_be_destroyed_do_not_hold_the_server_up(cell_of: NewCell) -> None:
     cell = cell_of(host("node1", failing_spawns=1), host("node2"))
 
     def refuse(_: str) -> None:
@@ -267,7 +293,7 @@ def test_remains_that_cannot_be_destroyed_do_not_hold_the_server_up(cell_of) -> 
     assert cell.check() == {uuid: "active"}
 
 
-def test_orphans_found_at_start_are_destroyed(cell_of) -> None:
+def test_orphans_found_at_start_are_destroyed(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
     (uuid,) = cell.boot()
     cell.bus.run()
@@ -278,10 +304,10 @@ def test_orphans_found_at_start_are_destroyed(cell_of) -> None:
     again.database.close()
 
 
-def test_a_hypervisor_that_comes_late_joins_the_aggregates_and_the_disabled_state_of_its_host(cell_of) -> None:
+def test_a_hypervisor_that_comes_late_joins_the_aggregates_and_the_disabled_state_of_its_host(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
 
-    def job(tx):
+    def job(tx: Transaction) -> str:
         aggregate = aggregates.create(tx, "a", None)
         aggregates.add_host(tx, aggregate.id, "node1", default_zone="nova")
         service = services.get_by_host(tx.connection, "node1")

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
-from support.cell import Cell, host
 
 from kilonova.errors import DriverError, NotFound, UnexpectedTaskState
 from kilonova.messaging.messages import DestroyGuest, RebootGuest
 from kilonova.model.instance import PowerState, TaskState, VmState
+from support.cell import Cell, NewCell, host
+
+Running = tuple[Cell, str]
 
 
 @pytest.fixture
-def running(cell_of) -> tuple[Cell, str]:
+def running(cell_of: NewCell) -> tuple[Cell, str]:
     cell = cell_of(host("node1"), host("node2"))
     (uuid,) = cell.boot(force_host="node1")
     cell.bus.run()
@@ -27,7 +29,7 @@ def fail(_uuid: str, **_: object) -> None:
         ("hard-reboot", TaskState.REBOOTING_HARD, VmState.ACTIVE, PowerState.RUNNING),
     ],
 )
-def test_power_actions(running, kind, task, settled, power) -> None:
+def test_power_actions(running: Running, kind: str, task: TaskState, settled: VmState, power: PowerState) -> None:
     cell, uuid = running
     cell.power(uuid, kind)
     assert cell.instance(uuid).task_state is task
@@ -37,7 +39,7 @@ def test_power_actions(running, kind, task, settled, power) -> None:
     cell.check()
 
 
-def test_start_after_stop(running) -> None:
+def test_start_after_stop(running: Running) -> None:
     cell, uuid = running
     cell.power(uuid, "stop")
     cell.bus.run()
@@ -49,7 +51,7 @@ def test_start_after_stop(running) -> None:
 
 
 @pytest.mark.parametrize("kind", ["stop", "reboot", "hard-reboot"])
-def test_an_action_needs_the_state_it_was_asked_in(running, kind) -> None:
+def test_an_action_needs_the_state_it_was_asked_in(running: Running, kind: str) -> None:
     cell, uuid = running
     cell.power(uuid, "stop")
     with pytest.raises(UnexpectedTaskState):
@@ -59,7 +61,7 @@ def test_an_action_needs_the_state_it_was_asked_in(running, kind) -> None:
     cell.check()
 
 
-def test_a_hard_reboot_takes_over_from_a_soft_one(running) -> None:
+def test_a_hard_reboot_takes_over_from_a_soft_one(running: Running) -> None:
     cell, uuid = running
     cell.power(uuid, "reboot")
     cell.power(uuid, "hard-reboot", expected_tasks=frozenset({None, TaskState.REBOOTING}))
@@ -70,7 +72,7 @@ def test_a_hard_reboot_takes_over_from_a_soft_one(running) -> None:
 
 
 @pytest.mark.parametrize("kind", ["stop", "reboot", "hard-reboot"])
-def test_a_driver_that_refuses_leaves_a_fault_and_no_task(running, kind) -> None:
+def test_a_driver_that_refuses_leaves_a_fault_and_no_task(running: Running, kind: str) -> None:
     cell, uuid = running
     for name in ("stop", "reboot"):
         setattr(cell.drivers["node1"], name, fail)
@@ -83,7 +85,7 @@ def test_a_driver_that_refuses_leaves_a_fault_and_no_task(running, kind) -> None
 
 
 @pytest.mark.parametrize("kind", ["reboot", "hard-reboot"])
-def test_a_reboot_after_which_the_guest_is_off_is_an_error(running, kind) -> None:
+def test_a_reboot_after_which_the_guest_is_off_is_an_error(running: Running, kind: str) -> None:
     cell, uuid = running
     driver = cell.drivers["node1"]
 
@@ -103,7 +105,7 @@ def test_a_reboot_after_which_the_guest_is_off_is_an_error(running, kind) -> Non
 
 
 @pytest.mark.parametrize("kind", ["stop", "reboot", "hard-reboot"])
-def test_an_unreachable_host_changes_no_settled_state(running, kind) -> None:
+def test_an_unreachable_host_changes_no_settled_state(running: Running, kind: str) -> None:
     cell, uuid = running
     cell.bus.cut_off = {"node1"}
     cell.power(uuid, kind)
@@ -113,7 +115,7 @@ def test_an_unreachable_host_changes_no_settled_state(running, kind) -> None:
     cell.check()
 
 
-def test_delete_gives_everything_back(running) -> None:
+def test_delete_gives_everything_back(running: Running) -> None:
     cell, uuid = running
     cell.delete(uuid)
     assert cell.instance(uuid).task_state is TaskState.DELETING
@@ -122,7 +124,7 @@ def test_delete_gives_everything_back(running) -> None:
     assert cell.check() == {}
 
 
-def test_a_second_delete_is_no_second_workflow(running) -> None:
+def test_a_second_delete_is_no_second_workflow(running: Running) -> None:
     cell, uuid = running
     instance = cell.instance(uuid)
     cell.delete(uuid)
@@ -134,7 +136,7 @@ def test_a_second_delete_is_no_second_workflow(running) -> None:
     assert cell.check() == {}
 
 
-def test_a_delete_that_the_driver_refuses_can_be_repeated(running) -> None:
+def test_a_delete_that_the_driver_refuses_can_be_repeated(running: Running) -> None:
     cell, uuid = running
     driver = cell.drivers["node1"]
     driver.destroy = fail
@@ -149,7 +151,7 @@ def test_a_delete_that_the_driver_refuses_can_be_repeated(running) -> None:
     assert cell.check() == {}
 
 
-def test_a_delete_goes_through_when_the_host_is_gone_and_the_guest_follows_when_it_is_back(running) -> None:
+def test_a_delete_goes_through_when_the_host_is_gone_and_the_guest_follows_when_it_is_back(running: Running) -> None:
     cell, uuid = running
     cell.bus.cut_off = {"node1"}
     cell.delete(uuid)
@@ -162,7 +164,7 @@ def test_a_delete_goes_through_when_the_host_is_gone_and_the_guest_follows_when_
 
 
 @pytest.mark.parametrize("steps", range(12))
-def test_delete_during_a_build(cell_of, steps) -> None:
+def test_delete_during_a_build(cell_of: NewCell, steps: int) -> None:
     cell = cell_of(host("node1", failing_spawns=1), host("node2"))
     group = cell.add_group("anti-affinity")
     (uuid,) = cell.boot(group=group)
@@ -176,7 +178,7 @@ def test_delete_during_a_build(cell_of, steps) -> None:
 
 @pytest.mark.parametrize("kind", ["stop", "reboot", "hard-reboot"])
 @pytest.mark.parametrize("steps", range(4))
-def test_delete_during_a_power_action(running, kind, steps) -> None:
+def test_delete_during_a_power_action(running: Running, kind: str, steps: int) -> None:
     cell, uuid = running
     cell.power(uuid, kind)
     for _ in range(steps):
@@ -186,7 +188,7 @@ def test_delete_during_a_power_action(running, kind, steps) -> None:
     assert cell.check() == {}
 
 
-def test_acting_on_what_is_deleted(running) -> None:
+def test_acting_on_what_is_deleted(running: Running) -> None:
     cell, uuid = running
     instance = cell.instance(uuid)
     cell.delete(uuid)

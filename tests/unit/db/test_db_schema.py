@@ -40,9 +40,7 @@ def test_a_second_start_keeps_what_there_is(tmp_path: Path) -> None:
         database = Database(f"sqlite:///{tmp_path / 'new.db'}")
         schema.require_current(database)
         database.write(
-            lambda tx, turn=turn: tx.execute(
-                sa.insert(t.traits), {"name": f"CUSTOM_{turn}", "created_at": tx.now}
-            )
+            lambda tx, turn=turn: tx.execute(sa.insert(t.traits), {"name": f"CUSTOM_{turn}", "created_at": tx.now})
         )
         database.close()
     database = Database(f"sqlite:///{tmp_path / 'new.db'}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers: list, show, delete. Creating has a file of its own."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,6 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import servers as schemas
-from kilonova.api.schemas.types import as_bool
 from kilonova.db import instances
 from kilonova.db.instances import InstanceQuery
 from kilonova.errors import Forbidden, InvalidRequest, NotFound
@@ -59,6 +59,13 @@ _ADMIN_EQUALS = {
     "access_ip_v6": "access_ip_v6",
 }
 _NUMBERS = {"power_state", "progress", "launch_index"}
+#: from 2.26
+_TAG_FILTERS = {
+    "tags": "tags",
+    "tags-any": "tags_any",
+    "not-tags": "not_tags",
+    "not-tags-any": "not_tags_any",
+}
 _SORT_KEYS = {
     "created_at": "created_at",
     "updated_at": "updated_at",
@@ -149,8 +156,8 @@ def _query(ctx: Context, request: Request, action: str, limit: int) -> InstanceQ
     if _flag(request, "all_tenants"):
         ctx.authorize(f"os_compute_api:servers:{action}:get_all_tenants")
         project_id = request.param("project_id") or request.param("tenant_id")
-    elif sees_all_filters and request.param("project_id"):
-        project_id = request.param("project_id")
+    if request.param("ip") or (request.version >= Version(2, 5) and request.param("ip6")):
+        return None  # no server has an address without a network service
     allowed = dict(_EQUALS)
     if sees_all_filters or request.version >= Version(2, 83):
         allowed |= _LATER_EQUALS
@@ -164,11 +171,12 @@ def _query(ctx: Context, request: Request, action: str, limit: int) -> InstanceQ
                 return None
             equals[column] = [value]
     if request.version >= Version(2, 73) and (text := request.param("locked")) is not None:
-        equals["locked_by"] = ["admin", "owner"] if as_bool(text) else [None]
+        equals["locked_by"] = ["admin", "owner"] if _flag(request, "locked") else [None]
     states = _states(request)
     if states == ():
         return None
-    since, before = _time(request, "changes-since"), _time(request, "changes-before")
+    since = _time(request, "changes-since")
+    before = _time(request, "changes-before") if request.version >= Version(2, 66) else None
     deleted: bool | None = None if since or before else False
     if request.param("deleted") is not None and sees_all_filters:
         deleted = _flag(request, "deleted")
@@ -183,7 +191,8 @@ def _query(ctx: Context, request: Request, action: str, limit: int) -> InstanceQ
         equals=equals,
         matches={column: text for name, column in _MATCHES.items() if (text := request.param(name))},
         changed_since=since,
-        changed_before=before if request.version >= Version(2, 66) else None,
+        changed_before=before,
+        **_tags(request),
         sort=_sort(request, sees_all_filters),
         limit=limit,
         marker=request.param("marker"),
@@ -191,15 +200,33 @@ def _query(ctx: Context, request: Request, action: str, limit: int) -> InstanceQ
 
 
 _NEVER = object()
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
+_BOOLEANS: Mapping[str, bool] = {
+    "": True,
+    **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
+    **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False),
+}
+
+
+def _tags(request: Request) -> dict[str, tuple[str, ...]]:
+    """Return the tag filters by field of the query; each is a list with commas."""
+    if request.version < Version(2, 26):
+        return {}
+    return {
+        field: tuple(text.split(","))
+        for name, field in _TAG_FILTERS.items()
+        if (text := request.param(name)) is not None
+    }
 
 
 def _filter_value(name: str, text: str) -> Any:
     if name in {"flavor", "image"}:
         return text.rstrip("/").rpartition("/")[2]
     if name in _NUMBERS:
-        return int(text) if text.lstrip("-").isdigit() else _NEVER
+        return int(text) if _NUMBER.fullmatch(text) else _NEVER
     if name == "config_drive":
-        return "True" if as_bool(text) else ""
+        wanted = _BOOLEANS.get(text.lower())
+        return _NEVER if wanted is None else "True" if wanted else ""
     if name == "task_state":
         return None if text in {"", "None", "none"} else text
     return text
@@ -255,10 +282,8 @@ def _flag(request: Request, name: str) -> bool:
     text = request.param(name)
     if text is None:
         return False
-    words: Mapping[str, bool] = {"": True, **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True)}
-    words = {**words, **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False)}
     try:
-        return words[text.lower()]
+        return _BOOLEANS[text.lower()]
     except KeyError:
         raise InvalidRequest(
             f"Invalid input for query parameters {name}. Value: {text}. A boolean is expected."

@@ -13,7 +13,6 @@ from kilonova.api.placement.validation import is_uuid_like, normal_uuid
 from kilonova.api.schemas import placement_allocations as schemas
 from kilonova.db import allocations
 from kilonova.db.allocations import ConsumerRequest
-from kilonova.db.database import Transaction
 from kilonova.db.usages import UNKNOWN_TYPE
 from kilonova.errors import InvalidRequest, NotFound
 
@@ -85,19 +84,14 @@ def set_allocations(ctx: Context, request: Request) -> Reply:
     body = read_body(request, schemas.PUT)
     if request.version < _BY_PROVIDER:
         body["allocations"] = {item["resource_provider"]["uuid"]: item for item in body["allocations"]}
-    wanted = read_consumer(ctx, request, consumer_uuid, body)
-    label = f"Unable to allocate inventory for consumer {consumer_uuid}"
-    ctx.backend.database.write(lambda tx: write_allocations(tx, [wanted], label))
-    return Reply(204)
+    return _write(ctx, [read_consumer(ctx, request, consumer_uuid, body)])
 
 
 @takes_json
 def set_many_allocations(ctx: Context, request: Request) -> Reply:
     """POST /allocations.  Since: 1.13.  All consumers or none; one without any is removed.  Errors: 400, 409."""
     ctx.authorize("placement:allocations:manage")
-    wanted = read_consumers(ctx, request, read_body(request, schemas.POST))
-    ctx.backend.database.write(lambda tx: write_allocations(tx, wanted, "Unable to allocate inventory"))
-    return Reply(204)
+    return _write(ctx, read_consumers(ctx, request, read_body(request, schemas.POST)))
 
 
 def delete_allocations(ctx: Context, request: Request) -> Reply:
@@ -128,12 +122,9 @@ def read_consumer(ctx: Context, request: Request, consumer_uuid: str, item: Mapp
     )
 
 
-def write_allocations(tx: Transaction, wanted: list[ConsumerRequest], label: str) -> None:
-    """Write allocations; an unknown resource class is a mistake of the request, which has no such path."""
-    try:
-        allocations.replace(tx, wanted)
-    except NotFound as error:
-        raise InvalidRequest(f"{label}: {error.message}") from None
+def _write(ctx: Context, wanted: list[ConsumerRequest]) -> Reply:
+    ctx.backend.database.submit_merged(allocations.replace_together, wanted).result()
+    return Reply(204)
 
 
 ROUTES: Routes = {

@@ -3,7 +3,6 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from support.mirrors import assert_equal, assert_use_adds_up, hosts_of, providers_of
 
 from kilonova.db import change_log, compute_nodes, providers, resource_classes, services
 from kilonova.db.database import Commit, Database, Transaction
@@ -11,6 +10,7 @@ from kilonova.mirror.mirror import Assumption, Mirror
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.host import Capabilities, NodeReport
 from kilonova.model.provider import Inventory
+from support.mirrors import assert_equal, assert_use_adds_up, hosts_of, providers_of
 
 
 def add_host(database: Database, name: str, vcpus: int = 8) -> str:
@@ -193,5 +193,3 @@ def test_a_provider_that_goes_takes_its_assumptions_along(sqlite: Database) -> N
     sqlite.write(lambda tx: providers.create(tx, uuid, "p"))
     mirror.forget("c")
     assert_use_adds_up(mirror)
-
-

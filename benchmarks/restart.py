@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a restarted control process takes until it can decide, and how much memory its mirror needs.
+
+100,000 hosts with 40 traits each and almost a million allocations of a third as many servers. What is measured is loading the
+mirror and its first snapshot; memory is what the process grew by.
+
+    python -m benchmarks restart [-- HOSTS [DATABASE ...]]
+"""
+
+import gc
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks._seeded_cloud import add_hosts, fresh_database
+from kilonova.db.database import Database
+from kilonova.mirror.mirror import Mirror
+
+HOSTS = 100_000
+DATABASES = ("sqlite", "postgresql")
+SERVERS_ON_EACH = 3
+GOAL_S, GOAL_BYTES_A_HOST = 10.0, 1024
+
+
+def measure(url: str) -> None:
+    """Load a mirror in this process, which should be a fresh one."""
+    database = Database(url)
+    database.read().__enter__()  # what connecting costs is not the mirror's
+    gc.collect()
+    before = _resident_bytes()
+    start = time.perf_counter()
+    mirror = Mirror.follow(database)
+    loaded = time.perf_counter() - start
+    hosts = mirror.snapshot()
+    ready = time.perf_counter() - start
+    gc.collect()
+    grown = _resident_bytes() - before
+    servers = len(mirror._instances)  # noqa: SLF001 - to tell hosts from servers
+    print(
+        f"  loaded {loaded:.1f} s, ready {ready:.1f} s (goal {GOAL_S:.0f} s); {grown / 2**20:.0f} MiB: "
+        f"{len(hosts)} hosts, {servers} servers, {grown / len(hosts):.0f} bytes a host with its servers "
+        f"(goal {GOAL_BYTES_A_HOST} beyond them)",
+        flush=True,
+    )
+
+
+def _resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
+
+
+def main(options: Sequence[str] = ()) -> None:
+    if options[:1] == ["--load"]:
+        measure(options[1])
+        return
+    hosts = int(options[0]) if options else HOSTS
+    for backend in options[1:] or DATABASES:
+        with fresh_database(backend) as database:
+            start = time.perf_counter()
+            add_hosts(database, hosts, servers_on_each=SERVERS_ON_EACH)
+            print(f"{backend}, {hosts} hosts (written in {time.perf_counter() - start:.0f} s)", flush=True)
+            url = database.url.render_as_string(hide_password=False)
+            subprocess.run([sys.executable, "-m", "benchmarks", "restart", "--", "--load", url], check=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

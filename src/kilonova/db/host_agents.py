@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which control process the agent of a host runs, where agents run in control processes at all."""
+
+from collections.abc import Collection
+from datetime import timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.db.statements import insert_missing
+
+_A, _P = t.host_agents.c, t.processes.c
+
+
+def take(tx: Transaction, hosts: Collection[str], process: str) -> None:
+    """Note that the agents of ``hosts`` run in ``process`` from now on."""
+    for host in hosts:
+        if not insert_missing(tx, t.host_agents, {"host": host, "process": process}):
+            tx.execute(sa.update(t.host_agents).where(_A.host == host).values(process=process))
+
+
+def process_of(connection: Connection, host: str) -> str | None:
+    """Return the process in which the agent of ``host`` was seen last, or None; it may have ended since."""
+    process: str | None = connection.execute(sa.select(_A.process).where(_A.host == host)).scalar()
+    return process
+
+
+def keep_alive(tx: Transaction, process: str, lease: timedelta) -> None:
+    """Note that ``process`` is alive, and forget those that ended long ago."""
+    until = tx.now + lease
+    if not insert_missing(tx, t.processes, {"uuid": process, "lease_until": until}):
+        tx.execute(sa.update(t.processes).where(_P.uuid == process).values(lease_until=until))
+    tx.execute(sa.delete(t.processes).where(_P.lease_until < tx.now - 10 * lease))
+
+
+def is_alive(tx: Transaction, process: str) -> bool:
+    """Return whether ``process`` still has its lease."""
+    return tx.execute(sa.select(_P.uuid).where(_P.uuid == process, _P.lease_until > tx.now)).first() is not None

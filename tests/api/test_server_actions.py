@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+import pytest
+
+from support.control import Control
+
+
+def act(control: Control, uuid: str, body: Any, client: Any = None) -> Any:
+    return (client or control.member).post(f"/servers/{uuid}/action", body)
+
+
+def status_of(control: Control, uuid: str) -> str:
+    control.settle()
+    shown: str = control.member.get(f"/servers/{uuid}").body["server"]["status"]
+    return shown
+
+
+@pytest.mark.parametrize("kind", ["HARD", "Hard", "hard", "SOFT", "Soft", "soft"])
+def test_reboot(control: Control, kind: str) -> None:
+    uuid = control.boot()["id"]
+    answer = act(control, uuid, {"reboot": {"type": kind}})
+    assert (answer.status, answer.raw) == (202, b"")
+    assert status_of(control, uuid) == "ACTIVE"
+    control.check()
+
+
+def test_stop_and_start(control: Control) -> None:
+    uuid = control.boot()["id"]
+    assert act(control, uuid, {"os-stop": None}).status == 202
+    assert status_of(control, uuid) == "SHUTOFF"
+    shown = control.member.get(f"/servers/{uuid}").body["server"]
+    assert shown["OS-EXT-STS:power_state"] == 4
+    assert "progress" not in shown
+    assert act(control, uuid, {"os-start": None}).status == 202
+    assert status_of(control, uuid) == "ACTIVE"
+    control.check()
+
+
+def test_actions_in_the_wrong_state(control: Control) -> None:
+    uuid = control.boot()["id"]
+    answer = act(control, uuid, {"os-start": None})
+    assert answer.status == 409
+    assert answer.fault == ("conflictingRequest", f"Cannot 'start' instance {uuid} while it is in vm_state active")
+    act(control, uuid, {"os-stop": None})
+    control.settle()
+    for body in ({"os-stop": None}, {"reboot": {"type": "SOFT"}}):
+        assert act(control, uuid, body).status == 409
+    assert act(control, uuid, {"reboot": {"type": "HARD"}}).status == 202
+    assert status_of(control, uuid) == "ACTIVE"
+
+
+def test_a_server_that_never_ran(control: Control) -> None:
+    control.add_flavor("9", vcpus=64)
+    uuid = control.boot(flavorRef="9")["id"]
+    for body in ({"os-start": None}, {"os-stop": None}, {"reboot": {"type": "HARD"}}):
+        assert act(control, uuid, body).status == 409
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"fly": None}, "There is no such action: fly"),
+        ({}, "exactly one action"),
+        ({"os-start": None, "os-stop": None}, "exactly one action"),
+        ([], ""),
+        (None, ""),
+        ({"reboot": {}}, "type"),
+        ({"reboot": {"type": "GENTLE"}}, "type"),
+        ({"reboot": None}, "reboot"),
+        ({"os-start": {}}, "os-start"),
+        ({"os-stop": 1}, "os-stop"),
+    ],
+)
+def test_bad_actions(control: Control, body: Any, words: str) -> None:
+    uuid = control.boot()["id"]
+    before = control.everything()
+    answer = act(control, uuid, body)
+    assert answer.status == 400
+    assert words in answer.fault[1]
+    assert control.everything() == before
+
+
+def test_actions_on_the_servers_of_others(control: Control) -> None:
+    uuid = control.boot()["id"]
+    before = control.everything()
+    for body in ({"os-stop": None}, {"reboot": {"type": "HARD"}}, {"os-start": None}):
+        assert act(control, uuid, body, control.stranger).status == 404
+        reader = type(control.member)(control.process.application, "bob:wonder", "2.100", {"X-Roles": "reader"})
+        assert act(control, uuid, body, reader).status == 403
+    assert control.everything() == before
+    assert act(control, uuid, {"os-stop": None}, control.admin).status == 202
+    assert status_of(control, uuid) == "SHUTOFF"

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GET /servers and /servers/detail: filters, order, pages, and who sees what."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from compute_cloud import Client
+
+from kilonova.db import instances
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.identifiers import new_uuid
+from kilonova.model.flavor import Flavor
+from kilonova.model.instance import Instance, TaskState, VmState
+from support.control import IMAGE, Control, start_control
+
+
+def store(
+    control: Control, name: str, age_s: int, *, gone: bool = False, project: str = "wonder", **facts: object
+) -> str:
+    """Store a server without building it."""
+    uuid = new_uuid()
+    flavor = Flavor(str(facts.pop("flavor", "1")), "f", 1, 512, 1)
+    state = facts.pop("vm_state", VmState.ACTIVE)
+    later = {name: facts.pop(name) for name in ("progress", "locked_by") if name in facts}
+    built = Instance(0, uuid, name, project, "alice", state, flavor, image_ref=IMAGE, **facts)  # type: ignore[arg-type]
+
+    def job(tx: Transaction) -> None:
+        instances.insert(tx, [(built, None)])
+        if gone:
+            instances.mark_deleted(tx, uuid)
+        then = tx.now - timedelta(seconds=age_s)
+        tx.execute(
+            sa.update(t.instances).where(t.instances.c.uuid == uuid).values(created_at=then, updated_at=then, **later)
+        )
+
+    control.process.database.write(job)
+    return uuid
+
+
+@pytest.fixture(scope="module")
+def control(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
+    """Servers a … f of the member, the oldest first, one of somebody else, one that is deleted."""
+    started = start_control(tmp_path_factory.mktemp("lists"))
+    store(started, "a", 60, vm_state=VmState.STOPPED, tags=("blue", "red"), hostname="alpha")
+    store(started, "b", 50, vm_state=VmState.ERROR, flavor="2", tags=("blue",))
+    store(started, "c", 40, task_state=TaskState.REBOOTING, key_name="k", tags=("green",))
+    store(started, "d", 30, availability_zone="east", launch_index=3, locked_by="owner")
+    store(started, "e", 20, config_drive="True", progress=40, reservation_id="r-1")
+    store(started, "f", 10, vm_state=VmState.BUILDING, task_state=TaskState.SPAWNING)
+    store(started, "stranger", 15, project="elsewhere")
+    store(started, "ghost", 5, gone=True)
+    yield started
+    started.process.close()
+
+
+def names(client: Client, query: str = "") -> str:
+    answer = client.get(f"/servers{query}")
+    assert answer.status == 200, answer.body
+    return "".join(server["name"] for server in answer.body["servers"])
+
+
+def test_the_newest_first_and_no_more_than_the_limit(control: Control) -> None:
+    assert names(control.member) == "fedcb"
+
+
+def test_pages(control: Control) -> None:
+    seen, path = [], "/servers?limit=2"
+    while path:
+        answer = control.member.get(path)
+        seen.append("".join(server["name"] for server in answer.body["servers"]))
+        links = answer.body.get("servers_links", ())
+        assert all(link["rel"] == "next" for link in links)
+        path = links[0]["href"].split("/compute/v2.1")[1] if links else ""
+    assert seen[:3] == ["fe", "dc", "ba"]
+    assert "".join(seen) == "fedcba"
+
+
+@pytest.mark.parametrize(
+    "sort", ["display_name", "created_at", "vm_state", "task_state", "launched_at", "key_name", "availability_zone"]
+)
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_pages_in_any_order_hold_every_server_once(control: Control, sort: str, direction: str) -> None:
+    """Also where the column is empty for some."""
+    seen, marker = [], ""
+    for _ in range(10):
+        page = control.member.get(f"/servers?limit=1&sort_key={sort}&sort_dir={direction}{marker}").body["servers"]
+        if not page:
+            break
+        seen.append(page[0]["name"])
+        marker = f"&marker={page[0]['id']}"
+    whole = names(control.member, f"?sort_key={sort}&sort_dir={direction}")
+    assert "".join(seen)[:5] == whole
+    assert sorted(seen) == list("abcdef")
+
+
+def test_two_sort_keys(control: Control) -> None:
+    assert names(control.member, "?sort_key=vm_state&sort_dir=asc&sort_key=display_name&sort_dir=desc") == "edcfb"
+
+
+FILTERS = [
+    ("?name=a", "a"),
+    ("?name=[ab]", "ba"),
+    ("?status=SHUTOFF", "a"),
+    ("?status=error", "b"),
+    ("?status=REBOOT", "c"),
+    ("?status=ACTIVE", "ed"),
+    ("?status=ACTIVE&status=ERROR", "edb"),
+    ("?status=BUILD", "f"),
+    ("?flavor=2", "b"),
+    ("?flavor=nothing", ""),
+    (f"?image={IMAGE}&limit=1", "f"),
+    ("?image=nothing", ""),
+    ("?reservation_id=r-1", "e"),
+    ("?tags=blue", "ba"),
+    ("?tags=blue,red", "a"),
+    ("?tags-any=red,green", "ca"),
+    ("?not-tags=blue,red&limit=9", "fedcb"),
+    ("?not-tags-any=blue,green", "fed"),
+    ("?locked=true", "d"),
+    ("?availability_zone=east", "d"),
+    ("?key_name=k", "c"),
+    ("?config_drive=true", "e"),
+    ("?config_drive=perhaps", ""),
+    ("?progress=40", "e"),
+    ("?task_state=spawning", "f"),
+    ("?vm_state=stopped", "a"),
+    ("?power_state=4", ""),
+    ("?power_state=99999999999999999999999", ""),
+    ("?progress=%C2%B2", ""),
+    ("?ip=10.0.0.1", ""),
+    ("?ip6=fe80", ""),
+    ("?tenant_id=elsewhere&limit=1", "f"),
+    ("?project_id=elsewhere&limit=1", "f"),
+    ("?limit=0", ""),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), FILTERS)
+def test_filters(control: Control, query: str, expected: str) -> None:
+    assert names(control.member, query) == expected
+
+
+def test_filters_that_are_not_for_everybody_are_passed_over(control: Control) -> None:
+    assert names(control.member, "?hostname=alpha") == "fedcb"
+    assert names(control.member.at("2.82"), "?availability_zone=east") == "fedcb"
+    assert names(control.admin, "?all_tenants=1&hostname=alpha") == "a"
+    assert names(control.admin, "?all_tenants=1&launch_index=3") == "d"
+
+
+def test_projects(control: Control) -> None:
+    assert names(control.admin) == ""
+    assert names(control.admin, "?project_id=wonder") == "", "without all_tenants it is one's own project"
+    assert names(control.admin, "?all_tenants=1&limit=2") == "fstranger"
+    assert names(control.admin, "?all_tenants=1&project_id=elsewhere") == "stranger"
+    assert names(control.admin, "?all_tenants=1&tenant_id=wonder") == "fedcb"
+    assert names(control.admin, "?all_tenants=0") == ""
+    assert control.member.get("/servers?all_tenants=1").status == 403
+    assert control.member.get("/servers/detail?all_tenants=1").status == 403
+
+
+def test_deleted_servers(control: Control) -> None:
+    assert names(control.admin, "?all_tenants=1&deleted=true") == "ghost"
+    assert names(control.member, "?deleted=true") == "fedcb"
+    assert names(control.admin, "?all_tenants=1&status=deleted") == "ghost"
+    assert control.member.get("/servers?status=deleted").status == 403
+
+
+def test_times(control: Control) -> None:
+    everything = {
+        server["name"]: server for server in control.admin.get("/servers/detail?all_tenants=1").body["servers"]
+    }
+    moment = everything["e"]["updated"]
+    assert names(control.member, f"?changes-since={moment}") == "ghostfe"
+    assert "ghost" not in names(control.member, f"?changes-before={moment}")
+    assert names(control.member.at("2.65"), f"?changes-before={moment}") == "fedcb"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?name=[",
+        "?name=(",
+        "?limit=-1",
+        "?limit=many",
+        "?limit=%C2%B2",
+        "?marker=nothing",
+        "?marker=%00",
+        "?status=NONSENSE",
+        "?changes-since=yesterday",
+        "?changes-before=never",
+        "?sort_key=nonsense",
+        "?sort_key=host_id",
+        "?sort_dir=up",
+        "?locked=perhaps",
+        "?all_tenants=perhaps",
+        "?nonsense=1",
+    ],
+)
+def test_bad_queries(control: Control, query: str) -> None:
+    answer = control.member.get(f"/servers{query}")
+    assert answer.status == 400, answer.body
+    assert answer.fault[0] == "badRequest"
+    assert query.strip("?").split("=")[0] in answer.fault[1]
+
+
+def test_before_their_time_bad_queries_are_passed_over(control: Control) -> None:
+    assert names(control.member.at("2.37"), "?status=NONSENSE") == ""
+    assert names(control.member.at("2.74"), "?sort_key=nonsense") == "fedcb"
+    assert names(control.member.at("2.74"), "?nonsense=1") == "fedcb"
+    assert names(control.member.at("2.25"), "?tags=blue") == "fedcb"
+
+
+def test_only_administrators_sort_by_host(control: Control) -> None:
+    assert control.member.get("/servers?sort_key=host").status == 403
+    assert control.admin.get("/servers?all_tenants=1&sort_key=host").status == 200
+
+
+def test_a_huge_limit_is_the_highest_there_is(control: Control) -> None:
+    assert names(control.member, f"?limit={10**30}") == "fedcb"

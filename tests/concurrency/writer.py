@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One control process of the soak and its clients: random claims, moves and releases, each outcome checked at once.
+
+Reads one line from standard input before it begins and one more before it ends, and writes what happened as JSON.
+
+    python -m concurrency.writer CONFIG SEED OPERATIONS CLIENTS RESULT
+"""
+
+import io
+import json
+import random
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kilonova import config
+from kilonova.cli.api import configure_logging
+from kilonova.cli.control import image_id, start_control_process
+
+PROVIDERS = tuple(str(uuid.uuid5(uuid.NAMESPACE_DNS, f"provider-{n}")) for n in range(12))
+#: Every client of every process writes these.
+SHARED = tuple(str(uuid.uuid5(uuid.NAMESPACE_DNS, f"consumer-{n}")) for n in range(8))
+OWN_CONSUMERS = 6
+#: Of so many clients one boots and deletes servers, which the scheduler claims for, instead of writing allocations.
+SERVERS_EVERY = 8
+_SHORTAGE = "would exceed the capacity"
+_GENERATION = "placement.concurrent_update"
+
+Allocations = dict[str, dict[str, int]]
+
+
+@dataclass
+class Outcome:
+    """``wrong``: answers that no client should see. ``own``: consumer → what it must have at the end."""
+
+    done: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    own: dict[str, Allocations] = field(default_factory=dict)
+    taken_s: list[float] = field(default_factory=list)
+    elapsed_s: float = 0.0
+
+
+class Client:
+    """Sends requests to the WSGI application of its process, from a thread of its own."""
+
+    def __init__(self, app: Any, seed: str, outcome: Outcome) -> None:
+        self._app = app
+        self._random = random.Random(seed)
+        self._outcome = outcome
+        self._generations: dict[str, int] = {}
+        self._mine = [str(uuid.UUID(int=self._random.getrandbits(128), version=4)) for _ in range(OWN_CONSUMERS)]
+
+    # --- allocations --------------------------------------------------------------------------------------------------
+
+    def write_allocations(self) -> None:
+        """Do one random operation and check its answer."""
+        draw = self._random.random()
+        if draw < 0.15:
+            self._write_shared()
+        elif draw < 0.30:
+            self._write_two()
+        elif draw < 0.40:
+            self._delete()
+        else:
+            self._put()
+
+    def _put(self) -> None:
+        consumer = self._random.choice(self._mine)
+        wanted = self._wish()
+        status, answer = self._send("PUT", f"/placement/allocations/{consumer}", self._body(consumer, wanted))
+        kind = "claim" if not self._outcome.own.get(consumer) else "move" if wanted else "release"
+        self._settle(kind, status, answer, {consumer: wanted})
+
+    def _write_two(self) -> None:
+        first, second = self._random.sample(self._mine, 2)
+        has_first, has_second = self._outcome.own.get(first), self._outcome.own.get(second)
+        if has_first and has_second and self._random.random() < 0.5:
+            wanted = {first: has_second, second: has_first}  # exchange what they have: that always fits
+        else:
+            wanted = {first: self._wish(), second: self._wish()}
+        bodies = {consumer: self._body(consumer, wish) for consumer, wish in wanted.items()}
+        status, answer = self._send("POST", "/placement/allocations", bodies)
+        self._settle("two at once", status, answer, wanted)
+
+    def _delete(self) -> None:
+        consumer = self._random.choice(self._mine)
+        present = bool(self._outcome.own.get(consumer))
+        status, answer = self._send("DELETE", f"/placement/allocations/{consumer}")
+        if status == 404 and not present:
+            self._outcome.done["delete of nothing"] += 1
+            return
+        self._settle("release", status, answer, {consumer: {}})
+
+    def _write_shared(self) -> None:
+        consumer = self._random.choice(SHARED)
+        status, answer = self._send("GET", f"/placement/allocations/{consumer}")
+        if status != 200:
+            self._outcome.wrong.append(f"GET: {status} {answer}")
+            return
+        generation = answer.get("consumer_generation")
+        body = {**self._body(consumer, self._wish()), "consumer_generation": generation}
+        status, answer = self._send("PUT", f"/placement/allocations/{consumer}", body)
+        self._settle("shared", status, answer, {}, generations=True)
+
+    def _settle(
+        self, kind: str, status: int, answer: Any, wanted: dict[str, Allocations], *, generations: bool = False
+    ) -> None:
+        if status == 204:
+            self._outcome.done[kind] += 1
+            for consumer, wish in wanted.items():
+                self._outcome.own[consumer] = wish
+                if wish:
+                    self._generations[consumer] = self._generations.get(consumer, 0) + 1
+                else:
+                    self._generations.pop(consumer, None)
+            return
+        error = answer["errors"][0] if status == 409 else {}
+        if _SHORTAGE in error.get("detail", ""):
+            self._outcome.done["shortage"] += 1
+        elif generations and error.get("code") == _GENERATION:
+            self._outcome.done["generation conflict"] += 1
+        else:
+            self._outcome.wrong.append(f"{kind}: {status} {answer}")
+
+    def _wish(self) -> Allocations:
+        if self._random.random() < 0.25:
+            return {}
+        chosen = self._random.sample(PROVIDERS, self._random.choice((1, 1, 1, 2)))
+        return {
+            provider: {"VCPU": self._random.randint(1, 8), "MEMORY_MB": 64 * self._random.randint(1, 16)}
+            for provider in chosen
+        }
+
+    def _body(self, consumer: str, wish: Allocations) -> dict[str, Any]:
+        return {
+            "allocations": {provider: {"resources": resources} for provider, resources in wish.items()},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": self._generations.get(consumer),
+        }
+
+    # --- servers ------------------------------------------------------------------------------------------------------
+
+    def boot_and_delete(self) -> None:
+        """Have a server built somewhere, then delete it; no host in time is a real shortage."""
+        body = {"name": "soak", "flavorRef": "soak", "imageRef": image_id("tiny"), "networks": "none"}
+        status, answer = self._send("POST", "/compute/v2.1/servers", {"server": body})
+        if status != 202:
+            self._outcome.wrong.append(f"POST /servers: {status} {answer}")
+            return
+        path = f"/compute/v2.1/servers/{answer['server']['id']}"
+        server = self._wait(path, lambda status, answer: status != 200 or answer["server"]["status"] != "BUILD")
+        if server is None or server["server"]["status"] == "ERROR":
+            if "No valid host" not in str(server):
+                self._outcome.wrong.append(f"boot: {server}")
+            self._outcome.done["boot without a host"] += 1
+        else:
+            self._outcome.done["boot"] += 1
+        status, answer = self._send("DELETE", path)
+        if status != 204:
+            self._outcome.wrong.append(f"DELETE /servers: {status} {answer}")
+        if self._wait(path, lambda status, _: status == 404, gone=True) is not None:
+            self._outcome.wrong.append(f"{path} is not deleted")
+        self._outcome.done["delete of a server"] += 1
+
+    def _wait(self, path: str, is_done: Callable[[int, Any], bool], *, gone: bool = False) -> Any:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            status, answer = self._send("GET", path, timed=False)
+            if is_done(status, answer):
+                return None if gone else answer
+            time.sleep(0.05)
+        return {"timed out": path}
+
+    def _send(self, method: str, path: str, body: Any = None, *, timed: bool = True) -> tuple[int, Any]:
+        raw = b"" if body is None else json.dumps(body).encode()
+        environ: dict[str, Any] = {
+            "REQUEST_METHOD": method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": path,
+            "QUERY_STRING": "",
+            "SERVER_NAME": "cloud",
+            "SERVER_PORT": "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "REMOTE_ADDR": "127.0.0.1",
+            "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(raw),
+            "wsgi.errors": sys.stderr,
+            "HTTP_HOST": "cloud",
+            "HTTP_X_AUTH_TOKEN": "admin",
+            "HTTP_OPENSTACK_API_VERSION": "compute 2.90" if path.startswith("/compute") else "placement 1.36",
+        }
+        if raw:
+            environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(raw))}
+        seen: list[int] = []
+        start = time.perf_counter()
+        answer = b"".join(self._app(environ, lambda status, *_: seen.append(int(status.split()[0]))))
+        if timed:
+            self._outcome.taken_s.append(time.perf_counter() - start)
+        return seen[0], json.loads(answer) if answer else None
+
+
+def run(app: Any, seed: str, operations: int, clients: int) -> Outcome:
+    """Let ``clients`` threads share ``operations`` among them."""
+    left = iter(range(operations))
+    lock = threading.Lock()
+    outcomes = [Outcome() for _ in range(clients)]
+
+    def work(number: int) -> None:
+        client = Client(app, f"{seed}-{number}", outcomes[number])
+        operate = client.boot_and_delete if number % SERVERS_EVERY == SERVERS_EVERY - 1 else client.write_allocations
+        while True:
+            with lock:
+                if next(left, None) is None:
+                    return
+            try:
+                operate()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the soak has failed and must say why
+                outcomes[number].wrong.append(repr(error))
+                return
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    total = Outcome(elapsed_s=time.perf_counter() - start)
+    for outcome in outcomes:
+        total.done += outcome.done
+        total.wrong += outcome.wrong
+        total.own |= outcome.own
+        total.taken_s += outcome.taken_s
+    return total
+
+
+def main(arguments: list[str]) -> None:
+    file, seed, operations, clients, result = arguments
+    configure_logging(debug=False)
+    control = start_control_process(config.load([file]))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    outcome = run(control.application, seed, int(operations), int(clients))
+    Path(result).write_text(json.dumps(vars(outcome)))
+    print("done", flush=True)
+    sys.stdin.readline()  # the others may still need the hosts of this process
+    control.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

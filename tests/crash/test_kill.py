@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kill -9` in the middle of building fifty servers, again and again; then everything is in order."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from kilonova.cli.control import image_id
+from kilonova.db import tables as t
+from kilonova.db.database import Database
+from support.served import Served
+from support.world import check_world, guests_on_disk
+
+SCENARIO = """
+images: [{name: cirros}]
+hosts:
+  - {name: good, count: 3, vcpus: 20, spawn_delay_s: 0.05}
+  - {name: bad, count: 1, vcpus: 20, spawn_delay_s: 0.05, failing_spawns: 3}
+"""
+SERVERS = 50
+
+
+def ask(served: Served, number: int) -> str | None:
+    """Ask for a server. Returns its id, None when nobody answered."""
+    asked = {"name": f"vm{number}", "imageRef": image_id("cirros"), "flavorRef": "1", "networks": "auto"}
+    try:
+        status, body = served.call("POST", "/compute/v2.1/servers", {"server": asked})
+    except OSError:
+        return None
+    assert status == 202, body
+    answer: str = body["server"]["id"]
+    return answer
+
+
+def wait_until_settled(served: Served) -> Counter[str]:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        _, body = served.call("GET", "/compute/v2.1/servers/detail?all_tenants=1")
+        counts = Counter(server["status"] for server in body["servers"])
+        with_a_task = [server for server in body["servers"] if server["OS-EXT-STS:task_state"]]
+        if "BUILD" not in counts and not with_a_task:
+            return counts
+        time.sleep(0.05)
+    raise AssertionError(f"still under way: {counts}")
+
+
+def journalled(served: Served) -> int:
+    """How many operations the dead process left unfinished."""
+    database = Database(f"sqlite:///{served.folder / 'kilonova.db'}")
+    with database.read() as connection:
+        found: int = connection.execute(sa.select(sa.func.count()).select_from(t.workflows)).scalar_one()
+    database.close()
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("victim", "seed"), [("parent", 1), ("worker", 2)])
+def test_fifty_servers_and_five_kills(serve: Callable[..., Served], victim: str, seed: int) -> None:
+    rng = random.Random(seed)
+    served = serve(SCENARIO)
+    served.start()
+    flavor = {"name": "m1.tiny", "id": "1", "ram": 512, "vcpus": 1, "disk": 1}
+    assert served.call("POST", "/compute/v2.1/flavors", {"flavor": flavor})[0] == 200
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(ask, served, number) for number in range(SERVERS)]
+        time.sleep(rng.uniform(0.05, 0.4))
+        served.kill(victim)
+        under_way = [journalled(served)]
+        promised = {answer for future in asked if (answer := future.result()) is not None}
+    for turn in range(4):
+        served.start()
+        if turn == 1 and promised:
+            for uuid in rng.sample(sorted(promised), min(5, len(promised))):
+                served.call("DELETE", f"/compute/v2.1/servers/{uuid}")
+                promised.discard(uuid)
+        time.sleep(rng.uniform(0.0, 0.5))
+        served.kill(victim)
+        under_way.append(journalled(served))
+    assert any(under_way), "every kill missed the work"
+    served.start()
+    counts = wait_until_settled(served)
+    assert set(counts) <= {"ACTIVE", "ERROR"}
+    served.stop()
+
+    database = Database(f"sqlite:///{served.folder / 'kilonova.db'}")
+    with database.read() as connection:
+        states = check_world(connection, guests_on_disk(served.folder / "hypervisors"))
+        assert promised <= set(states), "a server that a client was promised is gone"
+        left = connection.execute(sa.select(sa.func.count()).select_from(t.instances)).scalar_one()
+    database.close()
+    assert left >= len(promised)
+
+
+@pytest.mark.slow
+def test_a_stop_in_the_middle_is_as_good(serve: Callable[..., Served]) -> None:
+    served = serve(SCENARIO)
+    served.start()
+    flavor = {"name": "m1.tiny", "id": "1", "ram": 512, "vcpus": 1, "disk": 1}
+    served.call("POST", "/compute/v2.1/flavors", {"flavor": flavor})
+    promised = {ask(served, number) for number in range(20)}
+    served.stop()
+    served.start()
+    wait_until_settled(served)
+    served.stop()
+    database = Database(f"sqlite:///{served.folder / 'kilonova.db'}")
+    with database.read() as connection:
+        assert promised == set(check_world(connection, guests_on_disk(served.folder / "hypervisors")))
+    database.close()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole clouds, each started by `kilonova up --scenario` on free ports in a folder of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.supervisor import Supervisor
+
+_PATIENCE_S = 60.0
+
+
+@dataclass
+class StockCloud:
+    """A running cloud and the stock ``openstack`` client."""
+
+    supervisor: Supervisor
+
+    def run(self, *words: str, cloud: str = "kilonova") -> subprocess.CompletedProcess[str]:
+        """Run one command of the stock client, whatever comes of it."""
+        return self._run("openstack", "--os-cloud", cloud, *words)
+
+    def do(self, *words: str, cloud: str = "kilonova") -> str:
+        """Run one command that has to succeed and return what it prints."""
+        done = self.run(*words, cloud=cloud)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    def show(self, *words: str, cloud: str = "kilonova") -> Any:
+        """Run one command that has to succeed and return what it shows."""
+        return json.loads(self.do(*words, "-f", "json", cloud=cloud))
+
+    def refused(self, *words: str, cloud: str = "kilonova-demo") -> str:
+        """Run one command that has to fail and return its complaint."""
+        done = self.run(*words, cloud=cloud)
+        assert done.returncode == 1, (words, done.stdout)
+        return done.stderr
+
+    def together(self, commands: Sequence[Sequence[str]], cloud: str = "kilonova") -> None:
+        """Run commands that do not depend on each other, two at a time."""
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda words: self.do(*words, cloud=cloud), commands))
+
+    def kilonova(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self._run("kilonova", *words, "--data", str(self.supervisor.folder))
+
+    def places(self, prefix: str) -> dict[str, str]:
+        """Wait until the servers whose names start with ``prefix`` are settled; return name → host, or its status."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            listed = self.show("server", "list", "--all-projects", "--long")
+            mine = {server["Name"]: server for server in listed if server["Name"].startswith(prefix)}
+            if all(server["Status"] != "BUILD" for server in mine.values()) or time.monotonic() > deadline:
+                return {
+                    name: server["Host"] if server["Status"] == "ACTIVE" else server["Status"]
+                    for name, server in mine.items()
+                }
+
+    def _run(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+        return subprocess.run(
+            [str(Path(sys.executable).with_name(program)), *words],
+            env={**kept, "OS_CLIENT_CONFIG_FILE": str(self.supervisor.folder / "clouds.yaml"), "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="class")
+def stock(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StockCloud]:
+    """The cloud of the scenario that the test class names, with the rules' walk in the log of its control process."""
+    folder = tmp_path_factory.mktemp(request.cls.scenario)
+    (folder / "debug.conf").write_text("[DEFAULT]\ndebug = true\n")
+    arguments = ("--scenario", request.cls.scenario, "--config-file", str(folder / "debug.conf"))
+    supervisor = Supervisor(folder / "data", arguments=arguments).start()
+    try:
+        yield StockCloud(supervisor.until_ready())
+    finally:
+        supervisor.stop()

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placement served by Kilonova, and Nova's own report client with a nova.conf that points at it.
+
+These tests run in ``.venv-nova``, where Nova is installed and Kilonova is not; the server comes from ``.venv``. Without
+Nova nothing here is collected.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+collect_ignore_glob = [] if find_spec("nova") else ["test_*.py"]
+
+_KILONOVA = Path(__file__).parents[2] / ".venv/bin/kilonova"
+_START_S = 120.0
+_NOAUTH = "auth_type = admin_token\ntoken = admin\nendpoint = {url}\n"
+_KEYSTONE = """auth_type = password
+auth_url = {auth_url}
+username = {username}
+password = {password}
+project_name = {project_name}
+user_domain_name = Default
+project_domain_name = Default
+region_name = {region}
+"""
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running Placement. ``section``: what an operator writes under ``[placement]`` in nova.conf."""
+
+    url: str
+    section: str
+
+
+@dataclass
+class Peer:
+    """Nova's report client, and the same Placement asked directly. ``name`` is unique to the test."""
+
+    client: Any
+    context: Any
+    url: str
+    name: str = field(default_factory=lambda: f"node-{uuid4().hex[:8]}")
+
+    def ask(self, method: str, path: str, body: Any = None, *, version: str = "1.39") -> tuple[int, Any]:
+        """Ask Placement without Nova in between. Returns the status and the decoded body."""
+        request = urllib.request.Request(
+            self.url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={
+                "X-Auth-Token": self.client._client.get_token(),
+                "OpenStack-API-Version": f"placement {version}",
+                "Content-Type": "application/json",
+            },
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read() or b"null")
+
+    def show(self, path: str) -> Any:
+        """Return what Placement says, which has to be something."""
+        status, body = self.ask("GET", path)
+        assert status == 200, body
+        return body
+
+    def usages(self, provider: str) -> dict[str, int]:
+        """Return resource class → what is used of it."""
+        found: dict[str, int] = self.show(f"/resource_providers/{provider}/usages")["usages"]
+        return found
+
+    def inventories(self, provider: str) -> dict[str, int]:
+        """Return resource class → total."""
+        found = self.show(f"/resource_providers/{provider}/inventories")["inventories"]
+        return {name: inventory["total"] for name, inventory in found.items()}
+
+    def allocations(self, consumer: str) -> dict[str, dict[str, int]]:
+        """Return provider → resource class → what the consumer has of it."""
+        found = self.show(f"/allocations/{consumer}")["allocations"]
+        return {provider: allocation["resources"] for provider, allocation in found.items()}
+
+
+@pytest.fixture(scope="session", params=["noauth2", "keystone"])
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Placement that trusts every token, and Placement behind Keystone."""
+    folder = tmp_path_factory.mktemp(request.param)
+    port = _free_port()
+    url = f"http://127.0.0.1:{port}/placement"
+    if request.param == "noauth2":
+        config = folder / "kilonova.conf"
+        config.write_text(
+            f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{port}\n"
+            f"[database]\nconnection = sqlite:///{folder}/kilonova.db\n"
+        )
+        command = ["api", "--config-file", str(config)]
+    else:
+        ports = ["--bind", f"127.0.0.1:{port}", "--identity-port", str(_free_port()), "--image-port", str(_free_port())]
+        command = ["up", "--hosts", "0", "--data", str(folder / "data"), *ports]
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(
+            [_KILONOVA, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        _wait(process, url, folder / "log", supervised=command[0] == "up")
+        yield Service(url, _section(folder / "data/clouds.yaml", url))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture(scope="session")
+def configured(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    """Nova has read a nova.conf with the service's section."""
+    from nova import conf, objects
+
+    file = tmp_path_factory.mktemp("nova") / "nova.conf"
+    file.write_text(f"[placement]\n{service.section}")
+    conf.CONF(["--config-file", str(file)], project="nova")
+    objects.register_all()
+    return service
+
+
+@pytest.fixture
+def peer(configured: Service) -> Peer:
+    """A report client that has not seen anything yet, as after a start of nova-compute."""
+    from nova import context
+    from nova.scheduler.client import report
+
+    return Peer(report.SchedulerReportClient(), context.RequestContext(user_id="u", project_id="p"), configured.url)
+
+
+def _section(clouds_file: Path, url: str) -> str:
+    if not clouds_file.exists():
+        return _NOAUTH.format(url=url)
+    import yaml
+
+    cloud = yaml.safe_load(clouds_file.read_text())["clouds"]["kilonova"]
+    return _KEYSTONE.format(region=cloud["region_name"], **cloud["auth"])
+
+
+def _wait(process: subprocess.Popen[bytes], url: str, log: Path, *, supervised: bool) -> None:
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            with urllib.request.urlopen(url + "/", timeout=5):
+                pass
+            if not supervised or "Kilonova is ready" in log.read_text():
+                return
+        except OSError:
+            pass
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"Kilonova did not start:\n{log.read_text()[-3000:]}")
+        time.sleep(0.1)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

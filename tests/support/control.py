@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole control process inside the test's own: noauth2, SQLite, simulated hosts, asked without a network."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from compute_cloud import Answer, Client
+
+from kilonova.cli.control import ControlProcess, image_id, start_control_process
+from kilonova.config import Settings, load
+from kilonova.db import tables as t
+from support.world import check_world, guests_on_disk
+
+IMAGE = image_id("cirros")
+SCENARIO = """
+images: [{name: cirros}]
+hosts:
+  - {name: node1, vcpus: 8, memory_mib: 16384}
+  - {name: node2, vcpus: 8, memory_mib: 16384}
+"""
+
+
+def settings_of(folder: Path, scenario: str = SCENARIO, more: str = "") -> Settings:
+    (folder / "scenario.yaml").write_text(scenario)
+    (folder / "kilonova.conf").write_text(
+        f"[api]\nauth_strategy = noauth2\nmax_limit = 5\n[database]\nconnection = sqlite:///{folder / 'kilonova.db'}\n"
+        f"[fake]\nstate_dir = {folder / 'hypervisors'}\nscenario = {folder / 'scenario.yaml'}\n{more}"
+    )
+    return load([str(folder / "kilonova.conf")])
+
+
+@dataclass
+class Control:
+    """A running control process and what a test does with it all the time."""
+
+    folder: Path
+    process: ControlProcess
+
+    @property
+    def admin(self) -> Client:
+        return Client(self.process.application, version="2.100")
+
+    @property
+    def member(self) -> Client:
+        return Client(self.process.application, "alice:wonder", "2.100")
+
+    @property
+    def stranger(self) -> Client:
+        return Client(self.process.application, "mallory:elsewhere", "2.100")
+
+    def add_flavor(self, flavor_id: str = "1", **facts: Any) -> None:
+        flavor = {"name": f"flavor{flavor_id}", "id": flavor_id, "ram": 512, "vcpus": 1, "disk": 1, **facts}
+        assert self.admin.post("/flavors", {"flavor": flavor}).status == 200
+
+    def ask(self, client: Client | None = None, hints: Any = None, **changed: Any) -> Answer:
+        """POST /servers; a field given as None is left out."""
+        asked = {"name": "vm", "imageRef": IMAGE, "flavorRef": "1", "networks": "auto", **changed}
+        server = {name: value for name, value in asked.items() if value is not None}
+        body = {"server": server} | ({"os:scheduler_hints": hints} if hints is not None else {})
+        return (client or self.member).post("/servers", body)
+
+    def boot(self, client: Client | None = None, hints: Any = None, **changed: Any) -> dict[str, Any]:
+        """Create a server, wait until it is settled and show it as an administrator sees it."""
+        answer = self.ask(client, hints, **changed)
+        assert answer.status == 202, answer.body
+        self.settle()
+        shown: dict[str, Any] = self.admin.get(f"/servers/{answer.body['server']['id']}").body["server"]
+        return shown
+
+    def settle(self) -> None:
+        """Wait until nothing is under way."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            with self.process.database.read() as connection:
+                if connection.execute(sa.select(t.workflows.c.uuid)).first() is None:
+                    return
+            time.sleep(0.005)
+        raise AssertionError("operations never end")
+
+    def check(self) -> dict[str, str]:
+        self.settle()
+        with self.process.database.read() as connection:
+            return check_world(connection, guests_on_disk(self.folder / "hypervisors"))
+
+    def everything(self) -> dict[str, list[str]]:
+        """All rows of all tables that a request may change."""
+        passing = {"change_log", "change_counter", "services", "decisions", "rosters"}
+        with self.process.database.read() as connection:
+            return {
+                table.name: sorted(map(repr, connection.execute(sa.select(table))))
+                for table in t.metadata.sorted_tables
+                if table.name not in passing
+            }
+
+
+def start_control(folder: Path, **options: Any) -> Control:
+    return Control(folder, start_control_process(settings_of(folder, **options)))

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A TCP proxy in front of a database server that breaks connections at the worst moments."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+
+class Proxy:
+    """Forwards to ``port`` of the loopback. ``cut`` says when to break a connection that sends COMMIT.
+
+    ``"before"``: the server never hears of it. ``"after"``: the server has done it, and its answer is swallowed.
+    Each setting breaks one connection, then None is back.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.cut: str | None = None
+        self.cuts = 0
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._target))
+            pair = _Pair(self, client, server)
+            threading.Thread(target=pair.forward_requests, daemon=True).start()
+            threading.Thread(target=pair.forward_answers, daemon=True).start()
+
+
+class _Pair:
+    def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
+        self._proxy, self._client, self._server = proxy, client, server
+        self._swallow = threading.Event()
+
+    def forward_requests(self) -> None:
+        with self._ending():
+            while data := self._client.recv(65536):
+                if b"COMMIT" in data and self._proxy.cut is not None:
+                    when, self._proxy.cut = self._proxy.cut, None
+                    self._proxy.cuts += 1
+                    if when == "before":
+                        return
+                    self._swallow.set()
+                self._server.sendall(data)
+
+    def forward_answers(self) -> None:
+        with self._ending():
+            while data := self._server.recv(65536):
+                if self._swallow.is_set():
+                    return
+                self._client.sendall(data)
+
+    @contextlib.contextmanager
+    def _ending(self) -> Iterator[None]:
+        with contextlib.suppress(OSError):
+            yield
+        for one in (self._client, self._server):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kilonova api` as a real process: started, killed with SIGKILL, started again, asked over HTTP."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from support.database_servers import free_port
+
+
+class Served:
+    """One data folder with its configuration; at most one process at a time."""
+
+    def __init__(self, folder: Path, scenario: str = "hosts: 3\nimages: [{name: cirros}]\n", **options: str) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.config = folder / "kilonova.conf"
+        (folder / "scenario.yaml").write_text(scenario)
+        connection = options.pop("connection", f"sqlite:///{folder / 'kilonova.db'}")
+        more = "".join(f"{line}\n" for line in options.values())
+        self.config.write_text(
+            f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{self.port}\n"
+            f"[database]\nconnection = {connection}\n"
+            f"[fake]\nstate_dir = {folder / 'hypervisors'}\nscenario = {folder / 'scenario.yaml'}\n{more}"
+        )
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log = folder / "log"
+
+    def run(self, timeout_s: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run the command until it ends by itself."""
+        return subprocess.run(
+            self._command(),
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            env={**os.environ, **environment},
+            check=False,
+        )
+
+    def start(self, **environment: str) -> float:
+        """Start and wait for the first answer. Returns how many seconds that took."""
+        began = time.monotonic()
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self._command(), stdout=log, stderr=log, env={**os.environ, **environment}, start_new_session=True
+            )
+        while time.monotonic() < began + 60:
+            assert self.process.poll() is None, self.log.read_text()
+            try:
+                self.call("GET", "/compute/")
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                time.sleep(0.01)
+            else:
+                return time.monotonic() - began
+        raise AssertionError("no answer within a minute\n" + self.log.read_text())
+
+    def processes(self) -> list[psutil.Process]:
+        """The process and its children, the process first."""
+        assert self.process is not None
+        parent = psutil.Process(self.process.pid)
+        return [parent, *parent.children(recursive=True)]
+
+    def kill(self, which: str = "parent") -> None:
+        """SIGKILL the parent or its worker, and see that nobody is left."""
+        everyone = self.processes()
+        victim = everyone[0] if which == "parent" else everyone[-1]
+        os.kill(victim.pid, signal.SIGKILL)
+        self._reap(everyone)
+
+    def stop(self) -> None:
+        """SIGTERM, as an operator would."""
+        if self.process is not None and self.process.poll() is None:
+            everyone = self.processes()
+            self.process.terminate()
+            self._reap(everyone)
+
+    def _reap(self, everyone: list[psutil.Process]) -> None:
+        assert self.process is not None
+        self.process.wait(30)
+        _, alive = psutil.wait_procs(everyone, timeout=10)
+        assert alive == [], "a process outlived its parent"
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str = "admin",
+        **headers: str,
+    ) -> tuple[int, Any]:
+        """Ask over HTTP. Returns the status and the decoded body."""
+        given: Mapping[str, str] = {
+            "X-Auth-Token": token,
+            "OpenStack-API-Version": "compute 2.100",
+            "Content-Type": "application/json",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{path}",
+            method=method,
+            headers=dict(given),
+            data=None if body is None else json.dumps(body).encode(),
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read() or b"null")
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-m", "kilonova", "api", "--config-file", str(self.config)]

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+
+from kilonova.cli import explain
+from kilonova.cli.connection import CloudName, find_cloud
+from kilonova.cli.main import main
+from kilonova.errors import ConfigurationError, InvalidRequest, NotFound
+
+STEPS = [
+    {"rule": "ComputeFilter", "reason": "down", "hosts_in": 3, "hosts_out": 3, "removed": []},
+    {
+        "rule": "SsdFilter",
+        "reason": "no disk of that kind",
+        "hosts_in": 3,
+        "hosts_out": 1,
+        "removed": [{"host": "n2", "node": "n2"}, {"host": "n3", "node": "n3.example"}],
+    },
+]
+PLACED = {
+    "request_id": "req-1",
+    "server_id": "uuid-1",
+    "created_at": "2026-01-02T03:04:05.000000Z",
+    "chosen": "n1",
+    "survivors": 1,
+    "forced": False,
+    "steps": STEPS,
+    "ranked": [{"host": "n1", "node": "n1", "score": 1.5, "weights": {"RAMWeigher": 1.5, "DiskWeigher": 0.0}}],
+}
+LAST = {"rule": "Last", "reason": "full", "hosts_in": 1, "hosts_out": 0, "removed": [{"host": "n1", "node": "n1"}]}
+REFUSED = {**PLACED, "chosen": None, "survivors": 0, "steps": [*STEPS, LAST], "ranked": []}
+
+
+@dataclass
+class FakeApi:
+    """Answers from two dicts: decisions by name, servers by name."""
+
+    decisions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    servers: list[dict[str, str]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def get(self, service: str, path: str, version: str | None = None, **query: str) -> Any:
+        self.asked.append(path)
+        if service == "kilonova":
+            name = path.removeprefix("/decisions/")
+            if name not in self.decisions:
+                raise NotFound("none")
+            return {"decisions": self.decisions[name]}
+        assert (service, path, query["all_tenants"]) == ("compute", "/servers", "1")
+        return {"servers": self.servers}
+
+
+def shown(*decisions: dict[str, Any]) -> str:
+    text = io.StringIO()
+    explain.show(decisions, Console(file=text, width=100))
+    return text.getvalue()
+
+
+def test_a_placed_server_is_told_with_reasons_and_weights() -> None:
+    lines = [" ".join(line.split()) for line in shown(PLACED).splitlines()]
+    assert "Server uuid-1" in lines
+    assert "request req-1, decided 2026-01-02T03:04:05.000000Z" in lines
+    assert "ComputeFilter 3 3" in lines
+    assert "SsdFilter 3 1 2 hosts, no disk of that kind: n2, n3 (n3.example)" in lines
+    assert "→ n1 1.5000 RAMWeigher +1.5" in lines
+    assert lines[-1] == "Chosen: n1, of 1 host left."
+
+
+def test_a_refused_server_is_told_by_whom() -> None:
+    lines = [" ".join(line.split()) for line in shown(REFUSED).splitlines()]
+    assert "Last 1 0 1 host, full: n1" in lines
+    assert lines[-1] == "No host was left."
+
+
+def test_every_removed_host_is_named_however_many() -> None:
+    removed = [{"host": f"host{number:03}", "node": f"host{number:03}"} for number in range(200)]
+    many = {**STEPS[1], "hosts_in": 201, "removed": removed}
+    text = shown({**PLACED, "steps": [many]})
+    assert all(f"host{number:03}" in text for number in range(200))
+
+
+def test_attempts_are_numbered_by_server() -> None:
+    text = shown(PLACED, {**PLACED, "server_id": "uuid-2"}, PLACED)
+    assert text.count("attempt 2") == 1
+    assert "Server uuid-1, attempt 2" in text
+
+
+def test_a_forced_host_is_said_to_be_forced() -> None:
+    assert "no filter was asked" in shown({**PLACED, "forced": True})
+
+
+def test_request_ids_and_server_ids_are_asked_for_at_once() -> None:
+    api = FakeApi({"req-1": [PLACED]})
+    assert explain.find_decisions(api, "req-1") == [PLACED]
+    assert api.asked == ["/decisions/req-1"]
+
+
+def test_a_server_is_found_by_its_name() -> None:
+    api = FakeApi({"uuid-1": [PLACED]}, [{"id": "uuid-1", "name": "web 1"}, {"id": "uuid-2", "name": "Web 1"}])
+    assert explain.find_decisions(api, "web 1") == [PLACED]
+
+
+@pytest.mark.parametrize(
+    ("name", "servers", "message"),
+    [
+        ("x", [], "no server and no request is called x"),
+        ("../x?a=b", [], "no server and no request is called"),
+        ("x", [{"id": "1", "name": "x"}, {"id": "2", "name": "x"}], "2 servers are called x; give an id: 1, 2"),
+        ("x", [{"id": "1", "name": "x"}], r"no decision is kept for server x \(1\)"),
+        ("req-00000000-0000-0000-0000-000000000000", [], "no decision is kept for request req-0"),
+    ],
+)
+def test_what_cannot_be_explained_is_bad_input(name: str, servers: list[dict[str, str]], message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        explain.find_decisions(FakeApi(servers=servers), name)
+
+
+def clouds_file(folder: Path, auth_url: str = "http://127.0.0.1:9/identity", name: str = "kilonova") -> Path:
+    auth = {"auth_url": auth_url, "username": "u", "password": "p", "project_name": "x", "user_domain_name": "Default"}
+    clouds = {name: {"auth": {**auth, "project_domain_name": "Default"}, "region_name": "RegionOne"}}
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "clouds.yaml"
+    path.write_text(yaml.safe_dump({"clouds": clouds}))
+    return path
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No cloud is configured: an empty home and an empty environment."""
+    for variable in ("OS_CLOUD", "OS_CLIENT_CONFIG_FILE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_an_unreachable_cloud_is_one_line_and_code_1(nowhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clouds_file(nowhere / "data")
+    assert main(["explain", "x", "--data", str(nowhere / "data")]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "kilonova: the cloud cannot be reached: no good answer from http://127.0.0.1:9/identity\n"
+
+
+@pytest.mark.parametrize("arguments", [["--os-cloud", "other"], ["--data", "missing"], ["--nonsense"], []])
+def test_bad_input_is_one_line_and_code_2(
+    nowhere: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert main(["explain", "x", *arguments] if arguments else ["explain"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("kilonova: ")
+    assert err.count("\n") == 1
+
+
+def test_the_cloud_is_the_named_folders_then_the_environments_then_the_default_folders(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = clouds_file(nowhere / "named")
+    usual = clouds_file(nowhere / "share" / "kilonova")
+    assert find_cloud(nowhere / "named", None) == CloudName("kilonova", named)
+    assert find_cloud(nowhere / "named", "other") == CloudName("other", named)
+    assert find_cloud(None, None) == CloudName("kilonova", usual)
+    assert find_cloud(None, "mine") == CloudName("mine", None)
+    monkeypatch.setenv("OS_CLOUD", "mine")
+    assert find_cloud(None, None) == CloudName("mine", None)
+    assert find_cloud(nowhere / "named", None) == CloudName("kilonova", named)
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", "/elsewhere.yaml")
+    assert find_cloud(None, None) == CloudName("mine", Path("/elsewhere.yaml"))
+    with pytest.raises(ConfigurationError, match=r"has no clouds\.yaml"):
+        find_cloud(nowhere / "empty", None)
+
+
+def test_a_client_gets_this_cloud_and_nothing_else_of_openstack(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OS_TOKEN", "secret")
+    environment = CloudName("c", Path("/f.yaml")).environment
+    assert {name: value for name, value in environment.items() if name.startswith("OS_")} == {
+        "OS_CLOUD": "c",
+        "OS_CLIENT_CONFIG_FILE": "/f.yaml",
+    }

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+import threading
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from kilonova.compute.agent import Agent, start_agents
+from kilonova.compute.heartbeat import HeartbeatTimer
+from kilonova.compute.virt.fake import FakeDriver
+from kilonova.errors import DriverError
+from kilonova.messaging.local import LocalBus
+from kilonova.messaging.messages import (
+    DestroyGuest,
+    Heartbeat,
+    HostsStarted,
+    Orphans,
+    RebootGuest,
+    SpawnGuest,
+    StartGuest,
+    StepId,
+    StepReply,
+    StopGuest,
+)
+from kilonova.model.instance import GuestSpec, PowerState
+from support.cell import PLAIN, host
+from support.manual_bus import ManualBus
+
+STEP = StepId("w", "s", 1)
+
+
+def guest(uuid: str) -> GuestSpec:
+    return GuestSpec(uuid, uuid, uuid, 1, 512, 1)
+
+
+def fake(tmp_path: Path, name: str = "node1", **facts: Any) -> FakeDriver:
+    return FakeDriver(host(name, **facts), tmp_path / f"{name}.json", PLAIN)
+
+
+class Replies:
+    """The conductor's end."""
+
+    def __init__(self) -> None:
+        self.got: list[Any] = []
+
+    def handle(self, message: Any) -> None:
+        self.got.append(message)
+
+    def greet(self, message: HostsStarted) -> Orphans:
+        return Orphans({report.host: tuple(message.guests[report.host]) for report in message.reports})
+
+
+def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_path: Path) -> None:
+    order: dict[str, list[str]] = defaultdict(list)
+    running: dict[str, int] = defaultdict(int)
+    most = [0]
+    lock = threading.Lock()
+
+    class Slow(FakeDriver):
+        def stop(self, uuid: str) -> None:
+            self._note(uuid, "stop")
+
+        def start(self, uuid: str) -> None:
+            self._note(uuid, "start")
+
+        def _note(self, uuid: str, what: str) -> None:
+            with lock:
+                running[uuid] += 1
+                assert running[uuid] == 1, "two messages of one instance at once"
+                most[0] = max(most[0], sum(running.values()))
+            time.sleep(0.005)
+            with lock:
+                order[uuid].append(what)
+                running[uuid] -= 1
+
+    bus, replies = LocalBus(), Replies()
+    bus.serve_conductor(replies.handle, replies.greet)
+    agent = Agent("node1", Slow(host("node1"), tmp_path / "n.json", PLAIN), bus)
+    bus.serve_agent("node1", agent.accept)
+    for _ in range(10):
+        for uuid in ("a", "b", "c"):
+            bus.cast("node1", StopGuest(STEP, uuid))
+            bus.cast("node1", StartGuest(STEP, uuid))
+    deadline = time.monotonic() + 10
+    while len(replies.got) < 60 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    bus.close()
+    assert order == dict.fromkeys("abc", ["stop", "start"] * 10)
+    assert most[0] > 1
+    assert agent._waiting == {}
+
+
+def test_every_message_is_answered_with_what_came_of_it(tmp_path: Path) -> None:
+    bus, replies = ManualBus(), Replies()
+    bus.serve_conductor(replies.handle, replies.greet)
+    driver = fake(tmp_path)
+    bus.serve_agent("node1", Agent("node1", driver, bus).accept)
+    for message in (
+        SpawnGuest(STEP, guest("a")),
+        StopGuest(STEP, "a"),
+        StartGuest(STEP, "a"),
+        RebootGuest(STEP, "a", hard=True),
+        DestroyGuest(STEP, "a"),
+        DestroyGuest(STEP, "a"),
+        StartGuest(STEP, "a"),
+    ):
+        bus.cast("node1", message)
+        bus.run()
+    states = [PowerState.RUNNING, PowerState.SHUTDOWN, PowerState.RUNNING, PowerState.RUNNING]
+    expected = [StepReply(STEP, "node1", "a", power_state=state) for state in states]
+    expected += [StepReply(STEP, "node1", "a")] * 2
+    expected.append(StepReply(STEP, "node1", "a", "Guest a does not exist."))
+    assert replies.got == expected
+
+
+def test_a_bus_that_refuses_a_reply_does_not_block_the_instance(tmp_path: Path) -> None:
+    refusals = [1]
+
+    class Refusing(ManualBus):
+        def tell(self, message: Any) -> None:
+            if refusals:
+                refusals.pop()
+                raise RuntimeError("closed")
+            super().tell(message)
+
+    bus, replies = Refusing(), Replies()
+    bus.serve_conductor(replies.handle, replies.greet)
+    agent = Agent("node1", fake(tmp_path), bus)
+    bus.serve_agent("node1", agent.accept)
+    bus.cast("node1", SpawnGuest(STEP, guest("a")))
+    bus.run()
+    bus.cast("node1", StopGuest(STEP, "a"))
+    bus.run()
+    assert [reply.power_state for reply in replies.got] == [PowerState.SHUTDOWN]
+
+
+def test_starting_agents_destroy_what_belongs_to_nobody(tmp_path: Path) -> None:
+    driver = fake(tmp_path)
+    driver.spawn(guest("a"))
+    bus, replies = ManualBus(), Replies()
+    bus.serve_conductor(replies.handle, replies.greet)
+    start_agents([Agent("node1", driver, bus)], bus)
+    assert driver.list_guests() == {}
+
+
+def test_heartbeats(tmp_path: Path) -> None:
+    bus, replies = LocalBus(), Replies()
+    bus.serve_conductor(replies.handle, replies.greet)
+    timer = HeartbeatTimer(bus, ["a", "b"], 0.01)
+    timer.start()
+    time.sleep(0.1)
+    timer.stop()
+    bus.close()
+    assert len(replies.got) > 2
+    assert set(replies.got) == {Heartbeat(("a", "b"))}
+
+
+def test_a_simulated_hypervisor_outlives_its_agent(tmp_path: Path) -> None:
+    driver = fake(tmp_path)
+    for uuid in ("a", "b"):
+        driver.spawn(guest(uuid))
+    driver.stop("b")
+    driver.spawn(guest("b"))
+    again = fake(tmp_path)
+    assert again.list_guests() == {"a": PowerState.RUNNING, "b": PowerState.SHUTDOWN}
+    again.destroy("a")
+    again.destroy("a")
+    assert fake(tmp_path).list_guests() == {"b": PowerState.SHUTDOWN}
+
+
+def test_failing_spawns_are_counted_and_leave_nothing(tmp_path: Path) -> None:
+    driver = fake(tmp_path, failing_spawns=2)
+    outcomes = []
+    for _ in range(3):
+        try:
+            driver.spawn(guest("a"))
+        except DriverError as error:
+            outcomes.append(error.message)
+        else:
+            outcomes.append("")
+    assert [bool(message) for message in outcomes] == [True, True, False]
+    assert all("node1" not in message for message in outcomes)
+
+
+def test_spawning_side_by_side_loses_no_guest(tmp_path: Path) -> None:
+    driver = fake(tmp_path)
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda n: driver.spawn(guest(str(n))), range(100)))
+    assert len(fake(tmp_path).list_guests()) == 100
+
+
+def test_delays_are_slept_not_counted(tmp_path: Path) -> None:
+    slept: list[float] = []
+    driver = FakeDriver(
+        host("node1", spawn_delay_s=3, destroy_delay_s=2), tmp_path / "n.json", PLAIN, sleep=slept.append
+    )
+    driver.spawn(guest("a"))
+    driver.destroy("a")
+    assert slept == [3, 2]

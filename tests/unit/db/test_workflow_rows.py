@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
+
+import pytest
+
+from kilonova.db import workflows
+from kilonova.db.database import Database
+from kilonova.db.workflows import Workflow
+from kilonova.errors import ConcurrentUpdate
+
+FLOW = Workflow("w", "build", "i", "r", "q", "claim")
+NEXT = replace(FLOW, step="spawn", attempt=1)
+
+
+@pytest.fixture
+def journalled(sqlite: Database) -> Database:
+    sqlite.write(lambda tx: workflows.insert(tx, [FLOW], "me"))
+    return sqlite
+
+
+def test_a_step_is_taken_once(journalled: Database) -> None:
+    """The same reply may come twice at the same moment: only one may act on it."""
+    journalled.write(lambda tx: workflows.move(tx, NEXT, "me"))
+    with pytest.raises(ConcurrentUpdate):
+        journalled.write(lambda tx: workflows.move(tx, NEXT, "me"))
+    with journalled.read() as connection:
+        assert workflows.get(connection, "w", "me") == NEXT
+
+
+def test_only_the_present_step_can_end_a_workflow(journalled: Database) -> None:
+    journalled.write(lambda tx: workflows.move(tx, NEXT, "me"))
+    with pytest.raises(ConcurrentUpdate):
+        journalled.write(lambda tx: workflows.finish(tx, FLOW, "me"))
+    journalled.write(lambda tx: workflows.finish(tx, NEXT, "me"))
+    with pytest.raises(ConcurrentUpdate):
+        journalled.write(lambda tx: workflows.finish(tx, NEXT, "me"))
+
+
+def test_only_the_owner_moves_and_ends_a_workflow(journalled: Database) -> None:
+    with pytest.raises(ConcurrentUpdate):
+        journalled.write(lambda tx: workflows.move(tx, NEXT, "somebody else"))
+    with pytest.raises(ConcurrentUpdate):
+        journalled.write(lambda tx: workflows.finish(tx, FLOW, "somebody else"))
+
+
+def test_what_somebody_else_runs_is_adopted_when_nobody_else_can_be_alive(journalled: Database) -> None:
+    assert journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=False)) == ()
+    assert journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=True)) == (FLOW,)
+    assert journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=True)) == ()
+    with pytest.raises(ConcurrentUpdate):
+        journalled.write(lambda tx: workflows.move(tx, NEXT, "me"))

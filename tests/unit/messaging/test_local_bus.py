@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+import threading
+
+import pytest
+
+from kilonova.errors import Unavailable
+from kilonova.messaging.local import LocalBus
+from kilonova.messaging.messages import Heartbeat, HostsStarted, Orphans, StepId, StepReply, StopGuest
+
+
+def test_a_host_without_an_agent_cannot_be_reached() -> None:
+    bus = LocalBus()
+    with pytest.raises(Unavailable):
+        bus.cast("node1", StopGuest(StepId("w", "s", 1), "a"))
+    assert not bus.has_agent("node1")
+    bus.close()
+
+
+def test_without_a_conductor_nobody_listens() -> None:
+    bus = LocalBus()
+    with pytest.raises(Unavailable):
+        bus.tell(Heartbeat(("a",)))
+    with pytest.raises(Unavailable):
+        bus.announce(HostsStarted(()))
+    bus.close()
+
+
+def test_what_a_handler_raises_is_logged_and_the_next_message_comes(caplog: pytest.LogCaptureFixture) -> None:
+    bus = LocalBus()
+    came = threading.Event()
+
+    def handle(message: object) -> None:
+        if message == Heartbeat(("bad",)):
+            raise ZeroDivisionError
+        came.set()
+
+    bus.serve_conductor(handle, lambda _: Orphans())
+    bus.tell(Heartbeat(("bad",)))
+    bus.tell(Heartbeat(("good",)))
+    assert came.wait(10)
+    bus.close()
+    assert "A message could not be handled" in caplog.text
+
+
+def test_closing_waits_for_what_runs() -> None:
+    bus = LocalBus()
+    started, done = threading.Event(), []
+
+    def work() -> None:
+        started.set()
+        threading.Event().wait(0.1)
+        done.append(1)
+
+    bus.run_in_conductor(work)
+    assert started.wait(10)
+    bus.close()
+    assert done == [1]
+
+
+def test_a_reply_becomes_a_fault_that_names_the_host_to_administrators_only() -> None:
+    fault = StepReply(StepId("w", "s", 1), "node1", "a", "The disk is full.", "device sdb").as_fault()
+    assert (fault.code, fault.message) == (500, "The disk is full.")
+    assert fault.details == "Host: node1\ndevice sdb"

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The import law of DESIGN.md, as tables. Imports point downwards only; the pure packages cannot do I/O."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import kilonova
+
+ROOT = Path(kilonova.__file__).parent
+
+#: package or module of kilonova → what else of kilonova it may import. A package may always import itself.
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "identifiers": set(),
+    "model": set(),
+    "placement": {"model", "errors"},
+    "scheduler": {"model", "placement", "errors"},
+    "scenario": {"model", "placement", "scheduler", "errors", "config"},
+    "config": {"scheduler", "errors"},
+    "db": {"model", "scheduler", "errors", "identifiers"},
+    "mirror": {"db", "model", "placement", "scheduler", "errors"},
+    "claims": {"db", "mirror", "model", "scheduler", "placement", "errors", "identifiers"},
+    "messaging": {"model", "errors"},
+    "conductor": {"claims", "db", "messaging", "model", "errors", "identifiers"},
+    "compute": {"messaging", "model", "scenario", "errors"},
+    "images": {"model", "errors"},
+    "companions": {"errors"},
+    "api": {
+        "claims", "conductor", "config", "db", "errors", "identifiers", "images", "mirror", "model", "placement",
+        "scheduler",
+    },
+    "console": {"errors"},
+    "cli": {
+        "api", "claims", "companions", "compute", "conductor", "config", "console", "db", "errors", "identifiers",
+        "images", "messaging", "mirror", "model", "placement", "scenario", "scheduler",
+    },
+    "wsgi": {"cli"},
+    "__main__": {"cli"},
+}  # fmt: skip
+
+#: The standard library and numpy, as far as it cannot reach a file, a socket, a clock or chance.
+HARMLESS = {
+    "__future__", "abc", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "fnmatch", "fractions",
+    "functools", "heapq", "inspect", "ipaddress", "itertools", "json", "math", "numpy", "operator", "re", "string",
+    "types", "typing",
+}  # fmt: skip
+PURE = {"model", "placement", "scheduler"}
+
+#: Third-party packages that only some may know.
+OWNERS: dict[str, set[str]] = {
+    "sqlalchemy": {"db", "claims", "mirror", "conductor", "api", "companions"},
+    "alembic": {"db", "companions"},
+    "falcon": {"api"},
+    "granian": {"cli"},
+    "oslo_policy": {"api"},
+    "oslo_config": {"config"},
+    "keystonemiddleware": {"api"},
+    "requests": {"images", "cli"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+}
+
+#: Arrows that must never be drawn, said once more by name.
+FORBIDDEN = [
+    ("compute", "db"),
+    ("compute", "api"),
+    ("compute", "conductor"),
+    ("api", "compute"),
+    ("api", "messaging"),
+    ("conductor", "api"),
+    ("conductor", "compute"),
+    ("db", "mirror"),
+    ("db", "claims"),
+    ("messaging", "db"),
+    ("scheduler", "db"),
+]
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Yield the top-level part and the file of every module."""
+    for file in sorted(ROOT.rglob("*.py")):
+        top = file.relative_to(ROOT).parts[0].removesuffix(".py")
+        if top != "__init__":
+            yield top, file
+
+
+@cache
+def imported(file: Path) -> tuple[str, ...]:
+    """Return the dotted names that a module imports, also inside functions."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative imports hide where an arrow points"
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(names)
+
+
+def parts_of_kilonova(file: Path) -> set[str]:
+    return {name.split(".")[1] for name in imported(file) if name.startswith("kilonova.")}
+
+
+MODULES = list(modules())
+
+
+def test_every_part_is_in_the_table() -> None:
+    assert {top for top, _ in MODULES} <= set(ALLOWED)
+
+
+@pytest.mark.parametrize("part", ALLOWED)
+def test_arrows_point_downwards(part: str) -> None:
+    wrong = {
+        str(file.relative_to(ROOT)): extra
+        for top, file in MODULES
+        if top == part and (extra := parts_of_kilonova(file) - ALLOWED[part] - {part})
+    }
+    assert not wrong
+
+
+def test_there_is_no_circle() -> None:
+    done: set[str] = set()
+    while len(done) < len(ALLOWED):
+        ready = {part for part, below in ALLOWED.items() if part not in done and below <= done}
+        assert ready, f"these import each other in a circle: {sorted(set(ALLOWED) - done)}"
+        done |= ready
+
+
+@pytest.mark.parametrize(("above", "below"), FORBIDDEN)
+def test_some_arrows_are_never_drawn(above: str, below: str) -> None:
+    assert below not in ALLOWED[above]
+
+
+@pytest.mark.parametrize("part", sorted(PURE))
+def test_pure_packages_import_nothing_that_can_do_io(part: str) -> None:
+    wrong = {
+        str(file.relative_to(ROOT)): extra
+        for top, file in MODULES
+        if top == part
+        and (extra := {name.split(".")[0] for name in imported(file)} - HARMLESS - {"kilonova", "logging"})
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize("part", sorted(PURE))
+def test_pure_packages_take_chance_and_time_as_arguments(part: str) -> None:
+    for top, file in MODULES:
+        if top != part:
+            continue
+        text = file.read_text()
+        for word in ("default_rng(", "time.time(", "datetime.now(", "utcnow(", "random.random", "open(", "environ"):
+            assert word not in text, f"{file}: {word}"
+
+
+@pytest.mark.parametrize("library", OWNERS)
+def test_libraries_have_owners(library: str) -> None:
+    users = {top for top, file in MODULES if library in {name.split(".")[0] for name in imported(file)}}
+    assert users <= OWNERS[library]
+
+
+def test_no_driver_imports_another() -> None:
+    drivers = ROOT / "compute" / "virt"
+    for file in drivers.rglob("*.py"):
+        own = file.relative_to(drivers).parts[0].removesuffix(".py")
+        others = {name.split(".")[3] for name in imported(file) if name.startswith("kilonova.compute.virt.")} - {
+            own,
+            "base",
+        }
+        assert not others, file
+
+
+def test_every_file_names_its_licence_and_packages_say_what_they_are_for() -> None:
+    for _, file in MODULES:
+        text = file.read_text()
+        assert text.startswith("# SPDX-License-Identifier: Apache-2.0\n"), file
+        if file.name == "__init__.py":
+            assert ast.get_docstring(ast.parse(text)), file

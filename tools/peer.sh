@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Make .venv-NAME from requirements-NAME.lock: a real service, apart from .venv, to try or measure Kilonova beside it.
+# NAME is nova or placement. Does nothing when it is up to date.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+name=${1:?which one: nova or placement}
+venv=.venv-$name
+
+exec 9<"requirements-$name.lock"
+flock 9 # two of these at once would spoil each other
+wanted="$PWD $(sha256sum <"requirements-$name.lock")"
+if [ -f "$venv/.stamp" ] && [ "$(<"$venv/.stamp")" = "$wanted" ]; then exit 0; fi
+
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
+printf '%s: installing %s packages (about a minute)\n' "$venv" "$(grep -c '==' "requirements-$name.lock")"
+.venv/bin/python -m venv --clear "$venv"
+if ! "$venv/bin/python" -m pip install --no-deps --retries 5 -r "requirements-$name.lock" >"$venv/setup.log" 2>&1 </dev/null; then
+    tail -n 15 "$venv/setup.log" >&2
+    printf '%s: pip failed; the whole story is in %s\n' "$venv" "$venv/setup.log" >&2
+    exit 1
+fi
+printf '%s' "$wanted" >"$venv/.stamp"
