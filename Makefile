@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types bench soak clean
+.PHONY: help setup run test conformance fuzz lint types bench soak conformance-nova clean
 CODE := src tests benchmarks examples
 
-help: ; @sed -n "s/^\([a-z]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
+help: ; @sed -n "s/^\([a-z-]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
 setup: ; @tools/setup.sh ## make .venv from requirements.lock
 run: setup ; @exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR'
 test: setup ; @tools/database_servers.sh && exec .venv/bin/python -m pytest $(ARGS) ## run every test, on SQLite, PostgreSQL and MariaDB
+conformance: setup ; @tools/peer.sh conformance && PYTHONPATH=tests exec .venv/bin/python -m conformance $(ARGS) ## run the tests that openstack-placement ships, ARGS='traits.yaml' only some
+fuzz: setup ; @KILONOVA_FUZZ_REQUESTS=10000 exec .venv/bin/python -m pytest tests/fuzz $(ARGS) ## send 10,000 requests to every route, most of them odd
 lint: setup ; @.venv/bin/ruff check $(CODE) && exec .venv/bin/ruff format --check $(CODE) ## check style and format
 types: setup ; @exec .venv/bin/mypy $(ARGS) ## check types, strictly
 bench: setup ; @exec .venv/bin/python -m benchmarks $(ARGS) ## measure speed
 soak: setup ; @tools/database_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m concurrency.soak $(ARGS) ## 200,000 operations of 64 clients on PostgreSQL and on MariaDB, then check every sum
-clean: ; @rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage && find . -name __pycache__ -prune -exec rm -rf {} + ## remove what make made
+conformance-nova: setup ; @tools/peer.sh nova && exec .venv-nova/bin/python -m pytest -c tests/nova_peer/pytest.ini --confcutdir=tests/nova_peer tests/nova_peer $(ARGS) ## run Nova's own Placement client against Kilonova's Placement
+clean: ; @rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage && find . -name __pycache__ -prune -exec rm -rf {} + ## remove what make made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same providers for Kilonova's Placement and for the one of OpenStack, written straight into the tables of both."""
+"""The same providers for Kilonova's Placement and for OpenStack's, written straight into the tables of both."""
 
 import random
 import uuid
@@ -79,7 +79,7 @@ def trees(count: int) -> list[Provider]:
 
 def claims(providers: Sequence[Provider], seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield consumer after consumer with the body that gives it a server's share of some provider."""
-    chooser = random.Random(seed)  # noqa: S311 - the same on each side
+    chooser = random.Random(seed)  # the same on each side
     while True:
         provider = chooser.choice(providers)
         yield (
@@ -152,7 +152,9 @@ def fill(connection: sa.Connection, tables: Mapping[str, sa.Table], providers: S
             for name in one.traits
         ),
     )
-    aggregates = {name: number for number, name in enumerate(sorted({p.aggregate for p in providers if p.aggregate}), 1)}
+    aggregates = {
+        name: number for number, name in enumerate(sorted({p.aggregate for p in providers if p.aggregate}), 1)
+    }
     put(
         "placement_aggregates",
         ({"id": number, "uuid": name, "created_at": now, "updated_at": now} for name, number in aggregates.items()),
@@ -168,4 +170,4 @@ def fill(connection: sa.Connection, tables: Mapping[str, sa.Table], providers: S
 
 
 def _ids(connection: sa.Connection, table: sa.Table) -> dict[str, int]:
-    return {name: number for name, number in connection.execute(sa.select(table.c.name, table.c.id))}
+    return dict(connection.execute(sa.select(table.c.name, table.c.id)).tuples().all())

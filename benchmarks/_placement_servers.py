@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement servers to measure: Kilonova's, and OpenStack's own from ``.venv-placement``; and a client that costs little."""
+"""Placement servers to measure: Kilonova's, and OpenStack's from ``.venv-placement``; a client that costs little."""
 
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -37,6 +38,10 @@ class Target:
     port: int
     prefix: str = ""
     process_id: int = 0
+
+    @property
+    def is_peer(self) -> bool:
+        return not self.prefix
 
     def cpu_s(self) -> float:
         """Return the seconds that the processors have worked for the server, without its database."""
@@ -83,12 +88,22 @@ class Connection:
         length = 0
         if b"\r\ncontent-length:" in head:
             length = int(head.partition(b"\r\ncontent-length:")[2].split(b"\r\n", 1)[0])
-        while len(received) < end + 4 + length:
-            self._more(received)
-        return status, bytes(received[end + 4 :])
+        body = bytearray(length)
+        have = len(received) - end - 4
+        body[:have] = received[end + 4 :]
+        view = memoryview(body)
+        while have < length:
+            count = self.socket.recv_into(view[have:])
+            if not count:
+                raise ConnectionError(f"{self._target.name} closed the connection")
+            have += count
+        return status, bytes(body)
 
     def ask(self, request: bytes, *expected: int) -> tuple[float, bytes]:
         """Return how long an answer took, in seconds, and its body."""
+        if select.select([self.socket], [], [], 0)[0]:  # closed by the server, which heard nothing for long
+            self.close()
+            self._open()
         started = time.perf_counter()
         self.send(request)
         status, body = self.receive()
@@ -101,7 +116,7 @@ class Connection:
         self.socket.close()
 
     def _more(self, received: bytearray) -> None:
-        chunk = self.socket.recv(1 << 20)
+        chunk = self.socket.recv(1 << 16)
         if not chunk:
             raise ConnectionError(f"{self._target.name} closed the connection")
         received += chunk
@@ -137,9 +152,7 @@ def drive(target: Target, requests: Iterator[bytes], clients: int, seconds: floa
 
 
 @contextmanager
-def ours(
-    name: str, folder: Path, server: DatabaseServer | None, providers: Sequence[Provider]
-) -> Iterator[Target]:
+def ours(name: str, folder: Path, server: DatabaseServer | None, providers: Sequence[Provider]) -> Iterator[Target]:
     """Serve Kilonova's Placement with these providers, on SQLite or in a new database of ``server``."""
     folder.mkdir()
     if server is None:

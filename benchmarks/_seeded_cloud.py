@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clouds written straight into the tables: many hosts, servers on them, servers that wait for a host."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -123,13 +123,13 @@ def add_hosts(database: Database, count: int, *, traits: int = 40, servers_on_ea
                 for name, (total, reserved, ratio) in INVENTORY.items()
             ),
         )
-        _insert(
-            tx,
-            t.resource_provider_traits,
-            ({"resource_provider_id": number, "trait_id": trait} for number in ids for trait in trait_ids),
+        every = sa.select(t.resource_providers.c.id, t.traits.c.id).where(
+            t.resource_providers.c.id >= first, t.traits.c.id.in_(trait_ids)
         )
+        links = t.resource_provider_traits
+        tx.execute(sa.insert(links).from_select([links.c.resource_provider_id, links.c.trait_id], every))
         if servers_on_each:
-            _place_servers(tx, list(zip(ids, names, strict=True)), servers_on_each, class_ids)
+            _place_servers(tx, names, servers_on_each, class_ids)
 
     database.write(fill)
 
@@ -182,39 +182,31 @@ def _instance(name: str) -> Instance:
     )
 
 
-def _place_servers(tx: Transaction, hosts: Sequence[tuple[int, str]], each: int, class_ids: dict[str, int]) -> None:
+def _place_servers(tx: Transaction, hosts: Sequence[str], each: int, class_ids: Mapping[str, int]) -> None:
     for start in range(0, len(hosts), 1_000):
-        allocations: list[dict[str, Any]] = []
-        servers: list[Instance] = []
-        for number, host in hosts[start : start + 1_000]:
-            for index in range(each):
-                server = replace(_instance(f"{host}-{index}"), vm_state=VmState.ACTIVE, task_state=None)
-                servers.append(server)
-                allocations += [
-                    {
-                        "consumer_uuid": server.uuid,
-                        "resource_provider_id": number,
-                        "resource_class_id": class_ids[name],
-                        "used": used,
-                        "created_at": tx.now,
-                    }
-                    for name, used in _USED_BY_ONE.items()
-                ]
-        instances.insert(tx, [(server, None) for server in servers])
-        _insert(
-            tx,
-            t.consumers,
-            (
-                {"uuid": server.uuid, "project_id": "p", "user_id": "u", "generation": 1, "created_at": tx.now}
-                for server in servers
-            ),
-        )
-        _insert(tx, t.allocations, allocations)
+        built = [
+            (replace(_instance(f"{host}-{index}"), vm_state=VmState.ACTIVE, task_state=None), None)
+            for host in hosts[start : start + 1_000]
+            for index in range(each)
+        ]
+        instances.insert(tx, built)
     # A server is named after its host and a number.
-    host_of = sa.func.substr(t.instances.c.name, 1, len(hosts[0][1]))
-    tx.execute(
-        sa.update(t.instances).where(t.instances.c.vm_state == VmState.ACTIVE.value).values(host=host_of, node=host_of)
+    server, inventory, now = t.instances.c, t.inventories.c, sa.literal(tx.now, t.Time)
+    host_of = sa.func.substr(server.name, 1, len(hosts[0]))
+    placed = server.vm_state == VmState.ACTIVE.value
+    tx.execute(sa.update(t.instances).where(placed).values(host=host_of, node=host_of))
+    consumers = sa.select(server.uuid, sa.literal("p"), sa.literal("u"), sa.literal(1), now).where(placed)
+    columns = ["uuid", "project_id", "user_id", "generation", "created_at"]
+    tx.execute(sa.insert(t.consumers).from_select(columns, consumers))
+    amount = sa.case({class_ids[name]: used for name, used in _USED_BY_ONE.items()}, value=inventory.resource_class_id)
+    used = (
+        sa.select(server.uuid, inventory.resource_provider_id, inventory.resource_class_id, amount, now)
+        .join_from(t.instances, t.resource_providers, t.resource_providers.c.name == server.host)
+        .join(t.inventories, inventory.resource_provider_id == t.resource_providers.c.id)
+        .where(placed)
     )
+    columns = ["consumer_uuid", "resource_provider_id", "resource_class_id", "used", "created_at"]
+    tx.execute(sa.insert(t.allocations).from_select(columns, used))
 
 
 def _insert(tx: Transaction, table: sa.Table, rows: Any) -> None:

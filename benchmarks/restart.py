@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a restarted control process takes until it can decide, and how much memory its mirror needs.
 
-100,000 hosts with 40 traits each and almost a million allocations of a third as many servers. What is measured is loading the
-mirror and its first snapshot; memory is what the process grew by.
+100,000 hosts with 40 traits each and almost a million allocations of a third as many servers. What is measured is
+loading the mirror and its first snapshot; memory is what the process grew by.
 
     python -m benchmarks restart [-- HOSTS [DATABASE ...]]
 """

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Make .venv-NAME from requirements-NAME.lock: a real service, apart from .venv, to try or measure Kilonova beside it.
-# NAME is nova or placement. Does nothing when it is up to date.
+# NAME is nova, placement or conformance. Does nothing when it is up to date.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-name=${1:?which one: nova or placement}
+name=${1:?which one: nova, placement or conformance}
 venv=.venv-$name
 
 exec 9<"requirements-$name.lock"
@@ -13,7 +13,7 @@ wanted="$PWD $(sha256sum <"requirements-$name.lock")"
 if [ -f "$venv/.stamp" ] && [ "$(<"$venv/.stamp")" = "$wanted" ]; then exit 0; fi
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
-printf '%s: installing %s packages (about a minute)\n' "$venv" "$(grep -c '==' "requirements-$name.lock")"
+printf '%s: installing %s package(s)\n' "$venv" "$(grep -c '==' "requirements-$name.lock")"
 .venv/bin/python -m venv --clear "$venv"
 if ! "$venv/bin/python" -m pip install --no-deps --retries 5 -r "requirements-$name.lock" >"$venv/setup.log" 2>&1 </dev/null; then
     tail -n 15 "$venv/setup.log" >&2

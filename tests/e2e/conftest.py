@@ -45,10 +45,14 @@ class StockCloud:
         assert done.returncode == 1, (words, done.stdout)
         return done.stderr
 
-    def together(self, commands: Sequence[Sequence[str]], cloud: str = "kilonova") -> None:
-        """Run commands that do not depend on each other, two at a time."""
+    def together(self, *commands: Sequence[str], cloud: str = "kilonova") -> list[str]:
+        """Run commands that have to succeed and do not depend on each other, two at a time."""
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda words: self.do(*words, cloud=cloud), commands))
+            return list(pool.map(lambda words: self.do(*words, cloud=cloud), commands))
+
+    def shown_together(self, *commands: Sequence[str]) -> list[Any]:
+        """Return what commands show that do not depend on each other."""
+        return [json.loads(printed) for printed in self.together(*((*words, "-f", "json") for words in commands))]
 
     def kilonova(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self._run("kilonova", *words, "--data", str(self.supervisor.folder))

@@ -24,7 +24,11 @@ class TestHostAggregates:
     scenario: ClassVar = "fast-io"
 
     def test_services_hypervisors_and_zones_are_listed(self, stock: StockCloud) -> None:
-        services = stock.show("compute", "service", "list")
+        services, hypervisors, zones = stock.shown_together(
+            ("compute", "service", "list"),
+            ("--os-compute-api-version=2.53", "hypervisor", "list"),
+            ("availability", "zone", "list"),
+        )
         found = {(each["Binary"], each["Host"], each["Zone"], each["Status"], each["State"]) for each in services}
         assert {("nova-compute", node, "nova", "enabled", "up") for node in NODES} < found
         assert {(binary, zone) for binary, _, zone, _, _ in found} == {
@@ -32,12 +36,11 @@ class TestHostAggregates:
             ("nova-conductor", "internal"),
             ("nova-scheduler", "internal"),
         }
-        hypervisors = stock.show("--os-compute-api-version=2.53", "hypervisor", "list")
         assert list(hypervisors[0]) == ["ID", "Hypervisor Hostname", "Hypervisor Type", "Host IP", "State"]
         assert {(each["Hypervisor Hostname"], each["State"]) for each in hypervisors} == {
             (node, "up") for node in NODES
         }
-        assert stock.show("availability", "zone", "list") == [
+        assert zones == [
             {"Zone Name": "internal", "Zone Status": "available"},
             {"Zone Name": "nova", "Zone Status": "available"},
         ]
@@ -110,28 +113,26 @@ class TestHostAggregates:
     def test_a_server_lives_and_dies(self, stock: StockCloud) -> None:
         made = stock.show(*server_create("mayfly"), "--wait")
         assert made["status"] == "ACTIVE"
-        shown = stock.show("server", "show", "mayfly")
+        shown, providers = stock.shown_together(("server", "show", "mayfly"), ("resource", "provider", "list"))
         host, uuid = shown["OS-EXT-SRV-ATTR:host"], shown["id"]
         assert host in NODES
         assert (shown["name"], shown["flavor"]["original_name"]) == ("mayfly", "m1.tiny")
 
-        provider = next(each for each in stock.show("resource", "provider", "list") if each["name"] == host)["uuid"]
-        assert stock.show("resource", "provider", "show", provider)["name"] == host
-        inventory = {
-            each["resource_class"]: each for each in stock.show("resource", "provider", "inventory", "list", provider)
-        }
-        assert {name: each["total"] for name, each in inventory.items()} == {
-            "VCPU": 16,
-            "MEMORY_MB": 65536,
-            "DISK_GB": 1000,
-        }
-        usage = {
-            each["resource_class"]: each["usage"]
-            for each in stock.show("resource", "provider", "usage", "show", provider)
-        }
-        assert usage["VCPU"] >= 1
-        assert isinstance(stock.show("resource", "provider", "trait", "list", provider), list)
-        (allocation,) = stock.show("resource", "provider", "allocation", "show", uuid)
+        provider = next(each for each in providers if each["name"] == host)["uuid"]
+        own, inventories, usages, traits, allocations = stock.shown_together(
+            ("resource", "provider", "show", provider),
+            ("resource", "provider", "inventory", "list", provider),
+            ("resource", "provider", "usage", "show", provider),
+            ("resource", "provider", "trait", "list", provider),
+            ("resource", "provider", "allocation", "show", uuid),
+        )
+        assert own["name"] == host
+        totals = {each["resource_class"]: each["total"] for each in inventories}
+        assert totals == {"VCPU": 16, "MEMORY_MB": 65536, "DISK_GB": 1000}
+        used = {each["resource_class"]: each["usage"] for each in usages}
+        assert used["VCPU"] >= 1
+        assert isinstance(traits, list)
+        (allocation,) = allocations
         assert allocation["resource_provider"] == provider
         assert allocation["resources"] == {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1}
 
@@ -190,11 +191,11 @@ class TestTrove:
         disk = tmp_path / "disk.raw"
         disk.write_bytes(b"\0" * 4096)
         upload = ("image", "create", "--public", "--disk-format", "raw", "--file", str(disk))
-        stock.do(*upload, "--property", "tesora_edition=enterprise", "cirros-tagged")
-        stock.do(*upload, "cirros-no-tags")
+        tag = ("--property", "tesora_edition=enterprise")
+        stock.together((*upload, *tag, "cirros-tagged"), (*upload, "cirros-no-tags"))
         for image, cloud in (("cirros-tagged", "kilonova"), ("cirros-no-tags", "kilonova-demo")):
             name = image.removeprefix("cirros-")
-            stock.together([server_create(f"{name}{number}", image=image) for number in range(3)], cloud=cloud)
+            stock.together(*(server_create(f"{name}{number}", image=image) for number in range(3)), cloud=cloud)
         assert list(stock.places("tagged").values()) == ["compute3"] * 3
         untagged = stock.places("no-tags")
         assert len(untagged) == 3

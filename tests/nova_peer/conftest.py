@@ -5,22 +5,19 @@ These tests run in ``.venv-nova``, where Nova is installed and Kilonova is not; 
 Nova nothing here is collected.
 """
 
-import json
 import os
 import signal
 import socket
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
 import pytest
+from report_peer import Peer
 
 collect_ignore_glob = [] if find_spec("nova") else ["test_*.py"]
 
@@ -44,55 +41,6 @@ class Service:
 
     url: str
     section: str
-
-
-@dataclass
-class Peer:
-    """Nova's report client, and the same Placement asked directly. ``name`` is unique to the test."""
-
-    client: Any
-    context: Any
-    url: str
-    name: str = field(default_factory=lambda: f"node-{uuid4().hex[:8]}")
-
-    def ask(self, method: str, path: str, body: Any = None, *, version: str = "1.39") -> tuple[int, Any]:
-        """Ask Placement without Nova in between. Returns the status and the decoded body."""
-        request = urllib.request.Request(
-            self.url + path,
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={
-                "X-Auth-Token": self.client._client.get_token(),
-                "OpenStack-API-Version": f"placement {version}",
-                "Content-Type": "application/json",
-            },
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, json.loads(answer.read() or b"null")
-        except urllib.error.HTTPError as error:
-            return error.code, json.loads(error.read() or b"null")
-
-    def show(self, path: str) -> Any:
-        """Return what Placement says, which has to be something."""
-        status, body = self.ask("GET", path)
-        assert status == 200, body
-        return body
-
-    def usages(self, provider: str) -> dict[str, int]:
-        """Return resource class → what is used of it."""
-        found: dict[str, int] = self.show(f"/resource_providers/{provider}/usages")["usages"]
-        return found
-
-    def inventories(self, provider: str) -> dict[str, int]:
-        """Return resource class → total."""
-        found = self.show(f"/resource_providers/{provider}/inventories")["inventories"]
-        return {name: inventory["total"] for name, inventory in found.items()}
-
-    def allocations(self, consumer: str) -> dict[str, dict[str, int]]:
-        """Return provider → resource class → what the consumer has of it."""
-        found = self.show(f"/allocations/{consumer}")["allocations"]
-        return {provider: allocation["resources"] for provider, allocation in found.items()}
 
 
 @pytest.fixture(scope="session", params=["noauth2", "keystone"])

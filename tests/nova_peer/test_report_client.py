@@ -5,9 +5,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import Peer
 from nova import exception, objects
 from nova.scheduler.utils import ResourceRequest
+from report_peer import Peer
 
 CPU_TRAIT, OWN_TRAIT = "HW_CPU_X86_AVX2", "CUSTOM_NOVA_PEER"
 OWN_CLASS = "CUSTOM_NOVA_PEER_DEVICE"

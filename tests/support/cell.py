@@ -142,6 +142,7 @@ class Cell:
         assert not self.mirror._assumed
         assert not self.conductor._flows
         assert not self.conductor._jobs
+        assert not self.conductor._awaited
         return states
 
     def restart(self, bus: Any = None, **changed: Any) -> "Cell":

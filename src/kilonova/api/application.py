@@ -54,7 +54,7 @@ class Family(Protocol):
     def decode_body(self, method: str, content_type: str | None, raw: bytes, version: Version) -> Any:
         """Read the body. Raises: HttpError 415, InvalidRequest."""
 
-    def method_not_allowed(self, allowed: Iterable[str], version: Version) -> KilonovaError:
+    def method_not_allowed(self, method: str, allowed: Iterable[str], version: Version) -> KilonovaError:
         """Return the error for a method that the path does not have."""
 
 
@@ -76,7 +76,7 @@ class _Resource:
     def _endpoint(self, method: str, version: Version) -> Endpoint:
         endpoint = self._endpoints.get("GET" if method == "HEAD" and "HEAD" not in self._endpoints else method)
         if endpoint is None:
-            raise self._family.method_not_allowed(self._endpoints, version)
+            raise self._family.method_not_allowed(method, self._endpoints, version)
         if not endpoint.exists_at(version):
             raise NotFound("The resource could not be found.")
         return endpoint

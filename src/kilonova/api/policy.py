@@ -2,11 +2,11 @@
 """Who may do what: oslo.policy with the rule names operators know, from the modules that use them."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from oslo_policy import opts, policy
+from oslo_policy import _checks, opts, policy
 
 ADMIN = "rule:context_is_admin"
 PROJECT_READER_OR_ADMIN = "rule:project_reader_or_admin"
@@ -15,6 +15,18 @@ PROJECT_MANAGER_OR_ADMIN = "rule:project_manager_or_admin"
 OWN_OR_ADMIN = "rule:admin_or_owner_user"
 ANYONE = "@"
 _RELOAD_EVERY_S = 1.0
+_REMEMBERED = 10_000
+#: Checks whose answer depends on nothing but the target and the credentials; an http: check asks somebody else.
+_SELF_CONTAINED = (
+    _checks.AndCheck,
+    _checks.FalseCheck,
+    _checks.GenericCheck,
+    _checks.NotCheck,
+    _checks.OrCheck,
+    _checks.RoleCheck,
+    _checks.RuleCheck,
+    _checks.TrueCheck,
+)
 
 BASE_RULES = (
     policy.RuleDefault("context_is_admin", "role:admin"),
@@ -54,6 +66,17 @@ class Credentials:
             "project_domain_id": self.project_domain_id,
         }
 
+    def policy_key(self) -> tuple[Hashable, ...]:
+        """Return everything that :meth:`as_policy` tells."""
+        return (
+            self.user_id,
+            self.project_id,
+            self.roles,
+            self.system_scope,
+            self.user_domain_id,
+            self.project_domain_id,
+        )
+
 
 def rule(
     name: str, check: str, description: str, *operations: tuple[str, str], **more: Any
@@ -64,15 +87,25 @@ def rule(
 
 
 class _Enforcer(policy.Enforcer):  # type: ignore[misc]
-    """An enforcer that looks for changed policy files once a second, not at every check."""
+    """An enforcer that looks for changed policy files once a second, not at every check.
+
+    ``memory``: answers given since it last looked, or None when an answer may change by itself.
+    """
 
     _looked_at = -_RELOAD_EVERY_S
+    memory: dict[Hashable, bool] | None = None
 
     def load_rules(self, force_reload: bool = False) -> None:
         now = time.monotonic()
         if force_reload or now - self._looked_at >= _RELOAD_EVERY_S:
             self._looked_at = now
             super().load_rules(force_reload)
+            self.memory = {} if all(map(_is_self_contained, self.rules.values())) else None
+
+
+def _is_self_contained(check: Any) -> bool:
+    parts = [check.rule] if isinstance(check, _checks.NotCheck) else getattr(check, "rules", ())
+    return type(check) in _SELF_CONTAINED and all(map(_is_self_contained, parts))
 
 
 class Policy:
@@ -88,4 +121,18 @@ class Policy:
         self._enforcer.load_rules()
 
     def allows(self, name: str, target: Mapping[str, Any], credentials: Credentials) -> bool:
+        enforcer = self._enforcer
+        enforcer.load_rules()
+        memory = enforcer.memory
+        if memory is None:
+            return self._ask(name, target, credentials)
+        key = (name, *target.items(), *credentials.policy_key())
+        answer = memory.get(key)
+        if answer is None:
+            if len(memory) >= _REMEMBERED:
+                memory.clear()
+            answer = memory[key] = self._ask(name, target, credentials)
+        return answer
+
+    def _ask(self, name: str, target: Mapping[str, Any], credentials: Credentials) -> bool:
         return bool(self._enforcer.authorize(name, dict(target), credentials.as_policy(), do_raise=False))

@@ -84,6 +84,8 @@ class Conductor:
         self.activate = together(self._activate_together)
         self._own_services: tuple[str, tuple[str, ...]] = ("", ())
         self._flows: dict[str, Workflow] = {}
+        #: Workflow → the attempt that waits for an agent. The first reply takes it, so that copies find nothing.
+        self._awaited: dict[str, int] = {}
         self._jobs: dict[str, BuildJob] = {}
         #: Workflows whose step broke on something unforeseen; they are tried again.
         self._broken: set[str] = set()
@@ -311,6 +313,7 @@ class Conductor:
             except Unavailable as error:
                 refused = StepReply(step, host, flow.instance_uuid, _UNREACHABLE, error.message)
             else:
+                self._awaited[flow.uuid] = flow.attempt
                 return None
         if self._hand_over(flow, host):
             return None
@@ -362,12 +365,14 @@ class Conductor:
         with self._lock:
             self._flows.pop(flow.uuid, None)
             self._jobs.pop(flow.uuid, None)
+            self._awaited.pop(flow.uuid, None)
 
     def forget_instance(self, instance_uuid: str) -> None:
         with self._lock:
             for flow in [flow for flow in self._flows.values() if flow.instance_uuid == instance_uuid]:
                 self._flows.pop(flow.uuid)
                 self._jobs.pop(flow.uuid, None)
+                self._awaited.pop(flow.uuid, None)
 
     def build_jobs(self, flows: Sequence[Workflow]) -> Mapping[str, BuildJob]:
         """Return workflow uuid → (instance, request, group uuid); workflows without an instance end here."""
@@ -437,7 +442,10 @@ class Conductor:
     def _resume_with(self, reply: StepReply) -> None:
         with self._lock:
             flow = self._flows.get(reply.step.workflow)
-        if flow is None or (flow.step, flow.attempt) != (reply.step.step, reply.step.attempt):
+            is_expected = self._awaited.get(reply.step.workflow) == reply.step.attempt
+            if is_expected:
+                del self._awaited[reply.step.workflow]
+        if flow is None or not is_expected:
             LOG.debug("Late reply dropped: %r", reply)
             self._destroy_stray(reply)
             return

@@ -76,7 +76,7 @@ def delete(tx: Transaction, name: str) -> None:
     """Remove a custom resource class. Raises: NotFound, InvalidRequest for a standard one, Conflict while used."""
     get(tx.connection, name)
     if not is_custom(name):
-        raise InvalidRequest(f"Error in delete resource class: {name} is a standard class, which cannot be deleted.")
+        raise InvalidRequest(f"Error in delete resource class: Cannot delete standard resource class {name}.")
     table = t.resource_classes
     row_id = ids(tx.connection, [name])[name]
     for holder in (t.inventories, t.allocations):

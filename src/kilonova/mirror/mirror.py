@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import orjson
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
@@ -30,6 +31,9 @@ from kilonova.placement.provider_table import ProviderTable
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
 
 LOG = logging.getLogger(__name__)
+
+#: Before any commit, so that no log row can come next.
+_NOWHERE = -1
 
 HostKey = tuple[str, str]  # service host, hypervisor hostname
 
@@ -142,7 +146,7 @@ class Mirror:
     _service_columns: _ServiceColumns | None = None
     _aggregate_index: AggregateIndex | None = None
     _memo: Memo = field(default_factory=Memo)
-    _profiles: dict[str, Capabilities] = field(default_factory=dict)
+    _profiles: dict[bytes, Capabilities] = field(default_factory=dict)
 
     @classmethod
     def follow(cls, database: Database, *, clock: Callable[[], float] = time.time) -> "Mirror":
@@ -241,12 +245,13 @@ class Mirror:
     def reload(self) -> None:
         """Read everything in one snapshot of the database."""
         with self.lock:
-            loaded = mirror_source.load(self.database)
+            self.seq = _NOWHERE  # until everything is here: whatever breaks on the way, the next one loads again
             self._providers = ProviderColumns()
             for store in (self._nodes, self._services, self._aggregates, self._groups, self._instances, self._counts):
                 store.clear()
-            for change in loaded.changes:
-                self._apply(change)
+            with mirror_source.load(self.database) as loaded, self._providers.filling():
+                for change in loaded.changes:
+                    self._apply(change)
             self.seq = loaded.seq
             for assumption in self._assumed.values():
                 self._providers.assume(assumption.provider_uuid, assumption.resources, 1)
@@ -380,8 +385,11 @@ class Mirror:
             layout.num_io_ops[row] += io_ops
 
     def _interned_profile(self, value: Mapping[str, Any]) -> Capabilities:
-        capabilities = capabilities_from_json(value)
-        return self._profiles.setdefault(repr(capabilities), capabilities)
+        key = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        known = self._profiles.get(key)
+        if known is None:
+            known = self._profiles[key] = capabilities_from_json(value)
+        return known
 
     def _forget_layout(self) -> None:
         self._layout = None

@@ -5,7 +5,8 @@ Axes: P providers, R resource classes, T traits, G placement aggregates.
 """
 
 import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -36,13 +37,15 @@ class ProviderColumns:
         self.aggregates: list[frozenset[str]] = []
         self.classes: list[str] = []
         self._column: dict[str, int] = {}
-        self._sets: dict[frozenset[str], frozenset[str]] = {}
+        self._sets: dict[Any, frozenset[str]] = {}
         self._arrays: dict[str, NDArray[Any]] = {name: _empty(name, (_SLACK, 0)) for name in _FIELDS}
         self._has: NDArray[np.bool_] = np.zeros((_SLACK, 0), dtype=np.bool_)
         self.view_used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
         #: Changes whenever anything but use does.
         self.version = 0
         self._static: ProviderTable | None = None
+        #: (row, column, figures) of inventories that are to be stored together, while that lasts.
+        self._waiting: list[tuple[int, int, Sequence[Any]]] | None = None
 
     def __len__(self) -> int:
         return len(self.uuids)
@@ -72,6 +75,9 @@ class ProviderColumns:
         self.aggregates[row] = self._interned(value["aggregates"])
         for resource_class in value["inventories"]:
             self.column(resource_class)
+        if self._waiting is not None:
+            self._waiting += ((row, self._column[name], figures) for name, figures in value["inventories"].items())
+            return
         assumed = self.view_used[row] - self._arrays["used"][row]
         for name in _FIELDS:
             self._arrays[name][row] = _DEFAULTS.get(name, 0)
@@ -82,6 +88,24 @@ class ProviderColumns:
             for name, figure in zip(_FIELDS, figures, strict=True):
                 self._arrays[name][row, column] = figure
         self.view_used[row] = self._arrays["used"][row] + assumed
+        self._changed()
+
+    @contextmanager
+    def filling(self) -> Iterator[None]:
+        """While new providers are set in the order of their ids, nothing else: keep figures, store them in one go."""
+        waiting: list[tuple[int, int, Sequence[Any]]] = []
+        self._waiting = waiting
+        try:
+            yield
+        finally:
+            self._waiting = None
+        if not waiting:
+            return
+        rows, columns, figures = zip(*waiting, strict=True)
+        for name, values in zip(_FIELDS, zip(*figures, strict=True), strict=True):
+            self._arrays[name][rows, columns] = values
+        self._has[rows, columns] = True
+        self.view_used[rows, columns] = self._arrays["used"][rows, columns]
         self._changed()
 
     def set_usage(self, uuid: str, generation: int, used: Mapping[str, int]) -> None:
@@ -195,6 +219,11 @@ class ProviderColumns:
         self.view_used = _copied_into(np.zeros(shape, dtype=np.int64, order="F"), self.view_used)
 
     def _interned(self, names: Iterable[str]) -> frozenset[str]:
+        if isinstance(names, tuple):  # which a load brings, the same one for many providers
+            known = self._sets.get(names)
+            if known is None:
+                known = self._sets[names] = self._interned(frozenset(names))
+            return known
         wanted = frozenset(names)
         return self._sets.setdefault(wanted, wanted)
 

@@ -4,7 +4,7 @@
 ::
 
     groups ─▶ per group, the providers that could serve it (P,) ─▶ per anchor, whether every group finds one (P,)
-           ─▶ lone anchors: one provider serves all, whole columns at a time
+           ─▶ lone anchors, and those that leave no choice: whole columns at a time
            ─▶ other anchors: one at a time, a search that stops as soon as enough candidates are found
 
 A group with a suffix takes everything from one provider. The group without may spread its classes over the tree of the
@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 from kilonova.placement.provider_tree import ProviderTrees, trees_of
 
 _MATCHED_GROUPS = 200  # more are left to the search
+_FEW = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +104,18 @@ def find_candidates(table: ProviderTable, query: CandidateQuery, rng: np.random.
     search = _Search(table, trees, query)
     anchors = search.viable_anchors()
     single = search.lone_rows(anchors)
-    others = np.flatnonzero(anchors & ~trees.lone)
+    alone, several, open_anchors = search.without_choice(anchors & ~trees.lone)
+    single, others = np.concatenate([single, alone]), np.flatnonzero(open_anchors)
     if rng is not None:
-        single, others = rng.permutation(single), rng.permutation(others)
+        single, several, others = rng.permutation(single), rng.permutation(several), rng.permutation(others)
     if wanted is not None:
         single = single[:wanted]
     found: tuple[TreeCandidate, ...] = ()
-    if len(others) and (wanted is None or len(single) < wanted or rng is not None):
+    if (len(several) or len(others)) and (wanted is None or len(single) < wanted or rng is not None):
         room = wanted if wanted is None or rng is not None else wanted - len(single)
-        found = tuple(islice(search.through_trees(others, rng), room))
+        both = (search.built(several), search.through_trees(others, rng))
+        every = chain.from_iterable(both if rng is None else (islice(each, room) for each in both))
+        found = tuple(islice(_once(every) if len(trees.sharing) else every, room if rng is None else None))
     order: IntArray | None = None
     if rng is not None:
         order = rng.permutation(len(single) + len(found))[:wanted]
@@ -167,6 +172,10 @@ class _Search:
         self._fits = tuple(self._fitting(group, memo) for group in self._granular)
         spread = [group for group in query.groups if not group.suffix]
         self._spread = self._spread_of(spread[0]) if spread else None
+        self._taken_by = tuple(self._taken(group.resources) for group in self._granular)
+        self._taken_of = {
+            name: self._taken({name: amount}) for name, amount in (self._spread.amounts.items() if self._spread else ())
+        }
 
     # --- what fits where, whole columns ------------------------------------------------------------------------------
 
@@ -286,12 +295,16 @@ class _Search:
 
     def _sum_at_anchors(self, amounts: IntArray) -> IntArray:
         """Add up over what each anchor may use. Shapes: (P,) → (P,), meaningful at roots."""
-        trees = self._trees
+        return self._sum(amounts, amounts[self._trees.sharing], None)
+
+    def _sum(self, at_home: IntArray, abroad: IntArray, barred: BoolArray | None) -> IntArray:
+        """Add up, at each anchor, over its tree and what is shared with it unless barred. Shapes: (P,), (S,) → (P,)."""
         sums = np.zeros(len(self._table), dtype=np.int64)
-        rows = np.flatnonzero(amounts)
-        np.add.at(sums, self._table.root[rows], amounts[rows])
-        for index in np.flatnonzero(amounts[trees.sharing]):
-            sums[trees.reach[index]] += amounts[trees.sharing[index]]
+        rows = np.flatnonzero(at_home)
+        np.add.at(sums, self._table.root[rows], at_home[rows])
+        for index in np.flatnonzero(abroad):
+            reached = self._trees.reach[index]
+            sums[reached if barred is None else reached & ~barred] += abroad[index]
         return sums
 
     def lone_rows(self, anchors: BoolArray) -> IntArray:
@@ -309,15 +322,71 @@ class _Search:
             rows = rows[(free >= total) & (table.max_unit[rows, column] >= total)]
         return rows
 
+    # --- anchors that leave no choice ------------------------------------------------------------------------------
+
+    def without_choice(self, anchors: BoolArray) -> tuple[IntArray, IntArray, BoolArray]:
+        """Sort out the anchors where each class and each group has one provider to go to.
+
+        Returns the rows that serve all by themselves (N,), for the other such anchors the row of each choice (M, C),
+        and the anchors that are left to the search (P,). Rules that look at several providers at once, other than
+        isolation and traits, leave everything to the search.
+        """
+        none, table, trees = np.empty(0, dtype=np.int64), self._table, self._trees
+        choices = self._choices()
+        if not anchors.any() or self._query.same_subtrees or self._shared_classes or not self._query.nested:
+            return none, np.empty((0, len(choices)), dtype=np.int64), anchors
+        decided = anchors.copy()
+        columns: list[IntArray] = []
+        rows = np.arange(len(table))
+        for at_home, abroad, barred in choices:
+            decided &= self._sum(at_home.astype(np.int64), abroad.astype(np.int64), barred) == 1
+            columns.append(self._sum(np.where(at_home, rows, 0), np.where(abroad, trees.sharing, 0), barred))
+        at = np.flatnonzero(decided)
+        chosen = np.stack([column[at] for column in columns], axis=1)
+        spread = len(self._taken_of)
+        fits = np.ones(len(at), dtype=np.bool_)
+        for having in self._spread.required if self._spread is not None else ():
+            fits &= having[chosen[:, :spread]].any(axis=1)
+        if self._query.isolate:
+            granular = np.sort(chosen[:, spread:], axis=1)
+            fits &= (granular[:, 1:] != granular[:, :-1]).all(axis=1)
+        at, chosen = at[fits], chosen[fits]
+        alone = (chosen == chosen[:, :1]).all(axis=1) & (table.root[chosen[:, 0]] == at)
+        # What a sharing provider serves alone may come from several anchors, but only once.
+        alone &= ~np.isin(chosen[:, 0], trees.sharing)
+        return chosen[alone, 0], chosen[~alone], anchors & ~decided
+
+    def _choices(self) -> list[tuple[BoolArray, BoolArray, BoolArray | None]]:
+        """Return who may serve each class of the group without suffix, then each group with one.
+
+        Shapes: at home (P,), shared (S,), the anchors at which nothing shared may be used (P,).
+        """
+        spread = self._spread
+        found: list[tuple[BoolArray, BoolArray, BoolArray | None]] = []
+        if spread is not None:
+            found += [(spread.at_home[name], spread.abroad[name], spread.bad) for name in self._taken_of]
+        return found + [(fits, fits[self._trees.sharing], None) for fits in self._fits]
+
+    def built(self, chosen: IntArray) -> Iterator[TreeCandidate]:
+        """Yield the candidates of these choices. Shapes: (M, C)."""
+        taken = [*self._taken_of.values(), *self._taken_by]
+        suffixes = ["" for _ in self._taken_of] + [group.suffix for group in self._granular]
+        for rows in chosen.tolist():
+            amounts = [(row, column, amount) for row, what in zip(rows, taken, strict=True) for column, amount in what]
+            mappings: dict[str, set[int]] = {}
+            for suffix, row in zip(suffixes, rows, strict=True):
+                mappings.setdefault(suffix, set()).add(row)
+            yield _tree_candidate(amounts, mappings)
+
     # --- the search in one tree ---------------------------------------------------------------------------------------
 
     def through_trees(self, anchors: Iterable[int], rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
-        """Search anchor after anchor, or all in turn. What several anchors would give alike comes once."""
+        """Search anchor after anchor, or all in turn. Several anchors may give the same."""
         searches = (self._of_anchor(int(anchor), rng) for anchor in anchors)
         found = _in_turn(searches) if self._query.breadth_first or rng is not None else chain.from_iterable(searches)
         if not self._query.nested:
             found = filter(self._one_provider_a_tree, found)
-        return found if not len(self._trees.sharing) else _once(found)
+        return found
 
     def _one_provider_a_tree(self, candidate: TreeCandidate) -> bool:
         rows = {row for row, _, _ in candidate.amounts}
@@ -330,15 +399,15 @@ class _Search:
         choices: list[_Choice] = []
         spread = self._spread
         if spread is not None:
-            for name, amount in spread.amounts.items():
+            for name, taken in self._taken_of.items():
                 options = rows[spread.at_home[name][rows]]
                 if len(guests) and not spread.bad[anchor]:
                     options = np.concatenate([options, guests[spread.abroad[name][shared]]])
-                choices.append(_Choice("", self._taken({name: amount}), options.tolist()))
+                choices.append(_Choice("", taken, options.tolist()))
         spread_size = len(choices)
         reachable = np.concatenate([rows, guests])
-        for group, fits in zip(self._granular, self._fits, strict=True):
-            choices.append(_Choice(group.suffix, self._taken(group.resources), reachable[fits[reachable]].tolist()))
+        for group, fits, taken in zip(self._granular, self._fits, self._taken_by, strict=True):
+            choices.append(_Choice(group.suffix, taken, reachable[fits[reachable]].tolist()))
         # The most constrained group first, so that a dead end shows early.
         choices[spread_size:] = sorted(choices[spread_size:], key=lambda choice: len(choice.rows))
         if rng is not None:
@@ -387,6 +456,8 @@ class _TreeSearch:
             members = sorted(position[suffix] for suffix in suffixes)
             self._subtrees.setdefault(members[-1], []).append(members)
         self._watched = sorted({index for groups in self._subtrees.values() for members in groups for index in members})
+        # In a small tree trying again is cheaper than remembering.
+        self._remembers = prod(len(choice.rows) for choice in choices) > _FEW
         self._chosen: list[int] = [-1] * len(choices)
         self._taken: dict[tuple[int, int], int] = {}
         self._room: dict[tuple[int, int], int] = {}
@@ -422,7 +493,7 @@ class _TreeSearch:
 
     def _state(self, index: int) -> Hashable | None:
         """Return everything that decides what can follow, None while the group without suffix is still open."""
-        if index < self._spread_size:
+        if index < self._spread_size or not self._remembers:
             return None
         isolated = frozenset(self._chosen[self._spread_size : index]) if self._isolate else None
         watched = tuple(self._chosen[position] for position in self._watched if position < index)
@@ -479,11 +550,16 @@ class _TreeSearch:
         return line
 
     def _candidate(self) -> TreeCandidate:
-        amounts = tuple(sorted((row, column, amount) for (row, column), amount in self._taken.items() if amount))
         mappings: dict[str, set[int]] = {}
         for choice, row in zip(self._choices, self._chosen, strict=True):
             mappings.setdefault(choice.suffix, set()).add(row)
-        return TreeCandidate(amounts, tuple((suffix, tuple(sorted(rows))) for suffix, rows in sorted(mappings.items())))
+        amounts = ((row, column, amount) for (row, column), amount in self._taken.items() if amount)
+        return _tree_candidate(amounts, mappings)
+
+
+def _tree_candidate(amounts: Iterable[tuple[int, int, int]], mappings: Mapping[str, set[int]]) -> TreeCandidate:
+    served = tuple((suffix, tuple(sorted(rows))) for suffix, rows in sorted(mappings.items()))
+    return TreeCandidate(tuple(sorted(amounts)), served)
 
 
 def _can_isolate(options: Sequence[Sequence[int]]) -> bool:

@@ -69,6 +69,7 @@ def test_a_method_that_a_path_lacks_is_405_and_names_the_others(placement: Place
     answer = placement.admin.post("/traits", {})
     assert answer.status == 405
     assert answer.headers["allow"] == "GET"
+    assert answer.detail == "The method POST is not allowed for this resource."
     assert placement.admin.send("PATCH", "/resource_classes").headers["allow"] == "GET, POST"
 
 

@@ -112,6 +112,6 @@ class ComputeFamily:
         except orjson.JSONDecodeError as error:
             raise InvalidRequest(f"Cannot understand JSON: {error}") from None
 
-    def method_not_allowed(self, allowed: Iterable[str], version: Version) -> KilonovaError:
-        del version
+    def method_not_allowed(self, method: str, allowed: Iterable[str], version: Version) -> KilonovaError:
+        del method, version
         return faults.HttpError(405, "The method is not allowed for this resource.", Allow=", ".join(sorted(allowed)))

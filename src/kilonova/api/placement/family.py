@@ -24,7 +24,7 @@ from kilonova.api.placement import (
 )
 from kilonova.api.placement.requests import CONCURRENT_UPDATE, JSON, UNDEFINED, acceptable
 from kilonova.api.placement.root import MAX_VERSION, MIN_VERSION
-from kilonova.errors import ConcurrentUpdate, InvalidRequest, KilonovaError
+from kilonova.errors import ConcurrentUpdate, Forbidden, InvalidRequest, KilonovaError
 
 RESOURCES = (
     root,
@@ -82,6 +82,8 @@ class PlacementFamily:
     def fault_body(
         self, error: BaseException, status: int, message: str, version: Version | None, request_id: str
     ) -> Any:
+        if isinstance(error, Forbidden) and "rule" in error.fields:
+            message = f"Policy does not allow {error.fields['rule']} to be performed."
         body: dict[str, Any] = {
             "status": status,
             "title": faults.title_of(status),
@@ -110,10 +112,10 @@ class PlacementFamily:
             raise InvalidRequest("content-type header required when content-length > 0")
         return raw
 
-    def method_not_allowed(self, allowed: Iterable[str], version: Version) -> KilonovaError:
+    def method_not_allowed(self, method: str, allowed: Iterable[str], version: Version) -> KilonovaError:
         del version
         return faults.HttpError(
-            405, "The method specified is not allowed for this resource.", Allow=", ".join(sorted(allowed))
+            405, f"The method {method} is not allowed for this resource.", Allow=", ".join(sorted(allowed))
         )
 
 
