@@ -123,9 +123,9 @@ def add_hosts(database: Database, count: int, *, traits: int = 40, servers_on_ea
                 for name, (total, reserved, ratio) in INVENTORY.items()
             ),
         )
-        every = sa.select(t.resource_providers.c.id, t.traits.c.id).where(
-            t.resource_providers.c.id >= first, t.traits.c.id.in_(trait_ids)
-        )
+        pairs = t.resource_providers.join(t.traits, t.traits.c.id.in_(trait_ids))
+        every = sa.select(t.resource_providers.c.id, t.traits.c.id).select_from(pairs)
+        every = every.where(t.resource_providers.c.id >= first)
         links = t.resource_provider_traits
         tx.execute(sa.insert(links).from_select([links.c.resource_provider_id, links.c.trait_id], every))
         if servers_on_each:

@@ -27,7 +27,7 @@ class ApiSettings:
     bind_port: int = 8774
     max_limit: int = 1000
     enable_instance_password: bool = True
-    threads: int = 4
+    threads: int = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.StrOpt("bind", default=DEFAULT_BIND, help="HOST:PORT to listen on (Kilonova's own)."),
         cfg.IntOpt("max_limit", default=1000, min=1, help="Most items in one answer of a list."),
         cfg.BoolOpt("enable_instance_password", default=True),
-        cfg.IntOpt("threads", default=4, min=1, max=64, help="Requests handled at once (Kilonova's own)."),
+        cfg.IntOpt("threads", default=16, min=1, max=64, help="Requests handled at once (Kilonova's own)."),
     ),
     "database": (cfg.StrOpt("connection", secret=True, help="sqlite:///FILE, postgresql://… or mysql://…"),),
     "placement": (

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wire one control process together: database, mirror, engine, claims, conductor, simulated hosts, API."""
 
-import fcntl
 import logging
 import os
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -24,6 +22,7 @@ from kilonova.api.placement import family as placement_api
 from kilonova.api.policy import Policy
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.cli.database_lock import lock_database
 from kilonova.cli.rules import build_engine
 from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent, start_agents
@@ -42,7 +41,6 @@ from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import AllocationRatios, Scenario, SimulatedHost, default_hosts
 
 LOG = logging.getLogger(__name__)
-_LOCK_WAIT_S = 5.0
 _ONE_PROCESS_SERVICES = ("nova-conductor", "nova-scheduler")
 
 
@@ -80,7 +78,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
     scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
     with ExitStack() as undo:
         database = Database(settings.database_url)
-        lock = _lock_database(database)
+        lock = lock_database(database)
         if lock is not None:
             undo.callback(lock.close)
         undo.callback(database.close)
@@ -113,7 +111,7 @@ def prepare(settings: Settings) -> None:
     """
     build_engine(settings.scheduler)
     database = Database(settings.database_url)
-    lock = _lock_database(database)
+    lock = lock_database(database)
     try:
         schema.require_current(database)
     finally:
@@ -172,29 +170,3 @@ def _start_hosts(settings: Settings, scenario: Scenario | None, bus: LocalBus) -
 
 def _driver(host: SimulatedHost, folder: Path, ratios: AllocationRatios) -> FakeDriver:
     return FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios)
-
-
-def _lock_database(database: Database) -> IO[bytes] | None:
-    """Be the only control process of an SQLite file; a predecessor that is just dying is waited for."""
-    if not database.is_sqlite:
-        return None
-    path = Path(f"{database.url.database}.lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("ab")
-    except OSError as error:
-        raise ConfigurationError(f"[database] connection: {path} cannot be opened: {error.strerror}.") from error
-    deadline = time.monotonic() + _LOCK_WAIT_S
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                lock.close()
-                raise ConfigurationError(
-                    f"Another control process uses the SQLite database {database.url.database}. "
-                    "SQLite serves one; use PostgreSQL or MariaDB for more."
-                ) from None
-            time.sleep(0.05)
-        else:
-            return lock

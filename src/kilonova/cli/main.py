@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "up": "kilonova.cli.up:up",
     "api": "kilonova.cli.api:api",
     "db": "kilonova.cli.db:app",
+    "placement": "kilonova.cli.placement:app",
     "explain": "kilonova.cli.explain:explain",
     "demo": "kilonova.cli.demo:demo",
 }

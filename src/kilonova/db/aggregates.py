@@ -162,6 +162,14 @@ def mirror_into_placement(tx: Transaction, host: str) -> None:
             _join_in_placement(tx, provider_id, uuid)
 
 
+def mirror_exactly(tx: Transaction, host: str) -> None:
+    """Do that, and take the providers of ``host`` out of the aggregates of other hosts alone."""
+    mirror_into_placement(tx, host)
+    for aggregate in list_all(tx.connection):
+        if host not in aggregate.hosts:
+            _leave_in_placement(tx, aggregate.uuid, host)
+
+
 # --- zones ------------------------------------------------------------------------------------------------------------
 
 
@@ -242,8 +250,12 @@ def _put(tx: Transaction, aggregate_id: int, key: str, value: str | None) -> Non
 def _leave(tx: Transaction, aggregate: Aggregate, host: str) -> None:
     table = t.aggregate_hosts
     tx.execute(sa.delete(table).where(table.c.aggregate_id == aggregate.id, table.c.host == host))
+    _leave_in_placement(tx, aggregate.uuid, host)
+
+
+def _leave_in_placement(tx: Transaction, aggregate_uuid: str, host: str) -> None:
     link = t.resource_provider_aggregates
-    ours = sa.select(t.placement_aggregates.c.id).where(t.placement_aggregates.c.uuid == aggregate.uuid)
+    ours = sa.select(t.placement_aggregates.c.id).where(t.placement_aggregates.c.uuid == aggregate_uuid)
     for provider_id in compute_nodes.provider_ids(tx.connection, host):
         gone = sa.delete(link).where(link.c.resource_provider_id == provider_id, link.c.aggregate_id.in_(ours))
         if tx.execute(gone).rowcount:

@@ -8,6 +8,7 @@ Soft policies only count. All of them log the group for the mirrors.
 from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
@@ -57,6 +58,42 @@ def leave(tx: Transaction, group_uuid: str, host: str) -> None:
     left = sa.select(sa.func.count()).select_from(t.server_group_hosts).where(_H.group_id == group_id)
     if tx.execute(left).scalar_one() == 0:
         tx.execute(sa.update(t.server_groups).where(_G.id == group_id).values(host=None))
+    log(tx, group_uuid)
+
+
+def counted(connection: Connection, group_uuid: str | None = None) -> dict[str, dict[str, int]]:
+    """Count the members on each host from the instances: group uuid → host → how many. Of one group, or of all."""
+    instance = t.instances.c
+    statement = sa.select(instance.group_uuid, instance.host, sa.func.count()).where(
+        instance.deleted.is_(False), instance.host.is_not(None), instance.group_uuid.is_not(None)
+    )
+    if group_uuid is not None:
+        statement = statement.where(instance.group_uuid == group_uuid)
+    found: dict[str, dict[str, int]] = {}
+    for uuid, host, members in connection.execute(statement.group_by(instance.group_uuid, instance.host)):
+        found.setdefault(uuid, {})[host] = members
+    return found
+
+
+def host_of(policy: str, members: Mapping[str, int], present: str | None) -> str | None:
+    """Return the one host of an affinity group: the ``present`` one if it has members, else that with most of them."""
+    if policy != "affinity" or not members:
+        return None
+    return present if present in members else max(sorted(members), key=lambda host: members[host])
+
+
+def recount(tx: Transaction, group_uuid: str) -> None:
+    """Make the guard rows of a group say where its members are."""
+    group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
+    if group is None:
+        return
+    members = counted(tx.connection, group_uuid).get(group_uuid, {})
+    tx.execute(sa.delete(t.server_group_hosts).where(_H.group_id == group.id))
+    rows = [{"group_id": group.id, "host": host, "members": count} for host, count in sorted(members.items())]
+    if rows:
+        tx.execute(sa.insert(t.server_group_hosts), rows)
+    held = host_of(group.policy, members, group.host)
+    tx.execute(sa.update(t.server_groups).where(_G.id == group.id).values(host=held))
     log(tx, group_uuid)
 
 

@@ -37,12 +37,22 @@ def load(database: Database) -> Iterator[Loaded]:
 
 
 def _everything(connection: Connection) -> Iterator[Change]:
-    yield from _providers(connection)
-    yield from _services(connection)
-    yield from _nodes(connection)
+    # A host is named in four tables, and once for each of its servers; a node has its provider's uuid. One string each.
+    names = _Names()
+    yield from _providers(connection, names)
+    yield from _services(connection, names)
+    yield from _nodes(connection, names)
     yield from _aggregates(connection)
     yield from _groups(connection)
-    yield from _instances(connection)
+    yield from _instances(connection, names)
+
+
+class _Names(dict[str, str]):
+    """text → the one string with that text."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = name
+        return name
 
 
 def _rows(connection: Connection, statement: sa.Select[Any]) -> Iterator[Any]:
@@ -56,7 +66,7 @@ def epoch(moment: datetime | None) -> float | None:
     return None if moment is None else moment.replace(tzinfo=UTC).timestamp()
 
 
-def _providers(connection: Connection) -> Iterator[Change]:
+def _providers(connection: Connection, names: _Names) -> Iterator[Change]:
     traits = _traits(connection)
     aggregates: dict[int, list[str]] = defaultdict(list)
     member = t.resource_provider_aggregates
@@ -92,16 +102,16 @@ def _providers(connection: Connection) -> Iterator[Change]:
             provider.parent_provider_id,
         ).order_by(provider.id)
     ).all()
-    uuids = {row.id: row.uuid for row in found}
+    uuids = {row.id: names[row.uuid] for row in found}
     for row in found:
         yield Change(
             "provider",
-            row.uuid,
+            names[row.uuid],
             {
                 "id": row.id,
-                "name": row.name,
+                "name": names[row.name],
                 "generation": row.generation,
-                "root": uuids.get(row.root_provider_id, row.uuid),
+                "root": uuids.get(row.root_provider_id, names[row.uuid]),
                 "parent": uuids.get(row.parent_provider_id),
                 "inventories": inventories.get(row.id, {}),
                 "traits": traits.get(row.id, ()),
@@ -130,7 +140,7 @@ def _traits(connection: Connection) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def _services(connection: Connection) -> Iterator[Change]:
+def _services(connection: Connection, names: _Names) -> Iterator[Change]:
     service = t.services.c
     columns = (
         service.host,
@@ -145,7 +155,7 @@ def _services(connection: Connection) -> Iterator[Change]:
         seen, created = epoch(last_seen_at), epoch(created_at)
         yield Change(
             "service",
-            host,
+            names[host],
             {
                 "disabled": disabled,
                 "reason": reason,
@@ -156,7 +166,7 @@ def _services(connection: Connection) -> Iterator[Change]:
         )
 
 
-def _nodes(connection: Connection) -> Iterator[Change]:
+def _nodes(connection: Connection, names: _Names) -> Iterator[Change]:
     node = t.compute_nodes.c
     # Most nodes have the same capabilities as many others: as text they are read once.
     columns = (
@@ -174,11 +184,11 @@ def _nodes(connection: Connection) -> Iterator[Change]:
             capabilities = known[text] = orjson.loads(text)
         yield Change(
             "node",
-            uuid,
+            names[uuid],
             {
-                "host": host,
-                "node": name,
-                "host_ip": host_ip,
+                "host": names[host],
+                "node": names[name],
+                "host_ip": names[host_ip],
                 "capabilities": capabilities,
                 "failed_builds": failed_builds,
             },
@@ -209,16 +219,13 @@ def _groups(connection: Connection) -> Iterator[Change]:
         yield Change("group", row.uuid, value)
 
 
-def _instances(connection: Connection) -> Iterator[Change]:
+def _instances(connection: Connection, names: _Names) -> Iterator[Change]:
     instance = t.instances.c
     placed = sa.select(instance.uuid, instance.host, instance.node, instance.vm_state, instance.task_state).where(
         instance.deleted.is_(False), instance.host.is_not(None)
     )
-    names: dict[str, str] = {}  # one string a host, not one a server
     for uuid, host, node, vm_state, task_state in _rows(connection, placed):
-        place = names.setdefault(host, host)
-        name = place if node == host else names.setdefault(node, node)
-        yield Change("instance", uuid, instance_value(place, name, vm_state, task_state))
+        yield Change("instance", uuid, instance_value(names[host], names[node or host], vm_state, task_state))
 
 
 def instance_value(host: str, node: str | None, vm_state: str, task_state: str | None) -> dict[str, Any]:

@@ -7,10 +7,12 @@
     claim under way ──assume / forget────────────▶ assumed use ───┴▶ snapshot() → HostTable, providers() → ProviderTable
 """
 
+import gc
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,6 +122,19 @@ class _InstanceRows(Mapping[str, int]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+@contextmanager
+def _collector_resting() -> Iterator[None]:
+    """Keep the garbage collector from walking over a million new objects again and again, now and later."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if enabled:
+            gc.enable()
 
 
 @dataclass(slots=True)
@@ -249,7 +264,7 @@ class Mirror:
             self._providers = ProviderColumns()
             for store in (self._nodes, self._services, self._aggregates, self._groups, self._instances, self._counts):
                 store.clear()
-            with mirror_source.load(self.database) as loaded, self._providers.filling():
+            with _collector_resting(), mirror_source.load(self.database) as loaded, self._providers.filling():
                 for change in loaded.changes:
                     self._apply(change)
             self.seq = loaded.seq

@@ -28,6 +28,7 @@ from kilonova.placement.provider_tree import ProviderTrees, trees_of
 
 _MATCHED_GROUPS = 200  # more are left to the search
 _FEW = 64
+_SLICE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +372,8 @@ class _Search:
         """Yield the candidates of these choices. Shapes: (M, C)."""
         taken = [*self._taken_of.values(), *self._taken_by]
         suffixes = ["" for _ in self._taken_of] + [group.suffix for group in self._granular]
-        for rows in chosen.tolist():
+        some = (chosen[start : start + _SLICE].tolist() for start in range(0, len(chosen), _SLICE))
+        for rows in chain.from_iterable(some):
             amounts = [(row, column, amount) for row, what in zip(rows, taken, strict=True) for column, amount in what]
             mappings: dict[str, set[int]] = {}
             for suffix, row in zip(suffixes, rows, strict=True):

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole control process to send odd requests to, and the state that a refused one must leave as it was."""
+
+import io
+import json
+import sqlite3
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import sqlalchemy as sa
+
+from kilonova.cli.control import ControlProcess, image_id, start_control_process
+from kilonova.config import load
+from kilonova.db import tables as t
+
+IMAGE = image_id("cirros")
+ROOT, CHILD, SHARED, NEW = (f"0000000{number}-1111-4111-8111-111111111111" for number in (1, 2, 3, 4))
+CONSUMER = "0000000a-1111-4111-8111-111111111111"
+AGGREGATE = "0000000b-1111-4111-8111-111111111111"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHE5S1eWoSlVXPp1v9oGoxSDfJXvZmZmJ8DqzJ1pYh1t somebody@example"
+_CONFIG = """[DEFAULT]
+report_interval = 3600
+service_down_time = 7200
+[api]
+auth_strategy = noauth2
+[database]
+connection = sqlite:///{folder}/kilonova.db
+[fake]
+state_dir = {folder}/hypervisors
+scenario = {folder}/scenario.yaml
+"""
+_SCENARIO = "images: [{name: cirros}]\nhosts: 3\n"
+#: What changes by itself, or records that somebody asked.
+_PASSING = {"change_log", "change_counter", "decisions", "rosters", "workflows"}
+
+
+@dataclass
+class Answer:
+    status: int
+    raw: bytes
+
+
+@dataclass
+class World:
+    """``names``: placeholder in a request → what it stands for now."""
+
+    process: ControlProcess
+    watcher: sqlite3.Connection
+    names: dict[str, str] = field(default_factory=dict)
+    _seen: tuple[int, Mapping[str, list[str]]] | None = None
+
+    def send(self, method: str, path: str, raw: bytes, headers: Mapping[str, str]) -> Answer:
+        """Send a request in which placeholders stand for what exists now."""
+        for name, value in self.names.items():
+            path = path.replace(name, value)
+            raw = raw.replace(name.encode(), value.encode())
+        path, _, query = path.partition("?")
+        environ: dict[str, Any] = {
+            "REQUEST_METHOD": method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
+            "QUERY_STRING": query,
+            "SERVER_NAME": "cloud",
+            "SERVER_PORT": "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "REMOTE_ADDR": "127.0.0.1",
+            "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(raw),
+            "wsgi.errors": io.StringIO(),
+            "HTTP_HOST": "cloud",
+            "CONTENT_LENGTH": str(len(raw)),
+        }
+        for name, value in headers.items():
+            key = name.upper().replace("-", "_")
+            environ[key if key.startswith("CONTENT_") else f"HTTP_{key}"] = value
+        status = 0
+
+        def start(line: str, _headers: Any, *_: object) -> None:
+            nonlocal status
+            status = int(line.split(maxsplit=1)[0])
+
+        body = b"".join(self.process.application(environ, start))
+        return Answer(status, body)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """Send what an administrator sends; whatever comes of it."""
+        family = path.split("/")[1]
+        version = {"compute": "compute 2.100", "placement": "placement 1.39"}[family]
+        headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": version, "Content-Type": "application/json"}
+        raw = b"" if body is None else json.dumps(body).encode()
+        answer = self.send(method, path, raw, headers)
+        return json.loads(answer.raw) if answer.raw and answer.status < 300 else None
+
+    def replenish(self) -> None:
+        """Make again whatever may be gone, and look up what is there now."""
+        compute = "/compute/v2.1"
+        for flavor in ("1", "2"):
+            facts = {"name": f"flavor{flavor}", "id": flavor, "ram": 512, "vcpus": 1, "disk": 1}
+            self.ask("POST", f"{compute}/flavors", {"flavor": facts})
+        self.ask("POST", f"{compute}/os-keypairs", {"keypair": {"name": "key", "type": "ssh", "public_key": KEY}})
+        self.ask("POST", f"{compute}/os-aggregates", {"aggregate": {"name": "fast", "availability_zone": None}})
+        self.ask("POST", f"{compute}/os-server-groups", {"server_group": {"name": "g", "policy": "affinity"}})
+        server = {"name": "vm", "imageRef": IMAGE, "flavorRef": "1", "networks": "none"}
+        listed = self.ask("GET", f"{compute}/servers/detail") or {"servers": []}
+        if len(listed["servers"]) > 8:
+            for old in listed["servers"][4:]:
+                self.ask("DELETE", f"{compute}/servers/{old['id']}")
+        else:
+            self.ask("POST", f"{compute}/servers", {"server": server})
+        for uuid, name, parent in ((ROOT, "root", None), (CHILD, "child", ROOT), (SHARED, "shared", None)):
+            body = {"uuid": uuid, "name": name, "parent_provider_uuid": parent}
+            made = self.ask("POST", "/placement/resource_providers", body)
+            if made is not None:
+                amounts = {name: {"total": 16} for name in ("VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_A")}
+                self.ask("PUT", "/placement/resource_classes/CUSTOM_A")
+                body = {"inventories": amounts, "resource_provider_generation": made["generation"]}
+                self.ask("PUT", f"/placement/resource_providers/{uuid}/inventories", body)
+        self.ask("PUT", "/placement/traits/CUSTOM_T")
+        self.settle()
+        self._look_up("@server", f"{compute}/servers", "servers", "id")
+        self._look_up("@group", f"{compute}/os-server-groups", "server_groups", "id")
+        self._look_up("@aggregate", f"{compute}/os-aggregates", "aggregates", "id")
+        self._look_up("@service", f"{compute}/os-services?binary=nova-compute", "services", "id")
+        self._look_up("@hypervisor", f"{compute}/os-hypervisors", "hypervisors", "id")
+        with self.process.database.read() as connection:
+            self.names["@decision"] = connection.execute(sa.select(t.decisions.c.request_id)).scalars().first() or "r"
+
+    def _look_up(self, name: str, path: str, listing: str, field_name: str) -> None:
+        found = (self.ask("GET", path) or {listing: []})[listing]
+        self.names[name] = str(found[0][field_name]) if found else "1"
+
+    def settle(self) -> None:
+        """Wait until no operation is under way."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            with self.process.database.read() as connection:
+                if connection.execute(sa.select(t.workflows.c.uuid)).first() is None:
+                    return
+            time.sleep(0.002)
+        raise AssertionError("operations never end")
+
+    def state(self) -> Mapping[str, list[str]]:
+        """Return all rows of all tables that a request may change; read again only after somebody committed."""
+        version = int(self.watcher.execute("PRAGMA data_version").fetchone()[0])
+        if self._seen is None or self._seen[0] != version:
+            self._seen = version, self._rows()
+        return self._seen[1]
+
+    def _rows(self) -> Mapping[str, list[str]]:
+        with self.process.database.read() as connection:
+            return {
+                table.name: sorted(map(repr, connection.execute(sa.select(*_lasting(table)))))
+                for table in t.metadata.sorted_tables
+                if table.name not in _PASSING
+            }
+
+
+def _lasting(table: sa.Table) -> list[sa.Column[Any]]:
+    """Return the columns of a table but those that heartbeats write."""
+    if table is not t.services:
+        return list(table.c)
+    return [column for column in table.c if column.name not in {"last_seen_at", "updated_at"}]
+
+
+def start_world(folder: Path) -> World:
+    """Start the control process on the database in ``folder``."""
+    (folder / "scenario.yaml").write_text(_SCENARIO)
+    (folder / "kilonova.conf").write_text(_CONFIG.format(folder=folder))
+    process = start_control_process(load([str(folder / "kilonova.conf")]))
+    world = World(process, sqlite3.connect(folder / "kilonova.db"))
+    world.replenish()
+    return world
