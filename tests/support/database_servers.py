@@ -6,6 +6,7 @@ disk: a commit outlives a crash of the server, but not one of the machine, and t
 The servers refuse to run as root; then they run as ``nobody``.
 """
 
+import contextlib
 import os
 import resource
 import shutil
@@ -27,6 +28,7 @@ import pymysql
 from kilonova.companions.parent_death import die_with_parent
 
 _USER = "kilonova"
+_PREFIX = "kilonova-server-"
 _START_S = 60.0
 _INSTALL = "run tools/database_servers.sh to install it"
 
@@ -38,7 +40,8 @@ class DatabaseServer(ABC):
 
     def __init__(self, *, durable: bool = False) -> None:
         self.durable = durable
-        self.folder = Path(tempfile.mkdtemp(prefix=f"kilonova-{self.backend}-"))
+        _remove_leftovers()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-{self.backend}-"))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
@@ -106,9 +109,17 @@ class DatabaseServer(ABC):
 
     def _signal(self, number: int) -> None:
         process, self._process = self._process, None
-        if process is not None:
-            process.send_signal(number)
-            process.wait()
+        if process is None:
+            return
+        # PostgreSQL has a process for each connection, which would go on for a moment without its parent.
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.send_signal(number)
+        process.wait()
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
+            while Path(f"/proc/{child}/exe").exists():
+                time.sleep(0.005)
 
     def _do(self, statement: str) -> None:
         connection = self.connect()
@@ -221,6 +232,14 @@ class MariaDB(DatabaseServer):
         flushed = ["--innodb-flush-log-at-trx-commit=2", "--skip-innodb-doublewrite", "--sync-frm=0"]
         options = ["--no-defaults", f"--datadir={self.folder}/data", "--innodb-log-file-size=96M", "--log-warnings=0"]
         return [program, *options, *([] if self.durable else flushed)]
+
+
+def _remove_leftovers() -> None:
+    """Remove the folders of processes that were killed; their servers died with them."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        pid = folder.name.removeprefix(_PREFIX).split("-")[0]
+        if not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def free_port() -> int:

@@ -404,6 +404,7 @@ class _InDoubt(Exception):
 _COUNTER = t.change_counter.c
 _TAKE_SEQ = sa.update(t.change_counter).where(_COUNTER.id == 1)
 _TAKE_SEQ_RETURNING = _TAKE_SEQ.values(seq=_COUNTER.seq + 1).returning(_COUNTER.seq)
+_LOG_ROW = sa.insert(t.change_log)
 _TAKE_SEQ_LAST_ID = _TAKE_SEQ.values(seq=sa.func.last_insert_id(_COUNTER.seq + 1))
 
 
@@ -428,7 +429,7 @@ def _append_to_log(tx: Transaction, token: str, seq: int | None) -> Commit | Non
         seq = int(tx.execute(_TAKE_SEQ_RETURNING).scalar_one())
     body = encode_body(changes, tuple(tx.claims))
     row = {"seq": seq, "token": token, "created_at": tx.now, "body": body}
-    tx.execute(sa.insert(t.change_log), row)
+    tx.execute(_LOG_ROW, row)
     return Commit(seq, changes, tuple(tx.claims))
 
 

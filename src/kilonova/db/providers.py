@@ -196,12 +196,18 @@ def advance(tx: Transaction, provider: Provider, steps: int = 1) -> int:
     return provider.generation + steps
 
 
+_TOUCH = (
+    sa.update(_ME)
+    .where(_ME.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .values(generation=_ME.c.generation + 1, updated_at=sa.bindparam("now", type_=t.Time))
+)
+
+
 def touch(tx: Transaction, provider_ids: Collection[int]) -> None:
     """Raise the generation of each provider by one, whatever it is."""
     if not provider_ids:
         return
-    statement = sa.update(_ME).where(_ME.c.id.in_(sorted(provider_ids)))
-    tx.execute(statement.values(generation=_ME.c.generation + 1, updated_at=tx.now))
+    tx.execute(_TOUCH, {"ids": sorted(provider_ids), "now": tx.now})
 
 
 def rise(tx: Transaction, steps: Mapping[int, int]) -> None:

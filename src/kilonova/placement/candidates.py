@@ -111,12 +111,15 @@ def find_candidates(table: ProviderTable, query: CandidateQuery, rng: np.random.
         single, several, others = rng.permutation(single), rng.permutation(several), rng.permutation(others)
     if wanted is not None:
         single = single[:wanted]
+    distinct = _once if len(trees.sharing) else iter
     found: tuple[TreeCandidate, ...] = ()
     if (len(several) or len(others)) and (wanted is None or len(single) < wanted or rng is not None):
         room = wanted if wanted is None or rng is not None else wanted - len(single)
-        both = (search.built(several), search.through_trees(others, rng))
-        every = chain.from_iterable(both if rng is None else (islice(each, room) for each in both))
-        found = tuple(islice(_once(every) if len(trees.sharing) else every, room if rng is None else None))
+        ready, searched = search.built(several), search.through_trees(others, rng)
+        if rng is None:
+            found = tuple(islice(distinct(chain(ready, searched)), room))
+        else:
+            found = tuple(distinct(chain(islice(distinct(ready), room), islice(distinct(searched), room))))
     order: IntArray | None = None
     if rng is not None:
         order = rng.permutation(len(single) + len(found))[:wanted]

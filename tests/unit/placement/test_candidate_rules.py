@@ -237,3 +237,11 @@ def test_a_random_choice_of_all_is_all_in_some_order() -> None:
     seen = {tuple(find_candidates(table, query, np.random.default_rng(seed)).single) for seed in range(5)}
     assert len(seen) == 5
     assert {tuple(sorted(rows)) for rows in seen} == {tuple(range(20))}
+
+
+def test_a_random_choice_is_as_large_as_asked_for_where_several_anchors_give_the_same() -> None:
+    shares = [provider(f"s{index}", traits=SHARES, aggregates="g", VCPU=1) for index in range(3)]
+    table = build_provider_table([*shares, provider("h1", aggregates="g", VCPU=1)])
+    query = CandidateQuery((group("1", VCPU=1),), limit=3)
+    for seed in range(20):
+        assert len(find_candidates(table, query, np.random.default_rng(seed))) == 3
