@@ -16,7 +16,8 @@ pytestmark = pytest.mark.parametrize("kind", KINDS, indirect=True)
 
 
 def loaded(cloud: Cloud) -> dict[tuple[str, str], Any]:
-    return {(change.kind, change.key): change.value for change in mirror_source.load(cloud.database).changes}
+    with mirror_source.load(cloud.database) as state:
+        return {(change.kind, change.key): change.value for change in state.changes}
 
 
 def sorted_sets(changes: dict[tuple[str, str], Any]) -> dict[tuple[str, str], Any]:
