@@ -19,8 +19,8 @@ from support.world import check_world, guests_on_disk
 SCENARIO = """
 images: [{name: cirros}]
 hosts:
-  - {name: good, count: 3, vcpus: 20, spawn_delay_s: 0.05}
-  - {name: bad, count: 1, vcpus: 20, spawn_delay_s: 0.05, failing_spawns: 3}
+  - {name: good, count: 3, vcpus: 20, spawn_delay_s: 0.3}
+  - {name: bad, count: 1, vcpus: 20, spawn_delay_s: 0.3, failing_spawns: 3}
 """
 SERVERS = 50
 
@@ -68,7 +68,10 @@ def test_fifty_servers_and_five_kills(serve: Callable[..., Served], victim: str,
     assert served.call("POST", "/compute/v2.1/flavors", {"flavor": flavor})[0] == 200
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(ask, served, number) for number in range(SERVERS)]
-        time.sleep(rng.uniform(0.05, 0.4))
+        deadline = time.monotonic() + 30
+        while not journalled(served) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0.0, 0.1))
         served.kill(victim)
         under_way = [journalled(served)]
         promised = {answer for future in asked if (answer := future.result()) is not None}
