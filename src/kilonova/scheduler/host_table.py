@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
+from kilonova.scheduler.isolation import Isolation, compile_isolation
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -60,10 +61,14 @@ class Memo:
 
 @dataclass(frozen=True, slots=True)
 class AggregateIndex:
-    """Host aggregates over the table's rows. Shapes: ``membership`` (A, H) bool."""
+    """Host aggregates over the table's rows. Shapes: ``membership`` (A, H) bool.
+
+    ``isolation``: what their isolation rules demand, None without any.
+    """
 
     aggregates: tuple[Aggregate, ...]
     membership: BoolArray
+    isolation: Isolation | None = None
 
     @classmethod
     def of(cls, aggregates: Sequence[Aggregate], hosts: Sequence[str]) -> "AggregateIndex":
@@ -73,7 +78,7 @@ class AggregateIndex:
         for index, aggregate in enumerate(aggregates):
             members = [row for host in aggregate.hosts for row in rows.get(host, ())]
             membership[index, members] = True
-        return cls(tuple(aggregates), membership)
+        return cls(tuple(aggregates), membership, compile_isolation(aggregates, membership))
 
     def hosts_in_any(self, wanted: Sequence[bool] | BoolArray) -> BoolArray:
         """Return which hosts are in at least one wanted aggregate. Shapes: (A,) → (H,)."""
