@@ -31,6 +31,7 @@ from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
+from kilonova.scheduler.isolation import rule_of
 
 LOG = logging.getLogger(__name__)
 
@@ -135,6 +136,12 @@ def _collector_resting() -> Iterator[None]:
         gc.freeze()
         if enabled:
             gc.enable()
+
+
+def _complain_of_broken_rule(aggregate: Aggregate) -> None:
+    rule = rule_of(aggregate.metadata)
+    for _, _, why in rule.broken if rule is not None else ():
+        LOG.error("Nobody may use the hosts of aggregate %s (id %d): %s", aggregate.name, aggregate.id, why)
 
 
 @dataclass(slots=True)
@@ -370,6 +377,7 @@ class Mirror:
         else:
             hosts, metadata = tuple(value["hosts"]), dict(value["metadata"])
             self._aggregates[int(key)] = Aggregate(int(key), value["uuid"], value["name"], hosts, metadata)
+            _complain_of_broken_rule(self._aggregates[int(key)])
         self._aggregate_index = None
         self._memo = Memo()
 

@@ -123,8 +123,8 @@ class Rule:
 
 
 def is_rule_key(key: str) -> bool:
-    """Tell whether a metadata key is about isolation, well formed or not."""
-    return key.startswith(PREFIX)
+    """Tell whether a metadata key is about isolation, well formed or nearly so: a typing error must not open hosts."""
+    return key.strip().lower().startswith(PREFIX)
 
 
 def parse_alternative(key: str, value: str) -> Alternative:

@@ -73,6 +73,7 @@ def test_conditions_are_read(value: str, conditions: set[tuple[str, str, str | N
         ("kilonova:only2", "flavor=a", "kilonova:only2 is no isolation key"),
         ("kilonova:only.", "flavor=a", "is no isolation key"),
         ("kilonova:only. x", "flavor=a", "is no isolation key"),
+        ("Kilonova:Only", "flavor=a", "is no isolation key"),
     ],
 )
 def test_what_cannot_be_read_is_named(key: str, value: str, complaint: str) -> None:
@@ -149,7 +150,7 @@ def test_a_rule_without_hosts_keeps_its_servers_from_everywhere() -> None:
     assert may_use(hosts) == "abcd"
 
 
-@pytest.mark.parametrize("bad", [{f"{PREFIX}.2": "flavour=db"}, {"kilonova:only2": "flavor=db"}])
+@pytest.mark.parametrize("bad", [{f"{PREFIX}.2": "flavour=db"}, {" Kilonova:only2": "flavor=db"}])
 def test_a_broken_rule_closes_its_hosts(bad: dict[str, str]) -> None:
     hosts = cloud(rules(1, "ab", {**TROVE, **bad}), rules(2, "bc", {PREFIX: "project=p"}))
     assert may_use(hosts) == "d"
