@@ -151,7 +151,8 @@ class Claimer:
                 raise _no_valid_host(decision, index, len(order.workflows))
             best = decision.ranked[0]
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best.uuid, best.host, best.node))
+            claim = self._assume(spec, order.group_uuid, workflow, best.uuid, best.host, best.node)
+            plan.claims.append(replace(claim, isolation_version=hosts.aggregates.isolation_version))
 
     def _assume(
         self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, provider: str, host: str, node: str

@@ -159,6 +159,7 @@ class Mirror:
     _nodes: dict[str, _Node] = field(default_factory=dict)
     _services: dict[str, _Service] = field(default_factory=dict)
     _aggregates: dict[int, Aggregate] = field(default_factory=dict)
+    _isolation_version: int = 0
     _groups: dict[str, _Group] = field(default_factory=dict)
     _instances: dict[str, tuple[str, str, bool]] = field(default_factory=dict)
     _counts: dict[HostKey, list[int]] = field(default_factory=dict)
@@ -187,7 +188,9 @@ class Mirror:
             layout = self._laid_out()
             services = self._service_facts(layout)
             if self._aggregate_index is None:
-                self._aggregate_index = AggregateIndex.of(tuple(self._aggregates.values()), layout.hosts)
+                self._aggregate_index = AggregateIndex.of(
+                    tuple(self._aggregates.values()), layout.hosts, isolation_version=self._isolation_version
+                )
             view = self._providers.view_used
             used = view[: len(layout.rows)].copy(order="K") if layout.identity else np.asfortranarray(view[layout.rows])
             return HostTable(
@@ -380,6 +383,10 @@ class Mirror:
             _complain_of_broken_rule(self._aggregates[int(key)])
         self._aggregate_index = None
         self._memo = Memo()
+
+    def _apply_isolation(self, _key: str, value: int) -> None:
+        self._isolation_version = value
+        self._aggregate_index = None
 
     def _apply_group(self, uuid: str, value: Mapping[str, Any] | None) -> None:
         if value is None:

@@ -63,22 +63,26 @@ class Memo:
 class AggregateIndex:
     """Host aggregates over the table's rows. Shapes: ``membership`` (A, H) bool.
 
-    ``isolation``: what their isolation rules demand, None without any.
+    ``isolation``: what their isolation rules demand, None without any. ``isolation_version``: of these rules and the
+    hosts under them, as the database numbers them.
     """
 
     aggregates: tuple[Aggregate, ...]
     membership: BoolArray
     isolation: Isolation | None = None
+    isolation_version: int = 0
 
     @classmethod
-    def of(cls, aggregates: Sequence[Aggregate], hosts: Sequence[str]) -> "AggregateIndex":
+    def of(
+        cls, aggregates: Sequence[Aggregate], hosts: Sequence[str], *, isolation_version: int = 0
+    ) -> "AggregateIndex":
         """Compile ``aggregates`` against the service host names of the rows. Unknown hosts are left out."""
         rows = _index(hosts)
         membership = np.zeros((len(aggregates), len(hosts)), dtype=np.bool_)
         for index, aggregate in enumerate(aggregates):
             members = [row for host in aggregate.hosts for row in rows.get(host, ())]
             membership[index, members] = True
-        return cls(tuple(aggregates), membership, compile_isolation(aggregates, membership))
+        return cls(tuple(aggregates), membership, compile_isolation(aggregates, membership), isolation_version)
 
     def hosts_in_any(self, wanted: Sequence[bool] | BoolArray) -> BoolArray:
         """Return which hosts are in at least one wanted aggregate. Shapes: (A,) → (H,)."""
