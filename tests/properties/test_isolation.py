@@ -7,7 +7,8 @@ which they were made up, before they were written as text.
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
@@ -17,6 +18,9 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters import AllHostsFilter
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.isolation_audit import audit
+from kilonova.scheduler.isolation_universe import ANY_OTHER_PROJECT, UNTAGGED, OfferedFlavor
+from kilonova.scheduler.settings import SchedulerConfig
 
 CLOUDS = 200
 SERVERS = 500
@@ -192,6 +196,39 @@ def test_no_server_of_100_000_leaks_in_either_direction() -> None:
     assert (leaks.strangers, leaks.strays) == (0, 0)
     assert leaks.refused == 0  # nor is anybody kept from where it belongs
     assert leaks.placed > CLOUDS * SERVERS / 3
+
+
+def test_the_audit_lists_exactly_those_who_can_enter() -> None:
+    """Each flavor with each image and project is placed by the engine, one by one."""
+    chance = random.Random(11)
+    engine = Engine(filters=(AllHostsFilter(),))
+    config = SchedulerConfig(enabled_filters=("AllHostsFilter",))
+    images = [replace(image, id=str(n), name=f"i{n}") for n, image in enumerate(IMAGES) if image is not None]
+    entered = 0
+    for _ in range(40):
+        cloud = make_cloud(chance)
+        flavors = list({each.name: each for each in chance.sample(FLAVORS, len(FLAVORS))}.values())
+        offered = [OfferedFlavor(each, chance.choice((None, None, frozenset("p")))) for each in flavors]
+        report = audit(cloud.table, offered, images, (), config)
+        said = {
+            (pool.hosts, flavor, image, project)
+            for pool in report.pools
+            for group in pool.may_enter
+            for flavor, image, project in product(group.flavors, group.images, group.projects)
+        }
+        found = set()
+        for each, image, project in product(offered, [*images, UNTAGGED], report.projects):
+            stands_for = {project} if project != ANY_OTHER_PROJECT else {project, "p"} - {*report.projects[1:]}
+            if each.projects is not None and not stands_for & each.projects:
+                continue
+            spec = RequestSpec(each.flavor, image, project_id=project)
+            hosts = {ranked.host for ranked in engine.decide(cloud.table, spec, limit=len(HOSTS)).ranked}
+            found |= {
+                (pool.hosts, each.flavor.name, image.name, project) for pool in report.pools if hosts & {*pool.hosts}
+            }
+        assert said == found
+        entered += len(found)
+    assert entered > 1000
 
 
 def test_without_the_rules_they_leak_in_both_directions() -> None:
