@@ -205,7 +205,7 @@ def test_the_audit_lists_exactly_those_who_can_enter() -> None:
     config = SchedulerConfig(enabled_filters=("AllHostsFilter",))
     images = [replace(image, id=str(n), name=f"i{n}") for n, image in enumerate(IMAGES) if image is not None]
     entered = 0
-    for _ in range(40):
+    for _ in range(120):
         cloud = make_cloud(chance)
         flavors = list({each.name: each for each in chance.sample(FLAVORS, len(FLAVORS))}.values())
         offered = [OfferedFlavor(each, chance.choice((None, None, frozenset("p")))) for each in flavors]
@@ -228,7 +228,7 @@ def test_the_audit_lists_exactly_those_who_can_enter() -> None:
             }
         assert said == found
         entered += len(found)
-    assert entered > 1000
+    assert entered > 800
 
 
 def test_without_the_rules_they_leak_in_both_directions() -> None:

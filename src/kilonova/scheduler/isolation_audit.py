@@ -100,7 +100,7 @@ def audit(
     servers: Sequence[PlacedServer],
     config: SchedulerConfig,
 ) -> Report:
-    """Try every kind of server on every host. ``images``: those that can be booted. Units: whole servers."""
+    """Try every kind of server on every host. ``images``: those that can be booted."""
     aggregates = hosts.aggregates.aggregates
     isolation = hosts.aggregates.isolation
     under = _Under.of(aggregates)
