@@ -13,7 +13,7 @@ from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import RequestSpec, ResourceQuery
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
-from kilonova.scheduler.isolation import candidate
+from kilonova.scheduler.isolation import Candidate
 from kilonova.scheduler.nova_compat import HostFilterAdapter
 from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
 
@@ -104,7 +104,7 @@ def _isolation(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
     isolation = hosts.aggregates.isolation
     if isolation is None:
         return
-    met = isolation.met_by(candidate(spec.flavor, spec.image, spec.project_id))
+    met = isolation.met_by(Candidate(spec.flavor, spec.image, spec.project_id))
     reason = (
         "outside the hosts that isolation rules keep this server to" if met else "kept for other servers by isolation"
     )

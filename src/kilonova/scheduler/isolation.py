@@ -45,17 +45,11 @@ _TRAIT = re.compile(r"[A-Z][A-Z0-9_]{0,254}")
 
 
 class Candidate(NamedTuple):
-    """What rules ask about a server. ``traits``: what its flavor or image requires, of any group of requests."""
+    """What rules ask about a server."""
 
     flavor: Flavor
     image: Image | None
     project_id: str
-    traits: frozenset[str]
-
-
-def candidate(flavor: Flavor, image: Image | None, project_id: str) -> Candidate:
-    """Return a server of ``flavor`` from ``image`` in a project, as rules see it."""
-    return Candidate(flavor, image, project_id, flavor_traits(flavor)[0] | image_traits(image))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +64,10 @@ class Condition:
     value: str | None
 
     def holds(self, server: Candidate) -> bool:
-        """Tell whether the server meets the condition; one without an image has no image properties."""
+        """Tell whether the server meets the condition; one without an image has no image properties.
+
+        A trait may be required by flavor or image, in any group of requests.
+        """
         if self.source == "image":
             return server.image is not None and _has(server.image.properties, self.name, self.value)
         if self.source == "spec":
@@ -79,7 +76,7 @@ class Condition:
             return server.flavor.name == self.value
         if self.source == "project":
             return server.project_id == self.value
-        return self.value in server.traits
+        return self.value in flavor_traits(server.flavor)[0] or self.value in image_traits(server.image)
 
     @property
     def subject(self) -> str:
@@ -208,15 +205,23 @@ class Isolation:
 
     ``rules``: each once, in the order of their first aggregates. ``under``: which rules a host is under, as a set of
     bits → number of its class. ``class_of``: (H,) class of each host; -1 for those under a broken rule.
+    ``filed``: project → (bit, alternative) of all alternatives that name it, so that hundreds of projects with pools of
+    their own cost a decision nothing; None → those that name no project.
     """
 
     rules: tuple[Rule, ...]
+    filed: Mapping[str | None, Sequence[tuple[int, Alternative]]]
     under: Mapping[int, int]
     class_of: NDArray[np.int32]
 
     def met_by(self, server: Candidate) -> int:
         """Return which rules the server meets, as a set of bits."""
-        return sum(1 << number for number, rule in enumerate(self.rules) if rule.is_met(server))
+        met = 0
+        for project in (None, server.project_id):
+            for bit, alternative in self.filed.get(project, ()):
+                if not met & bit and all(condition.holds(server) for condition in alternative):
+                    met |= bit
+        return met
 
     def hosts_under(self, rules: int) -> NDArray[np.bool_]:
         """Return the hosts that are under exactly these rules. Shapes: → (H,)."""
@@ -243,4 +248,9 @@ def compile_isolation(aggregates: Sequence[Aggregate], membership: NDArray[np.bo
     closed = sum(1 << number for rule, number in numbers.items() if rule.broken)
     classes: dict[int, int] = {}
     class_of = [-1 if bits & closed else classes.setdefault(bits, len(classes)) for bits in under]
-    return Isolation(tuple(numbers), classes, np.array(class_of, dtype=np.int32))
+    filed: dict[str | None, list[tuple[int, Alternative]]] = {}
+    for rule, number in numbers.items():
+        for alternative in rule.alternatives:
+            project = next((condition.value for condition in alternative if condition.source == "project"), None)
+            filed.setdefault(project, []).append((1 << number, alternative))
+    return Isolation(tuple(numbers), filed, classes, np.array(class_of, dtype=np.int32))

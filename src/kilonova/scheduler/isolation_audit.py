@@ -15,7 +15,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.image import Image
 from kilonova.model.placed_server import PlacedServer
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.isolation import Alternative, Isolation, Rule, candidate, rule_of
+from kilonova.scheduler.isolation import Alternative, Candidate, Isolation, Rule, rule_of
 from kilonova.scheduler.isolation_universe import (
     Combination,
     Group,
@@ -172,7 +172,7 @@ def _walk(
     walk = _Walk()
     pools = {rule: np.isin(hosts.hosts, names) for rule, names in under.hosts.items()}
     for each in tried:
-        met = isolation.met_by(candidate(each.flavor, each.image, each.project)) if isolation is not None else 0
+        met = isolation.met_by(Candidate(each.flavor, each.image, each.project)) if isolation is not None else 0
         walk.met.setdefault(met, []).append(each)
         allowed = judge.may_use(each)
         if not allowed.any():
@@ -210,7 +210,7 @@ def _misplaced(under: _Under, servers: Sequence[PlacedServer]) -> Iterator[Findi
     strangers: dict[Rule, list[PlacedServer]] = {}
     strays: dict[Rule, list[PlacedServer]] = {}
     for server in servers:
-        asked = candidate(server.flavor, server.image, server.project_id)
+        asked = Candidate(server.flavor, server.image, server.project_id)
         here = under.rules.get(server.host, set())
         for rule in under.hosts:
             if rule in here and (rule.broken or not rule.is_met(asked)):

@@ -11,7 +11,7 @@ from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, NodeReport
 from kilonova.model.provider import Inventory
-from kilonova.scheduler.isolation import candidate
+from kilonova.scheduler.isolation import Candidate
 from support.mirrors import assert_equal, assert_use_adds_up, hosts_of, providers_of
 
 
@@ -204,5 +204,5 @@ def test_a_broken_isolation_rule_in_the_database_is_logged(sqlite: Database, cap
     sqlite.write(lambda tx: aggregates.set_metadata(tx, made.id, {"kilonova:only": "flavour=db"}))
     isolation = Mirror.follow(sqlite).snapshot().aggregates.isolation
     assert isolation is not None
-    assert not isolation.hosts_under(isolation.met_by(candidate(Flavor("1", "m1", 1, 1, 1), None, "p"))).any()
+    assert not isolation.hosts_under(isolation.met_by(Candidate(Flavor("1", "m1", 1, 1, 1), None, "p"))).any()
     assert "Nobody may use the hosts of aggregate pool (id 1): kilonova:only: cannot read a condition" in caplog.text

@@ -14,7 +14,7 @@ from kilonova.scheduler.explain import explain
 from kilonova.scheduler.filters import AllHostsFilter
 from kilonova.scheduler.funnel import REBUILD_HINT
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.isolation import PREFIX, Condition, candidate, parse_alternative, rule_of
+from kilonova.scheduler.isolation import PREFIX, Candidate, Condition, parse_alternative, rule_of
 
 TROVE = {PREFIX: "image.trove"}
 
@@ -107,7 +107,7 @@ def test_a_rule_is_met(rule: str, asked: dict[str, Any], met: bool) -> None:
     spec = request(**asked)
     read = rule_of({PREFIX: rule})
     assert read is not None
-    assert read.is_met(candidate(spec.flavor, spec.image, spec.project_id)) is met
+    assert read.is_met(Candidate(spec.flavor, spec.image, spec.project_id)) is met
 
 
 def test_without_a_rule_there_is_no_step() -> None:
@@ -200,5 +200,5 @@ def test_servers_from_images_that_say_nothing_are_the_same_as_without_an_image()
     hosts = cloud(rules(1, "d", TROVE))
     isolation = hosts.aggregates.isolation
     assert isolation is not None
-    masks = [isolation.hosts_under(isolation.met_by(candidate(each.flavor, each.image, "p"))) for each in asked]
+    masks = [isolation.hosts_under(isolation.met_by(Candidate(each.flavor, each.image, "p"))) for each in asked]
     assert np.array_equal(*masks)
