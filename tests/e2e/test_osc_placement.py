@@ -129,7 +129,7 @@ class TestPlacementByHand:
         )
         assert "409" in complaint
         kept = stock.show(NEWEST, "resource", "provider", "show", card, "--allocations")
-        assert kept["allocations"] == {CONSUMER: {"resources": {"CUSTOM_CARD": 1}}}
+        assert kept["allocations"][CONSUMER]["resources"] == {"CUSTOM_CARD": 1}
         stock.do(NEWEST, "resource", "provider", "allocation", "unset", CONSUMER, "--provider", card)
         left = stock.show(NEWEST, "resource", "provider", "allocation", "show", CONSUMER)
         assert [each["resource_provider"] for each in left] == [rack]
