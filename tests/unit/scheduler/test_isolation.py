@@ -9,6 +9,7 @@ from tests.unit.scheduler.small_cloud import aggregate, flavor, host, request, t
 from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.image import Image
+from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
 from kilonova.scheduler.filters import AllHostsFilter
@@ -184,10 +185,18 @@ def test_the_reason_says_which_side_and_no_rule() -> None:
     assert member.reasons(3) == ()
 
 
-def test_later_servers_of_a_request_are_asked_again() -> None:
-    hosts = cloud(rules(1, "d", TROVE))
-    decision = Engine().decide(hosts, request(), limit=9, is_first=False, among=hosts.everyone)
-    assert [step.rule for step in decision.steps] == ["earlier", "isolation"]
+def test_all_servers_of_a_request_stay_where_they_belong() -> None:
+    for properties, right in (({"trove": ""}, {"c", "d"}), ({}, {"a", "b"})):
+        batch = Batch(Engine(), cloud(rules(1, "cd", TROVE)), request(properties=properties), limit=9)
+        for _ in range(4):
+            ranked = batch.decide().ranked
+            assert {each.host for each in ranked} == right
+            batch.place(ranked[0].row)
+
+
+def test_some_rows_of_a_table_are_under_the_same_rules() -> None:
+    part = cloud(rules(1, "cd", TROVE)).take(np.array([3, 1]))
+    assert (part.hosts, may_use(part), may_use(part, properties={"trove": ""})) == (("d", "b"), "b", "d")
 
 
 def test_text_of_a_rule_reads_back() -> None:
