@@ -39,6 +39,9 @@ class Meddled:
         self.meddle: Callable[[str], None] | None = None
         self.chosen: list[str] = []
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
     def decide(self, hosts: HostTable, spec: Any, **options: Any) -> Decision:
         decision = self._engine.decide(hosts, spec, **options)
         self.chosen.append(decision.ranked[0].host if decision.ranked else "")
