@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from kilonova.claims.commit import Bundle, Claim, InstancesGone, commit_bundles
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.outside_driver import Answer, OutsideDriver
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.workflows import Workflow
@@ -78,6 +79,7 @@ class Claimer:
         log: DecisionLog,
         *,
         rng: np.random.Generator | None = None,
+        driver: OutsideDriver | None = None,
     ) -> None:
         self._database = database
         self._mirror = mirror
@@ -85,6 +87,7 @@ class Claimer:
         self._owner = owner
         self._log = log
         self._rng = rng
+        self._driver = driver
         self._class_ids: dict[str, int] = {}
 
     def place(self, order: Order) -> Placed:
@@ -117,6 +120,16 @@ class Claimer:
             return Placed(tuple(claim.workflow for claim in plan.claims), gone)
         raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
 
+    @property
+    def may_be_slow(self) -> bool:
+        """Whether :meth:`place` asks somebody outside Kilonova, who may take seconds."""
+        return self._driver is not None
+
+    def close(self) -> None:
+        """Wait for nobody outside Kilonova any more."""
+        if self._driver is not None:
+            self._driver.close()
+
     def keep_up(self) -> None:
         """Follow the other processes, so that the next decision after a quiet hour need not load everything anew."""
         self._mirror.catch_up()
@@ -124,15 +137,23 @@ class Claimer:
     def _plan(self, order: Order) -> _Plan:
         """Decide and assume; what was assumed is forgotten before anybody else decides when it comes to nothing."""
         plan = _Plan()
+        decider = self._engine if self._driver is None else self._ask(self._driver, order)
         with self._mirror.lock:
             try:
-                self._decide(order, plan)
+                self._decide(order, plan, decider)
             except BaseException:
                 self._forget(plan)
                 raise
         return plan
 
-    def _decide(self, order: Order, plan: _Plan) -> None:
+    def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
+        """Have a driver choose, outside the lock since it may take its time: what it chose is checked by the claim."""
+        spec = with_resources(order.spec)
+        if order.group_uuid is not None:
+            spec = replace(spec, group=self._mirror.group(order.group_uuid))
+        return driver.answer(spec, self._mirror.snapshot(), self._mirror.group)
+
+    def _decide(self, order: Order, plan: _Plan, decider: Engine | Answer) -> None:
         spec = with_resources(order.spec)
         hosts = self._mirror.snapshot()
         plan.hosts, plan.seq = hosts, self._mirror.seq
@@ -141,7 +162,7 @@ class Claimer:
                 hosts = self._mirror.snapshot()
             if order.group_uuid is not None:
                 spec = replace(spec, group=self._mirror.group(order.group_uuid))
-            decision = self._engine.decide(
+            decision = decider.decide(
                 hosts, spec, limit=_RANKED_KEPT, rng=self._rng, is_first=index == 0, trace=_tracer(spec, hosts)
             )
             if not decision.ranked:
@@ -202,7 +223,7 @@ def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:
     of_many = f" for server {index + 1} of {count}" if count > 1 else ""
     reasons = decision.summary() or "There are no hosts."
     return NoValidHost(
-        f"No valid host was found{of_many}. {reasons}",
+        decision.refusal or f"No valid host was found{of_many}. {reasons}",
         steps=[(step.rule, step.reason, step.hosts_in, step.hosts_out) for step in decision.steps],
     )
 
