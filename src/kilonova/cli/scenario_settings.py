@@ -3,11 +3,14 @@
 
 import sys
 import tempfile
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import replace
 
 from kilonova import config
 from kilonova.claims.outside_driver import OutsideDriver
-from kilonova.cli.rules import Rules, load_rules
+from kilonova.cli.rules import load_rules
 from kilonova.config import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.model.request_spec import RequestSpec
@@ -16,31 +19,42 @@ from kilonova.scenario.options import conf_text, with_defaults
 from kilonova.scenario.run import Played, Surroundings, play
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.settings import SchedulerConfig
 
 
 def settings_of(scenario: Scenario) -> Settings:
     """Return the settings that ``kilonova up --scenario`` gives its control process. Raises: ConfigurationError."""
-    return _settings_and_rules(scenario)[0]
+    with _file_of(scenario) as file:
+        settings = config.load([file])
+    require_known_options(scenario, settings, besides=_sections_of_plug_ins(settings.scheduler))
+    return settings
 
 
-def _settings_and_rules(scenario: Scenario) -> tuple[Settings, Rules]:
+@contextmanager
+def _file_of(scenario: Scenario) -> Iterator[str]:
     with tempfile.NamedTemporaryFile("w", suffix=".conf", encoding="utf-8") as file:
         file.write(conf_text(with_defaults({"database": {"connection": "sqlite://"}}, scenario.options)))
         file.flush()
-        settings = config.load([file.name])
-        import_from(scenario)
-        rules = load_rules(settings)  # which makes the options of plug-ins known
-    require_known_options(scenario, settings)
-    return settings, rules
+        yield file.name
 
 
-def require_known_options(scenario: Scenario, settings: Settings) -> None:
-    """Refuse options that nothing reads. Raises: ConfigurationError naming one."""
+def require_known_options(scenario: Scenario, settings: Settings, *, besides: AbstractSet[str] = frozenset()) -> None:
+    """Refuse options that nothing reads. Raises: ConfigurationError naming one.
+
+    ``besides``: sections of plug-ins, whose options are not known before the plug-ins are loaded.
+    """
     known = config.public_options(settings.conf)
     for group, options in scenario.options.items():
         for name in options:
-            if name not in known.get(group, {}):
+            if name not in known.get(group, {}) and (group in known or group not in besides):
                 raise ConfigurationError(f"Scenario {scenario.name}: options: there is no option [{group}] {name}.")
+
+
+def _sections_of_plug_ins(scheduler: SchedulerConfig) -> frozenset[str]:
+    """Return the class names that the scheduler's options end in."""
+    many = (scheduler.available_filters, scheduler.enabled_filters, scheduler.weight_classes, scheduler.request_filters)
+    paths = [*(path for paths in many for path in paths), scheduler.driver]
+    return frozenset(path.strip().rpartition(".")[2] for path in paths)
 
 
 def ratios_of(settings: Settings) -> AllocationRatios:
@@ -56,7 +70,11 @@ def ratios_of(settings: Settings) -> AllocationRatios:
 
 def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
     """Play a scenario through the engine that its options describe. Raises: ConfigurationError."""
-    settings, rules = _settings_and_rules(scenario)
+    import_from(scenario)
+    with _file_of(scenario) as file:
+        settings = config.load([file])
+        rules = load_rules(settings)
+    require_known_options(scenario, settings)
     surroundings = Surroundings(
         ratios=ratios_of(settings),
         max_attempts=settings.scheduler.max_attempts,
