@@ -182,6 +182,7 @@ class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no
     def share(self) -> None:
         """Let ``oslo_config.cfg.CONF``, where rules written for Nova look, say what the same files say."""
         _register(cfg.CONF)
+        cfg.CONF.register_opt(cfg.StrOpt("compute_topic", default="compute"))  # which older drivers ask hosts_up about
         cfg.CONF([], project="kilonova", default_config_files=self.default_config_files, default_config_dirs=[])
 
 

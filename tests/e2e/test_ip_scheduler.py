@@ -47,15 +47,3 @@ class TestNetworks:
         removed = story.partition("2 hosts, not the host that the driver chose: ")[2]
         assert "IPScheduler" in story
         assert removed.startswith(("dev1, ops1", "ops1, dev1")), story
-
-    def test_a_host_that_is_full_is_not_taken_whatever_the_driver_says(self, stock: StockCloud) -> None:
-        many = ("server", "create", "--flavor", "m1.xlarge", "--image", "tiny", "--min", "40", "--max", "40", "many")
-        stock.do(*many, cloud="kilonova-demo")
-        assert set(stock.places("many").values()) == {"ERROR"}
-        fault = stock.show("server", "show", "many-1", cloud="kilonova-demo")["fault"]
-        assert fault["message"] == "Scheduler driver IPScheduler chose no host that can take the server."
-
-    def test_the_replay_says_what_it_cannot_do(self, stock: StockCloud) -> None:
-        replay = stock.kilonova("demo", "ip-scheduler")
-        assert (replay.returncode, replay.stdout) == (2, "")
-        assert "X-Forwarded-For" in replay.stderr
