@@ -208,8 +208,8 @@ STOPS = {
     ),
     "two paths to one name": (
         {"one": QUIET},
-        "[filter_scheduler]\navailable_filters = one.QuietHostsFilter\n"
-        "available_filters = elsewhere.QuietHostsFilter\n",
+        "[filter_scheduler]\n"
+        + "".join(f"available_filters = {name}.QuietHostsFilter\n" for name in ("one", "elsewhere")),
         "Two rules are called 'QuietHostsFilter'",
     ),
     "no such filter": ({}, "[filter_scheduler]\nenabled_filters = QuietHostsFilter\n", "QuietHostsFilter"),
