@@ -13,5 +13,5 @@ def host(name, memory_mib):
 
 def test_a_host_keeps_its_headroom():
     hosts = build_host_table([host("small", 3071), host("big", 3072)])
-    spec = RequestSpec(Flavor("1", "m1.small", vcpus=1, memory_mib=2048, root_gib=0))
+    spec = RequestSpec(Flavor("1", "web", vcpus=1, memory_mib=2048, root_gib=0))
     assert HeadroomFilter(free_mib=1024).passes(hosts, spec).tolist() == [False, True]
