@@ -8,15 +8,21 @@ import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli import plug_ins
 from kilonova.cli.rules import load_rules
 from kilonova.cli.scenario_settings import play_with_settings
 from kilonova.config import load
+from kilonova.model.flavor import Flavor
+from kilonova.model.request_spec import RequestSpec
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.outcome import surprises
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.host_table import HostRecord, build_host_table
 from kilonova.scheduler.rule import rule_name
 
 ROOT = Path(__file__).parents[2]
@@ -86,3 +92,15 @@ def test_the_entry_points_lead_to_the_rules(folder: Path) -> None:
             cls = getattr(import_module(module), attribute)
             assert cls.__name__ == name
             assert kinds[group].fits(cls)
+
+
+def test_the_snippets_of_the_page_on_rules_run() -> None:
+    page = (ROOT / "docs" / "rules.md").read_text()
+    names: dict[str, Any] = {}
+    for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(text, names)
+    hosts = build_host_table([HostRecord("busy", (), num_instances=10), HostRecord("quiet", (), num_instances=9)])
+    spec = RequestSpec(Flavor("1", "m1", vcpus=0, memory_mib=0, root_gib=0))
+    assert names["QuietHostsFilter"]().passes(hosts, spec).tolist() == [False, True]
+    answer = OutsideDriver(names["FirstHost"](), Engine()).answer(spec, hosts)
+    assert answer.decide(hosts, spec).ranked[0].host == "busy"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from tests.unit.scheduler.small_cloud import aggregate, flavor, host, request, table
 
@@ -140,6 +141,44 @@ def test_a_driver_as_they_were_in_havana(load_with: Load) -> None:
     none = table(host("rack2-a"))
     refusal = rules.driver.answer(spec, none).decide(none, spec).refusal
     assert refusal == "No valid host was found. No host of that rack"
+
+
+HERE = "from kilonova.scheduler import"
+#: What docs/rules.md says an import of Nova becomes here.
+PORT = {
+    "from nova.scheduler import utils": f"{HERE} aggregate_values as utils",
+    "from nova.scheduler.filters import utils": f"{HERE} aggregate_values as utils",
+    "from nova.scheduler.filters import extra_specs_ops": f"{HERE} extra_specs as extra_specs_ops",
+    "from nova.scheduler import filters": f"{HERE} filters",
+    "from nova.scheduler import weights": f"{HERE} weights",
+}
+
+
+def test_the_page_on_rules_has_the_same_table() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "rules.md").read_text()
+    for there, here in PORT.items():
+        row = next(line for line in page.splitlines() if f"`{there}`" in line)
+        assert row.endswith(f"| `{here}` |")
+
+
+def test_a_rule_is_ported_by_its_import_lines(load_with: Load, tmp_path: Path) -> None:
+    for name in ("license_specs", "near_volume", "emptiest_rack", "least_failed", "same_color"):
+        text = (PLUGINS / f"{name}.py").read_text()
+        for there, here in PORT.items():
+            text = text.replace(f"{there}\n", f"{here}\n")
+        assert "from nova" not in text
+        (tmp_path / f"ported_{name}.py").write_text(text)
+    sys.path.append(str(tmp_path))
+    rules = load_with(
+        "nova_import_compat = false\n"
+        + filters("ported_license_specs.LicenseFilter", "ported_near_volume.NearVolumeFilter")
+        + "weight_classes = ported_least_failed.LeastFailedWeigher\nleast_failed_weight_multiplier = 5\n"
+    )
+    assert "nova" not in sys.modules
+    assert left(rules, flavor=flavor({"license:windows": "2022"})) == {"rack2-a"}
+    assert left(rules, hints={"near_volume": ("rack2-b",)}) == {"rack2-b"}
+    (weigher,) = rules.engine.weighers
+    assert np.asarray(weigher.factors(HOSTS, slice(None))).tolist() == [5.0, 5.0, 5.0, -1.0]
 
 
 def test_without_the_switch_there_is_no_nova(load_with: Load) -> None:
