@@ -37,12 +37,12 @@ class View(dict[str, Any]):
 
 
 class HostState:
-    """One host as Nova's filters know it. Read from the table when asked; writing to it changes nothing.
+    """One host as Nova's filters know it. Read from the table when asked; what a rule writes to it only the rule sees.
 
     Units: MiB (``*_mb``) and GiB (``*_gb``) as in the names. ``limits`` is a scratch dict.
     """
 
-    __slots__ = ("_hosts", "_row", "limits")
+    __slots__ = ("__dict__", "_hosts", "_row", "limits")
 
     numa_topology = None
     pci_stats = None
