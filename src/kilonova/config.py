@@ -316,7 +316,7 @@ def _scheduler_options() -> list[tuple[str, cfg.Opt]]:
 
 
 #: Fields of a plug-in that say what it is, not what an operator wants of it.
-_NO_OPTIONS = frozenset({"name", "reason", "run_once", "runs_on_rebuild"})
+_NO_OPTIONS = frozenset({"name", "reason", "run_once", "runs_on_rebuild", "only_where_placed"})
 
 
 def _has_option_type(hint: Any) -> bool:

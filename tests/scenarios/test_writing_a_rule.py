@@ -103,4 +103,4 @@ def test_the_snippets_of_the_page_on_rules_run() -> None:
     spec = RequestSpec(Flavor("1", "m1", vcpus=0, memory_mib=0, root_gib=0))
     assert names["QuietHostsFilter"]().passes(hosts, spec).tolist() == [False, True]
     answer = OutsideDriver(names["FirstHost"](), Engine()).answer(spec, hosts)
-    assert answer.decide(hosts, spec).ranked[0].host == "busy"
+    assert answer.decide(hosts).ranked[0].host == "busy"

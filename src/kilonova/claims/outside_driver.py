@@ -11,7 +11,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from kilonova.errors import NoValidHost, RuleFailed, Unavailable
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
-from kilonova.scheduler.driver import Cloud, RequestContext, Room, Scheduler
+from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler, with_own_columns
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
 from kilonova.scheduler.funnel import has_room
@@ -43,7 +43,7 @@ class Destination:
 
 
 class Answer:
-    """What a driver said of one request, as the decisions it stands for. Takes the place of the engine for it.
+    """What a driver said of one request, as the decisions it stands for.
 
     ``refusal``: why there is no destination, for whoever asked; ``detail`` is for administrators and may name hosts.
     """
@@ -56,7 +56,7 @@ class Answer:
         self._refusal = refusal
         self._detail = detail
 
-    def decide(self, hosts: HostTable, spec: RequestSpec, **_: Any) -> Decision:  # noqa: ARG002  as the engine is asked
+    def decide(self, hosts: HostTable) -> Decision:
         """Return the decision for the next server of the request: one step, which names the driver."""
         refusal, detail = self._refusal, self._detail or _NOT_CHOSEN
         row = None
@@ -72,6 +72,24 @@ class Answer:
             ranked = (RankedHost(row, hosts.hosts[row], hosts.nodes[row], hosts.uuids[row], 0.0),)
         step = RuleCount(self._driver, detail, len(hosts), len(ranked))
         return Decision(ranked, (step,), removed_by, len(ranked), refusal=refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredBatch:
+    """A driver's answer in the place of the engine's decisions: it counted the servers against each other already."""
+
+    answer: Answer
+    hosts: HostTable
+
+    def decide(self) -> Decision:
+        """Return the decision for the next server."""
+        return self.answer.decide(self.hosts)
+
+    def place(self, row: int) -> None: ...
+
+    def alternates(self, count: int, chosen: Collection[str]) -> tuple[RankedHost, ...]:  # noqa: ARG002
+        """Return nothing: a driver is asked again when a spawn fails."""
+        return ()
 
 
 class OutsideDriver:
@@ -259,21 +277,23 @@ def _row(hosts: HostTable, host: str, node: str | None) -> int | None:
 
 def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]:
     """Return host → what it cannot give, for the hosts that cannot take all the servers they were chosen for."""
-    room = Room(cloud.hosts, cloud.spec)
+    hosts, spec = with_own_columns(cloud.hosts), cloud.spec
     lacking: dict[str, str] = {}
     for destination in chosen:
-        row = _row(room.hosts, destination.host, destination.node)
+        row = _row(hosts, destination.host, destination.node)
         assert row is not None
-        if (hindrance := _hindrance(room, row)) is None:
-            room.take(row)
-        else:
+        if (hindrance := _hindrance(hosts, spec, row)) is not None:
             lacking[destination.host] = hindrance
+            continue
+        hosts.count_server(row, spec.query.resources)
+        if (group := spec.group) is not None:
+            members = {**group.hosts, destination.host: group.hosts.get(destination.host, 0) + 1}
+            spec = replace(spec, group=replace(group, hosts=members))
     return lacking
 
 
-def _hindrance(room: Room, row: int) -> str | None:
+def _hindrance(hosts: HostTable, spec: RequestSpec, row: int) -> str | None:
     """Return why a host cannot take one more server: what the claim would find."""
-    hosts, spec = room.hosts, room.spec
     for name, amount in spec.query.resources.items():
         if amount and not has_room(hosts, name, amount)[row]:
             return f"cannot give {amount} {name}"

@@ -93,7 +93,8 @@ class DriverAtPlay:
     def decide(self, hosts: HostTable, spec: RequestSpec, *, limit: int) -> Decision:
         """Return what the driver chooses for one server of the request."""
         one = replace(spec, instance_uuids=spec.instance_uuids[:1])
-        return self._driver.answer(one, hosts).decide(hosts, one, limit=limit)
+        del limit  # a driver names one host
+        return self._driver.answer(one, hosts).decide(hosts)
 
 
 def import_from(scenario: Scenario) -> None:

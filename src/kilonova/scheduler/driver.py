@@ -19,6 +19,7 @@ import numpy as np
 from kilonova.errors import NoValidHost
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
+from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters.compute import ComputeFilter
 from kilonova.scheduler.host_table import HostTable
@@ -169,47 +170,27 @@ class FilterScheduler(Scheduler):
     ) -> Sequence[Mapping[str, Any]]:
         """Return the best host for each server, each seeing what the ones before it take. Raises: NoValidHost."""
         cloud = context.cloud
-        room = Room(cloud.hosts, _as_asked(cloud.spec, filter_properties))
+        spec = _as_asked(cloud.spec, filter_properties)
+        batch = Batch(cloud.engine, with_own_columns(cloud.hosts), spec, limit=1, rng=cloud.rng)
         chosen: list[Mapping[str, Any]] = []
-        for index in range(request_spec["num_instances"]):
-            decision = cloud.engine.decide(room.hosts, room.spec, limit=1, rng=cloud.rng, is_first=index == 0)
+        for _ in range(request_spec["num_instances"]):
+            decision = batch.decide()
             if not decision.ranked:
                 raise NoValidHost(reason=decision.summary() or "There are no hosts.")
             best = decision.ranked[0]
-            room.take(best.row)
+            batch.place(best.row)
             chosen.append({"host": best.host, "nodename": best.node, "limits": None})
         return chosen
 
 
-class Room:
-    """What is left of the hosts while the servers of one request are placed. Works on columns of its own.
-
-    ``spec``: the request, its group as it is after the servers placed so far.
-    """
-
-    def __init__(self, hosts: HostTable, spec: RequestSpec) -> None:
-        self.spec = spec
-        self.hosts = replace(
-            hosts,
-            used=hosts.used.copy(order="K"),
-            num_instances=hosts.num_instances.copy(),
-            num_io_ops=hosts.num_io_ops.copy(),
-        )
-
-    def take(self, row: int) -> None:
-        """Count one server of the request on a host."""
-        hosts = self.hosts
-        for name, amount in self.spec.query.resources.items():
-            column = hosts.column(name)
-            if column is not None:
-                hosts.used[row, column] += amount
-        hosts.num_instances[row] += 1
-        hosts.num_io_ops[row] += 1
-        group = self.spec.group
-        if group is not None:
-            name = hosts.hosts[row]
-            counted = {**group.hosts, name: group.hosts.get(name, 0) + 1}
-            self.spec = replace(self.spec, group=replace(group, hosts=counted))
+def with_own_columns(hosts: HostTable) -> HostTable:
+    """Return the table with copies of the columns that placing a server changes."""
+    return replace(
+        hosts,
+        used=hosts.used.copy(order="K"),
+        num_instances=hosts.num_instances.copy(),
+        num_io_ops=hosts.num_io_ops.copy(),
+    )
 
 
 def _as_asked(spec: RequestSpec, filter_properties: Mapping[str, Any]) -> RequestSpec:

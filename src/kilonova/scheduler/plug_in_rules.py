@@ -12,7 +12,7 @@ from kilonova.scheduler.host_table import AggregateIndex, BoolArray, FloatArray,
 
 @dataclass(frozen=True, slots=True)
 class PlugInFilter:
-    """A filter with ``passes(hosts, spec)``; ``reason``, ``run_once`` and ``runs_on_rebuild`` where it has them."""
+    """A filter with ``passes(hosts, spec)``, and what else a filter may say of itself where it says it."""
 
     name: str
     rule: Any
@@ -28,6 +28,10 @@ class PlugInFilter:
     @property
     def runs_on_rebuild(self) -> bool:
         return bool(getattr(self.rule, "runs_on_rebuild", False))
+
+    @property
+    def only_where_placed(self) -> bool:
+        return bool(getattr(self.rule, "only_where_placed", False))
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         mask: BoolArray = self.rule.passes(hosts, spec)
@@ -51,6 +55,10 @@ class PlugInWeigher:
     @property
     def maximum(self) -> float | None:
         return getattr(self.rule, "maximum", None)
+
+    @property
+    def only_where_placed(self) -> bool:
+        return bool(getattr(self.rule, "only_where_placed", False))
 
     def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
         if hasattr(self.rule, "factors"):

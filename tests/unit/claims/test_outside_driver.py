@@ -69,7 +69,7 @@ def outside(act: Callable[..., Any], **options: Any) -> OutsideDriver:
 
 
 def refusal(answer: Answer, spec: Any = None) -> str:
-    decision = answer.decide(HOSTS, spec or spec_for())
+    decision = answer.decide(HOSTS)
     assert decision.ranked == ()
     assert decision.survivors == 0
     assert not decision.removed_by.any()
@@ -82,7 +82,7 @@ def refusal(answer: Answer, spec: Any = None) -> str:
 def test_a_choice_is_a_decision_with_one_step_that_names_the_driver() -> None:
     act = says("dev1", "ops1")
     answer = outside(act).answer(spec_for(2), HOSTS)
-    first, second = (answer.decide(HOSTS, spec_for(2), limit=9, trace=None) for _ in range(2))
+    first, second = (answer.decide(HOSTS) for _ in range(2))
     assert first.steps == (RuleCount("Scripted", "not the host that the driver chose", 4, 1),)
     assert (first.ranked[0].host, first.ranked[0].row, first.survivors) == ("dev1", 3, 1)
     assert first.removed_by.tolist() == [0, 0, 0, SURVIVED]
@@ -92,7 +92,7 @@ def test_a_choice_is_a_decision_with_one_step_that_names_the_driver() -> None:
 
 def test_a_node_may_be_named() -> None:
     answer = outside(lambda *_: [{"host": "ops1", "nodename": "second"}]).answer(spec_for(), HOSTS)
-    assert answer.decide(HOSTS, spec_for()).ranked[0].uuid == "second"
+    assert answer.decide(HOSTS).ranked[0].uuid == "second"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_no_more_threads_than_so_many_are_left_hanging(monkeypatch: pytest.Monke
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
-            decided = driver.answer(spec_for(), HOSTS).decide(HOSTS, spec_for())
+            decided = driver.answer(spec_for(), HOSTS).decide(HOSTS)
         finally:
             time.sleep(0.01)
         if decided.ranked:
@@ -196,7 +196,7 @@ def test_a_driver_that_names_full_hosts_is_asked_again_and_told_which() -> None:
     big = spec_for(flavor=flavor(vcpus=33))
     scripted = Scripted(says("doc1"))
     answer = OutsideDriver(scripted, Engine(), max_attempts=2).answer(big, HOSTS)
-    decision = answer.decide(HOSTS, big)
+    decision = answer.decide(HOSTS)
     assert decision.refusal == "Scheduler driver Scripted chose no host that can take the server."
     assert decision.steps[0].reason == "chose doc1 (cannot give 33 VCPU)"
     assert [asked["ignore_hosts"] for asked in scripted.asked] == [[], ["doc1"]]
@@ -207,14 +207,14 @@ def test_a_driver_that_names_full_hosts_is_asked_again_and_told_which() -> None:
 
     full = replace(HOSTS, used=HOSTS.used.copy())
     full.used[1] = full.capacity[1]
-    assert outside(second_try).answer(spec_for(), full).decide(full, spec_for()).ranked[0].host == "dev1"
+    assert outside(second_try).answer(spec_for(), full).decide(full).ranked[0].host == "dev1"
 
 
 def test_servers_of_one_request_count_against_each_other() -> None:
     wide = spec_for(2, flavor=flavor(vcpus=20))
     text = refusal(outside(says("doc1", "doc1")).answer(wide, HOSTS), wide)
     assert text == "Scheduler driver Scripted chose no host that can take the server."
-    assert outside(says("doc1", "dev1")).answer(wide, HOSTS).decide(HOSTS, wide).ranked
+    assert outside(says("doc1", "dev1")).answer(wide, HOSTS).decide(HOSTS).ranked
 
 
 def test_the_policy_of_a_server_group_holds_for_drivers_too() -> None:
@@ -222,13 +222,13 @@ def test_the_policy_of_a_server_group_holds_for_drivers_too() -> None:
     assert "no host that can take" in refusal(outside(says("doc1", "doc1")).answer(apart, HOSTS), apart)
     together = replace(spec_for(2), group=GroupView("g", "affinity", hosts={"dev1": 1}))
     assert "no host that can take" in refusal(outside(says("doc1", "doc1")).answer(together, HOSTS), together)
-    assert outside(says("dev1", "dev1")).answer(together, HOSTS).decide(HOSTS, together).ranked
+    assert outside(says("dev1", "dev1")).answer(together, HOSTS).decide(HOSTS).ranked
 
 
 def test_a_host_that_is_gone_by_the_time_of_the_claim_is_a_refusal() -> None:
     answer = outside(says("doc1")).answer(spec_for(), HOSTS)
     fewer = table(host("dev1"))
-    assert "gone by now" in (answer.decide(fewer, spec_for()).refusal or "")
+    assert "gone by now" in (answer.decide(fewer).refusal or "")
 
 
 def test_capabilities_are_told_to_drivers_that_want_them_when_they_change() -> None:
@@ -241,7 +241,7 @@ def test_capabilities_are_told_to_drivers_that_want_them_when_they_change() -> N
     driver = OutsideDriver(Curious(says("a")), Engine())
     first = table(host("a"), host("b", capabilities=Capabilities("QEMU", 6)))
     for hosts in (first, first, table(host("a"), host("b", capabilities=Capabilities("QEMU", 7)))):
-        assert driver.answer(spec_for(), hosts).decide(hosts, spec_for()).ranked
+        assert driver.answer(spec_for(), hosts).decide(hosts).ranked
     assert told == [("compute", "a", 0), ("compute", "b", 6), ("compute", "b", 7)]
 
 
@@ -252,7 +252,7 @@ def test_a_driver_may_leave_the_choice_to_the_filters() -> None:
             return super().select_destinations(context, request_spec, filter_properties)
 
     answer = OutsideDriver(Picky(), Engine()).answer(spec_for(2), HOSTS)
-    assert answer.decide(HOSTS, spec_for(2)).ranked[0].host == "dev1"
+    assert answer.decide(HOSTS).ranked[0].host == "dev1"
 
 
 @pytest.fixture
@@ -271,17 +271,17 @@ def ip_scheduler() -> Iterator[Scheduler]:
 def test_the_driver_of_the_document(ip_scheduler: Scheduler, address: str | None, place: str) -> None:
     spec = replace(spec_for(3), remote_address=address)
     answer = OutsideDriver(ip_scheduler, Engine()).answer(spec, HOSTS)
-    assert {answer.decide(HOSTS, spec).ranked[0].host for _ in range(3)} == {place}
+    assert {answer.decide(HOSTS).ranked[0].host for _ in range(3)} == {place}
 
 
 def test_the_words_of_the_document(ip_scheduler: Scheduler) -> None:
     driver = OutsideDriver(ip_scheduler, Engine())
     off = table(host("dev1", disabled=True))
-    assert driver.answer(spec_for(), off).decide(off, spec_for()).refusal == (
+    assert driver.answer(spec_for(), off).decide(off).refusal == (
         "No valid host was found. Is the appropriate service running?"
     )
     docs = table(host("doc1"))
-    assert driver.answer(spec_for(), docs).decide(docs, spec_for()).refusal == (
+    assert driver.answer(spec_for(), docs).decide(docs).refusal == (
         "No valid host was found. Could not find another compute"
     )
 

@@ -124,7 +124,7 @@ def test_rules_in_the_folder_are_there_by_their_names_with_their_options(folder:
     assert decision.rejected == {"SetAside": 1, "QuietHostsFilter": 1}
     assert loaded.driver is not None
     assert loaded.driver.name == "LastHost"
-    assert loaded.driver.answer(request(), HOSTS).decide(HOSTS, request()).ranked[0].host == "some"
+    assert loaded.driver.answer(request(), HOSTS).decide(HOSTS).ranked[0].host == "some"
 
 
 def test_options_choose_what_a_weigher_prefers(folder: Path) -> None:

@@ -135,11 +135,11 @@ def test_a_driver_as_they_were_in_havana(load_with: Load) -> None:
     for address in ("10.0.0.1", "192.0.2.1"):
         spec = with_resources(request(instance_uuids=("i1", "i2"), remote_address=address))
         answer = rules.driver.answer(spec, HOSTS)
-        places[address] = {answer.decide(HOSTS, spec).ranked[0].host.partition("-")[0] for _ in range(2)}
+        places[address] = {answer.decide(HOSTS).ranked[0].host.partition("-")[0] for _ in range(2)}
     assert places == {"10.0.0.1": {"rack1"}, "192.0.2.1": {"rack2"}}
     spec = with_resources(request(instance_uuids=("i1",), remote_address="10.0.0.1"))
     none = table(host("rack2-a"))
-    refusal = rules.driver.answer(spec, none).decide(none, spec).refusal
+    refusal = rules.driver.answer(spec, none).decide(none).refusal
     assert refusal == "No valid host was found. No host of that rack"
 
 
