@@ -174,6 +174,7 @@ class Claimer:
         count = len(order.workflows)
         limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
         batch: Batch | AnsweredBatch
+        isolation_version = (answer or hosts.aggregates).isolation_version
         if answer is None:
             batch = Batch(self._engine, hosts, spec, limit=limit, rng=self._rng, trace=_tracer(spec, hosts))
         else:
@@ -187,7 +188,7 @@ class Claimer:
                 raise _no_valid_host(decision, index, count)
             best = decision.ranked[0]
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best.uuid, best.host, best.node))
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, isolation_version))
             if count > 1:
                 batch.place(best.row)
         chosen = {claim.host for claim in plan.claims}
@@ -198,9 +199,15 @@ class Claimer:
             plan.alternates = tuple(host for host in ranked if host.host not in chosen)[: self._alternates]
 
     def _assume(
-        self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, provider: str, host: str, node: str
+        self,
+        spec: RequestSpec,
+        group_uuid: str | None,
+        workflow: Workflow,
+        best: RankedHost,
+        isolation_version: int,
     ) -> Claim:
         resources = dict(spec.query.resources)
+        provider, host, node = best.uuid, best.host, best.node
         claim = Claim(
             claim_id=new_uuid(),
             instance_uuid=workflow.instance_uuid,
@@ -212,6 +219,7 @@ class Claimer:
             node=node,
             workflow=replace(workflow, body={**workflow.body, "host": host, "node": node, "provider": provider}),
             group_uuid=group_uuid,
+            isolation_version=isolation_version,
         )
         self._mirror.assume(Assumption(claim.claim_id, provider, resources, host, node, group_uuid))
         return claim

@@ -24,7 +24,7 @@ from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCoun
 from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler, with_own_columns
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
-from kilonova.scheduler.funnel import has_room
+from kilonova.scheduler.funnel import has_room, isolation_steps
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nova_compat import as_driver_arguments
 
@@ -45,12 +45,20 @@ class Destination:
 class Answer:
     """What a driver said of one request, as the decisions it stands for.
 
+    ``isolation_version``: of the isolation rules that it was checked by.
     ``refusal``: why there is no destination, for whoever asked; ``detail`` is for administrators and may name hosts.
     """
 
     def __init__(
-        self, driver: str, destinations: Sequence[Destination] = (), *, refusal: str | None = None, detail: str = ""
+        self,
+        driver: str,
+        destinations: Sequence[Destination] = (),
+        *,
+        refusal: str | None = None,
+        detail: str = "",
+        isolation_version: int = 0,
     ) -> None:
+        self.isolation_version = isolation_version
         self._driver = driver
         self._left: Iterator[Destination] = iter(destinations)
         self._refusal = refusal
@@ -167,7 +175,7 @@ class OutsideDriver:
                 return self._failed(f"failed: it raised {type(error).__name__}", f"{type(error).__name__}: {error}")
             lacking = _without_room(cloud, chosen)
             if not lacking:
-                return Answer(self.name, chosen)
+                return Answer(self.name, chosen, isolation_version=cloud.hosts.aggregates.isolation_version)
             LOG.info("[%s] %s chose %s", cloud.spec.request_id, self.name, _listed(lacking))
             tried = (*tried, *lacking)
         detail = f"chose {_listed(lacking)}"
@@ -297,6 +305,9 @@ def _hindrance(hosts: HostTable, spec: RequestSpec, row: int) -> str | None:
     for name, amount in spec.query.resources.items():
         if amount and not has_room(hosts, name, amount)[row]:
             return f"cannot give {amount} {name}"
+    for step in isolation_steps(hosts, spec):
+        if not step.mask[row]:
+            return step.reason
     for rule in (ServerGroupAntiAffinityFilter(), ServerGroupAffinityFilter()):
         if not rule.passes(hosts, spec)[row]:
             return rule.reason

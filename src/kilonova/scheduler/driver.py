@@ -22,6 +22,7 @@ from kilonova.model.server_group import GroupView
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters.compute import ComputeFilter
+from kilonova.scheduler.funnel import isolation_steps
 from kilonova.scheduler.host_table import HostTable
 
 #: What ``hosts_up`` calls the services that run servers.
@@ -142,11 +143,16 @@ class Scheduler:
         """
 
     def hosts_up(self, context: RequestContext, topic: str) -> list[str]:
-        """Return the names of the hosts whose service on ``topic`` (``compute``) is up and enabled."""
+        """Return the names of the hosts whose service on ``topic`` (``compute``) is up and enabled.
+
+        Hosts that isolation rules close to the servers of the request are not among them.
+        """
         if topic not in COMPUTE_TOPICS:
             return []
         cloud = context.cloud
         up = ComputeFilter(service_down_time_s=cloud.service_down_time_s).passes(cloud.hosts, cloud.spec)
+        for step in isolation_steps(cloud.hosts, cloud.spec):
+            up = up & step.mask
         return list(dict.fromkeys(cloud.hosts.hosts[row] for row in np.flatnonzero(up)))
 
     def group_hosts(self, context: RequestContext, group: str) -> list[str]:

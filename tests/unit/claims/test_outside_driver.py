@@ -18,9 +18,11 @@ from tests.unit.scheduler.small_cloud import flavor, host, request, table
 from kilonova.claims import outside_driver
 from kilonova.claims.claimer import Placed
 from kilonova.claims.outside_driver import Answer, OutsideDriver
-from kilonova.db import decisions
+from kilonova.db import aggregates, decisions
+from kilonova.db.database import Transaction
 from kilonova.errors import NoValidHost, RuleFailed, Unavailable
 from kilonova.messaging.local import LocalBus
+from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.decision import SURVIVED, RuleCount
@@ -337,6 +339,46 @@ def test_a_broken_driver_fails_its_request_and_the_next_one_is_served(cell_of: N
         ("one", "Scripted"),
     ]
     assert stored[2]["steps"][0][1] == "there is no host 'nowhere' with node None"
+
+
+def test_isolation_rules_hold_for_drivers_too() -> None:
+    kept = table(
+        host("one"), host("two"), aggregates=(Aggregate(1, "u", "kept", ("one",), {"kilonova:only": "project=p"}),)
+    )
+    answer = outside(says("one")).answer(spec_for(), kept)
+    decision = answer.decide(kept)
+    assert decision.refusal == "Scheduler driver Scripted chose no host that can take the server."
+    assert decision.steps[0].reason == "chose one (kept for other servers by isolation)"
+
+    def first_up(context: Any, *_: Any) -> Any:
+        return says(Scheduler().hosts_up(context, "compute")[0])()
+
+    for project, place in (("p", "one"), ("q", "two")):
+        spec = spec_for(project_id=project)
+        assert outside(first_up).answer(spec, kept).decide(kept).ranked[0].host == place
+
+
+def test_a_rule_that_is_made_while_the_driver_thinks_is_no_way_in(cell_of: NewCell) -> None:
+    asked: list[str] = []
+
+    def think(*_: Any) -> Any:
+        if not asked:
+
+            def keep(tx: Transaction) -> None:
+                made = aggregates.create(tx, "kept")
+                aggregates.add_host(tx, made.id, "one", default_zone="nova")
+                aggregates.set_metadata(tx, made.id, {"kilonova:only": "project=somebody-else"})
+
+            cell.database.write(keep)
+        asked.append("once more")
+        return says("one" if len(asked) == 1 else "two")()
+
+    cell = cell_of(simulated("one"), simulated("two"), driver=outside(think))
+    (uuid,) = cell.boot()
+    cell.bus.run()
+    assert cell.instance(uuid).host == "two"
+    assert len(asked) == 2
+    cell.check()
 
 
 def test_a_host_that_failed_the_spawn_is_named_as_tried(cell_of: NewCell) -> None:
