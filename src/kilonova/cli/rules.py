@@ -41,6 +41,7 @@ def build_engine(config: SchedulerConfig) -> Engine:
         weighers=tuple(_weigher(cls, config) for cls in weighers.values()),
         host_subset_size=config.host_subset_size,
         shuffle=config.shuffle_best_same_weighed_hosts,
+        pcpu_fallback=not config.disable_fallback_pcpu_query,
     )
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
-from kilonova.scheduler.funnel import Step, funnel, is_forced
+from kilonova.scheduler.funnel import Step, allocations_at, filtered, funnel, is_forced
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
+from kilonova.scheduler.provider_trees import Allocations, needs_trees
 from kilonova.scheduler.ranking import Share, best, shares, total
 from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
 
@@ -23,6 +24,7 @@ class Engine:
 
     ``host_subset_size``: with an ``rng``, one of the best so many hosts is taken at random.
     ``shuffle``: with an ``rng``, hosts that share the best score are shuffled.
+    ``pcpu_fallback``: hosts without PCPU take servers with pinned CPUs on their VCPU.
     Source: spec SCHEDULER §1, §5, §12.
     """
 
@@ -31,6 +33,7 @@ class Engine:
     weighers: tuple[Weigher, ...] = ()
     host_subset_size: int = 1
     shuffle: bool = False
+    pcpu_fallback: bool = True
 
     def decide(
         self,
@@ -76,12 +79,27 @@ class Engine:
             forced=is_forced(spec),
         )
 
+    def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations:
+        """Return which providers give what when the host at ``row`` takes a server of the request."""
+        query = spec.query
+        if query.fallback is None and not needs_trees(hosts, query):
+            return {hosts.uuids[row]: query.totals}
+        return allocations_at(hosts, filtered(hosts, spec, self.request_filters).query, row)
+
     def _steps(
         self, hosts: HostTable, spec: RequestSpec, among: BoolArray | None, still_in: Callable[[], BoolArray]
     ) -> Iterator[Step]:
         if among is not None:
             yield Step("earlier", "passed over for an earlier server of the request", among)
-        yield from funnel(hosts, spec, self.request_filters, self.filters, still_in, skip_run_once=among is not None)
+        yield from funnel(
+            hosts,
+            spec,
+            self.request_filters,
+            self.filters,
+            still_in,
+            skip_run_once=among is not None,
+            pcpu_fallback=self.pcpu_fallback,
+        )
 
     def _rank(
         self,

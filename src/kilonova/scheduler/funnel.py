@@ -4,7 +4,8 @@
 The engine walks the funnel and stops when nobody is left; an explanation walks it to the end with everybody.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,13 @@ from kilonova.model.request_spec import RequestSpec, ResourceQuery
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.nova_compat import HostFilterAdapter
+from kilonova.scheduler.provider_trees import (
+    Allocations,
+    allocations_from_tree,
+    can_serve,
+    classes_of_others,
+    needs_trees,
+)
 from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
 
 REBUILD_HINT = "_nova_check_type"
@@ -46,18 +54,20 @@ def funnel(
     still_in: Callable[[], BoolArray],
     *,
     skip_run_once: bool = False,
+    pcpu_fallback: bool = True,
 ) -> Iterator[Step]:
     """Yield the verdicts of the rules that apply to the request, in the order in which they are asked.
 
     ``still_in``: tells which hosts are left by now; only filters that go host by host care. Shapes: → (H,).
     Forced hosts bypass the filters, not Placement. A rebuild check asks neither request filters nor Placement, and
     only the filters made for it. Filters on columns go before those that are asked host by host.
+    ``pcpu_fallback``: a query's ``fallback`` counts.
     """
     yield from _names(hosts, spec)
     rebuild = is_rebuild_check(spec)
     if not rebuild:
-        yield from _request_filters(hosts, spec, request_filters)
-        yield from _placement(hosts, spec.query)
+        complete = yield from _request_filters(hosts, spec, request_filters)
+        yield from _placement(hosts, spec.query, complete.query, still_in, pcpu_fallback=pcpu_fallback)
     if is_forced(spec):
         return
     chosen = [
@@ -94,24 +104,39 @@ def _destination(hosts: HostTable, spec: RequestSpec) -> BoolArray:
     return passed
 
 
-def _request_filters(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]) -> Iterator[Step]:
-    """Yield one step a request filter that adds conditions, made of what it added; one that fails lets nobody pass."""
+def filtered(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]) -> RequestSpec:
+    """Return the request with the conditions of its request filters. Raises: RequestFilterFailed."""
+    for request_filter in request_filters:
+        spec = request_filter.apply(spec, hosts.aggregates)
+    return spec
+
+
+def _request_filters(
+    hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]
+) -> Generator[Step, None, RequestSpec]:
+    """Yield one step a request filter that adds conditions, made of what it added; one that fails lets nobody pass.
+
+    Returns the request with all that was added.
+    """
     for request_filter in request_filters:
         before = spec.query
         try:
             spec = request_filter.apply(spec, hosts.aggregates)
         except RequestFilterFailed as failure:
             yield Step(request_filter.name, failure.message, np.zeros(len(hosts), dtype=np.bool_))
-            return
-        if masks := _conditions(hosts, spec.query, before):
+            return spec
+        if spec.query is not before and (masks := _conditions(hosts, spec.query, before)):
             added: BoolArray = np.logical_and.reduce(masks)
             yield Step(request_filter.name, request_filter.reason, added)
+    return spec
 
 
 def _conditions(hosts: HostTable, query: ResourceQuery, known: ResourceQuery) -> list[BoolArray]:
     """Return a mask for each trait and aggregate condition of ``query`` that ``known`` does not have."""
-    masks = [hosts.has_trait(trait) for trait in sorted(query.required - known.required)]
-    masks += [~hosts.has_trait(trait) for trait in sorted(query.forbidden - known.forbidden)]
+    required = (query.root_required - known.root_required) | (query.required - known.required)
+    forbidden = (query.root_forbidden - known.root_forbidden) | (query.forbidden - known.forbidden)
+    masks = [hosts.has_trait(trait) for trait in sorted(required)]
+    masks += [~hosts.has_trait(trait) for trait in sorted(forbidden)]
     masks += [_in_aggregates(hosts, uuids) for uuids in query.member_of if uuids not in known.member_of]
     if closed := query.forbidden_aggregates - known.forbidden_aggregates:
         masks.append(~_in_aggregates(hosts, closed))
@@ -122,19 +147,105 @@ def _in_aggregates(hosts: HostTable, uuids: frozenset[str]) -> BoolArray:
     return in_any(hosts, [aggregate.uuid in uuids for aggregate in hosts.aggregates.aggregates])
 
 
-def _placement(hosts: HostTable, query: ResourceQuery) -> Iterator[Step]:
-    """Yield the conditions that flavor, image and caller put to Placement, one a step."""
-    for uuids in query.member_of:
+def _placement(
+    hosts: HostTable,
+    asked: ResourceQuery,
+    complete: ResourceQuery,
+    still_in: Callable[[], BoolArray],
+    *,
+    pcpu_fallback: bool,
+) -> Iterator[Step]:
+    """Yield the conditions that flavor, image and caller put to Placement, one a step.
+
+    ``complete``: the query with the conditions of the request filters, whose own steps have judged the hosts already.
+    """
+    for uuids in asked.member_of:
         yield Step("Placement: member_of", "not in a wanted aggregate", _in_aggregates(hosts, uuids))
-    if closed := query.forbidden_aggregates:
+    if closed := asked.forbidden_aggregates:
         yield Step("Placement: member_of", "in a forbidden aggregate", ~_in_aggregates(hosts, closed))
-    for trait in sorted(query.required):
+    for trait in sorted(asked.root_required):
         yield Step(f"Placement: {trait}", "lacks the trait", hosts.has_trait(trait))
-    for trait in sorted(query.forbidden):
+    for trait in sorted(asked.root_forbidden):
         yield Step(f"Placement: {trait}", "has the forbidden trait", ~hosts.has_trait(trait))
-    for name, amount in query.resources.items():
+    steps = _resources(hosts, complete, still_in)
+    if complete.fallback is None or not pcpu_fallback:
+        yield from steps
+        return
+    otherwise = hosts.everyone
+    for step in _resources(hosts, _fallback(complete, complete.fallback), still_in):
+        otherwise = otherwise & step.mask
+    for step in steps:
+        yield step._replace(mask=step.mask | otherwise)
+
+
+def _fallback(query: ResourceQuery, fallback: ResourceQuery) -> ResourceQuery:
+    """Return the query to make where the first cannot be served: other resources, the same conditions."""
+    return replace(
+        query,
+        resources=fallback.resources,
+        required=fallback.required,
+        forbidden=fallback.forbidden,
+        groups=fallback.groups,
+        group_policy=fallback.group_policy,
+        fallback=None,
+    )
+
+
+def _resources(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
+    """Yield what the resources, their traits and their groups ask for."""
+    if needs_trees(hosts, query):
+        elsewhere = classes_of_others(hosts)
+        for name, amount in query.resources.items():
+            if amount and name not in elsewhere:
+                yield _room(hosts, name, amount)
+        yield Step("Placement: providers", _unserved(query), can_serve(hosts, query, still_in()))
+        return
+    required = query.required.union(*(group.required for group in query.groups))
+    forbidden = query.forbidden.union(*(group.forbidden for group in query.groups))
+    for trait in sorted(required):
+        yield Step(f"Placement: {trait}", "lacks the trait", hosts.has_trait(trait))
+    for trait in sorted(forbidden):
+        yield Step(f"Placement: {trait}", "has the forbidden trait", ~hosts.has_trait(trait))
+    for name, amount in query.totals.items():
         if amount:
-            yield Step(f"Placement: {name}", f"cannot give {amount} {name}", has_room(hosts, name, amount))
+            yield _room(hosts, name, amount)
+    if query.isolates:
+        yield Step("Placement: providers", _unserved(query), np.zeros(len(hosts), dtype=np.bool_))
+
+
+def _room(hosts: HostTable, name: str, amount: int) -> Step:
+    return Step(f"Placement: {name}", f"cannot give {amount} {name}", has_room(hosts, name, amount))
+
+
+def _unserved(query: ResourceQuery) -> str:
+    groups = [("", query.resources), *((group.suffix, group.resources) for group in query.groups)]
+    asked = [f"resources{suffix}:{name}={amount}" for suffix, given in groups for name, amount in given.items()]
+    apart = ", each group on a provider of its own" if query.isolates else ""
+    return f"its providers cannot give {', '.join(asked)}{apart}"
+
+
+def allocations_at(hosts: HostTable, query: ResourceQuery, row: int) -> Allocations:
+    """Return which providers give what when the host takes a server of this query.
+
+    ``query``: with the conditions of the request filters. Where the host has no room after all, its own provider is
+    made to give everything: whoever claims that finds out.
+    """
+    alternatives = [query]
+    if query.fallback is not None:
+        alternatives.append(_fallback(query, query.fallback))
+    for each in alternatives:
+        if needs_trees(hosts, each):
+            found = allocations_from_tree(hosts, each, row)
+            if found is not None:
+                return found
+        elif len(alternatives) == 1 or _fits(hosts, each, row):
+            return {hosts.uuids[row]: each.totals}
+    return {hosts.uuids[row]: query.totals}
+
+
+def _fits(hosts: HostTable, query: ResourceQuery, row: int) -> bool:
+    alive = hosts.everyone
+    return all(step.mask[row] for step in _resources(hosts, query, lambda: alive))
 
 
 def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:

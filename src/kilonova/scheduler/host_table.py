@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
+from kilonova.placement.provider_table import ProviderTable
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -105,6 +106,7 @@ class HostTable:
     ``taken_at``: epoch seconds of the snapshot, the "now" of every rule.
     ``memo``: answers from the shared columns only (aggregates, traits, profiles, inventories, names, host_ips).
     ``host_rows``: service host name → its rows; worked out when first needed unless the caller keeps it already.
+    ``providers``: every provider, where there are more than the hosts' own; ``provider_rows``: (H,) the hosts' in it.
 
     (H, R) arrays read fastest in Fortran order, a resource class at a time (``used.copy(order="K")`` keeps it).
     """
@@ -138,6 +140,8 @@ class HostTable:
     taken_at: float
     memo: Memo = field(default_factory=Memo, compare=False)
     host_rows: Mapping[str, Sequence[int]] | None = field(default=None, compare=False)
+    providers: ProviderTable | None = field(default=None, compare=False)
+    provider_rows: IntArray | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.hosts)

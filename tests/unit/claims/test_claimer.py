@@ -18,9 +18,11 @@ from kilonova.errors import NoValidHost
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import TaskState
+from kilonova.model.request_spec import RequestSpec
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, NewCell, host
 from support.mirrors import assert_equal, assert_use_adds_up
@@ -55,7 +57,14 @@ def five_hosts_for_forty() -> list[SimulatedHost]:
     return [host(f"node{n}", vcpus=8, memory_mib=65536) for n in range(5)]
 
 
-class Liar:
+class Honest:
+    """The part of an engine in which the ones below tell the truth."""
+
+    def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations:
+        return build_engine(SchedulerConfig()).allocations(hosts, spec, row)
+
+
+class Liar(Honest):
     """An engine that offers the fullest host first, whatever is used there: every claim after the first few is lost.
 
     ``lies``: how many more decisions are lies.
@@ -247,7 +256,7 @@ def test_a_class_made_anew_is_found_under_its_new_id(cell_of: NewCell) -> None:
     later.database.close()
 
 
-class Broken:
+class Broken(Honest):
     def decide(self, hosts: HostTable, _spec: object, **_: object) -> Decision:
         if hosts.num_instances.sum() == 0:
             return build_engine(SchedulerConfig()).decide(hosts, _spec, limit=1)  # type: ignore[arg-type]
@@ -265,10 +274,11 @@ class Mute:
     """Chooses a provider that the mirror does not know: what comes after the decision breaks."""
 
     def decide(self, hosts: HostTable, _spec: object, **_: object) -> Decision:
-        honest = build_engine(SchedulerConfig()).decide(hosts, _spec, limit=1)  # type: ignore[arg-type]
-        if hosts.num_instances.sum() == 0:
-            return honest
-        return replace(honest, ranked=(replace(honest.ranked[0], uuid="nobody"),))
+        return build_engine(SchedulerConfig()).decide(hosts, _spec, limit=1)  # type: ignore[arg-type]
+
+    def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations:
+        honest = Honest().allocations(hosts, spec, row)
+        return honest if hosts.num_instances.sum() == 0 else {"nobody": honest[hosts.uuids[row]]}
 
 
 def test_a_claim_that_cannot_be_made_leaves_no_assumption(cell_of: NewCell) -> None:
