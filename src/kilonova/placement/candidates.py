@@ -308,6 +308,8 @@ class _Search:
         if self._query.isolate and len(self._granular) > 1:
             any_group = np.logical_or.reduce(self._fits)
             enough &= self._sum_at_anchors(any_group.astype(np.int64)) >= len(self._granular)
+        elif len(self._granular) > 1 and self._groups_ask_alike():
+            enough &= self._sum_at_anchors(self._copies()) >= len(self._granular)
         for name in self._shared_classes:
             column = table.column(name)
             assert column is not None  # or no anchor would be left
@@ -424,17 +426,26 @@ class _Search:
     def groups_are_independent(self) -> bool:
         """Tell whether each class and each group may be served without regard to the others, up to their number.
 
-        Then an anchor of :meth:`viable_anchors` that is not lone has a candidate. Groups to be isolated are such if all
-        ask alike: each provider that can serve one can serve any.
+        Then an anchor of :meth:`viable_anchors` that is not lone has a candidate. Groups that ask alike are such:
+        what matters is how many of them the anchor's providers can serve.
         """
-        query = self._query
-        if query.same_subtrees or not query.nested or (self._spread is not None and self._spread.required):
+        query, spread = self._query, self._spread
+        if query.same_subtrees or not query.nested or (spread is not None and len(spread.required) > 1):
             return False
-        if query.isolate and len({id(fits) for fits in self._fits}) == 1:
-            own = self._granular[0].resources
-            return all(name not in own for name in (self._spread.amounts if self._spread is not None else ()))
-        isolated = query.isolate and len(self._granular) > 1
-        return not isolated and not self._shared_classes
+        if len(self._granular) > 1 and self._groups_ask_alike():
+            return spread is None or spread.amounts.keys().isdisjoint(self._granular[0].resources)
+        return not self._shared_classes and (not query.isolate or len(self._granular) <= 1)
+
+    def _groups_ask_alike(self) -> bool:
+        return len({id(fits) for fits in self._fits}) == 1
+
+    def _copies(self) -> IntArray:
+        """Return how often each provider can serve the first group with a suffix. Shapes: → (P,)."""
+        table, copies = self._table, self._fits[0].astype(np.int64) * len(self._granular)
+        for column, amount in self._taken_by[0]:
+            free = np.minimum(table.capacity[:, column] - table.used[:, column], table.max_unit[:, column])
+            copies = np.minimum(copies, free // amount)
+        return np.where(self._fits[0], copies, 0)
 
     def of_anchor(self, anchor: int, rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
         """Yield the candidates that hang on one anchor."""

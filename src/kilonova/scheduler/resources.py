@@ -45,16 +45,13 @@ def resource_query(flavor: Flavor, image: Image | None = None, *, volume_backed:
 
     Source: spec SCHEDULER §7.
     """
+    disk_gib = (0 if volume_backed else flavor.root_gib) + flavor.ephemeral_gib + -(-flavor.swap_mib // _MIB_PER_GIB)
+    if not flavor.extra_specs and (image is None or not image.properties):
+        return ResourceQuery(_wanted({"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mib, "DISK_GB": disk_gib}))
     amounts, traits = _read(flavor.extra_specs)
     overridden = set().union(*amounts.values())
     needs = feature_needs(flavor, image)
-    plain = {
-        "MEMORY_MB": flavor.memory_mib,
-        "DISK_GB": (0 if volume_backed else flavor.root_gib)
-        + flavor.ephemeral_gib
-        + -(-flavor.swap_mib // _MIB_PER_GIB),
-        **needs.resources,
-    }
+    plain = {"MEMORY_MB": flavor.memory_mib, "DISK_GB": disk_gib, **needs.resources}
     groups = tuple(
         ResourceGroup(suffix, _wanted(given), traits.required(suffix), traits.forbidden(suffix))
         for suffix, given in amounts.items()
