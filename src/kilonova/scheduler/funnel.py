@@ -4,7 +4,7 @@
 The engine walks the funnel and stops when nobody is left; an explanation walks it to the end with everybody.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,12 +20,14 @@ from kilonova.scheduler.provider_trees import (
     allocations_from_tree,
     can_serve,
     classes_of_others,
+    is_plain,
     needs_trees,
 )
 from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
 
 REBUILD_HINT = "_nova_check_type"
 _REBUILD = ("rebuild",)
+_PROVIDERS = "Placement: providers"
 
 
 class Step(NamedTuple):
@@ -53,7 +55,6 @@ def funnel(
     filters: Sequence[Filter],
     still_in: Callable[[], BoolArray],
     *,
-    skip_run_once: bool = False,
     pcpu_fallback: bool = True,
 ) -> Iterator[Step]:
     """Yield the verdicts of the rules that apply to the request, in the order in which they are asked.
@@ -70,12 +71,96 @@ def funnel(
         yield from _placement(hosts, spec.query, complete.query, still_in, pcpu_fallback=pcpu_fallback)
     if is_forced(spec):
         return
-    chosen = [
-        each for each in filters if (each.runs_on_rebuild or not rebuild) and not (skip_run_once and each.run_once)
-    ]
-    for each in sorted(chosen, key=lambda one: isinstance(one, HostFilterAdapter)):
+    for each in _in_order(each for each in filters if each.runs_on_rebuild or not rebuild):
         name = rule_name(each)
         yield Step(name, each.reason, _ask(each, name, hosts, spec, still_in))
+
+
+class LaterRoom(NamedTuple):
+    """A resource to ask for again as the servers of one request are placed one after the other."""
+
+    rule: str
+    reason: str
+    resource_class: str
+    amount: int
+
+    def lost(self, hosts: HostTable, rows: IntArray) -> IntArray:
+        """Return which of ``rows`` have no room any more."""
+        column = hosts.column(self.resource_class)
+        if column is None:
+            return rows
+        full: IntArray = rows[hosts.used[rows, column] > _most_used(hosts, column, self.amount)[rows]]
+        return full
+
+
+class LaterFilter(NamedTuple):
+    """A filter whose answer changes as the servers of one request are placed one after the other.
+
+    ``only_where_placed``: it changes for nobody but the host that took the server.
+    """
+
+    rule: str
+    reason: str
+    only_where_placed: bool
+    filter: Filter
+
+    def passes(self, hosts: HostTable, spec: RequestSpec, still_in: BoolArray) -> BoolArray:
+        """Return which hosts pass. Shapes: → (H,). Raises: RuleFailed."""
+        return _ask(self.filter, self.rule, hosts, spec, lambda: still_in)
+
+
+class LaterPlacement(NamedTuple):
+    """Everything that is asked of providers, to be asked again: what one server takes may be missing anywhere.
+
+    ``query``: with the conditions of the request filters.
+    """
+
+    rule: str
+    reason: str
+    query: ResourceQuery
+    pcpu_fallback: bool
+    only_where_placed: bool = False
+
+    def passes(self, hosts: HostTable, _spec: RequestSpec, still_in: BoolArray) -> BoolArray:
+        """Return which hosts pass. Shapes: → (H,)."""
+        passed = still_in
+        for step in _room_steps(hosts, self.query, lambda: still_in, pcpu_fallback=self.pcpu_fallback):
+            passed = passed & step.mask
+        return passed
+
+
+def later_rules(
+    hosts: HostTable,
+    spec: RequestSpec,
+    request_filters: Sequence[RequestFilter],
+    filters: Sequence[Filter],
+    *,
+    pcpu_fallback: bool = True,
+) -> tuple[LaterRoom | LaterPlacement | LaterFilter, ...]:
+    """Return the rules to ask again for each server after the first of a request, in order."""
+    room: list[LaterRoom | LaterPlacement] = []
+    if is_plain(hosts, spec.query):
+        wanted = [(name, amount) for name, amount in spec.query.totals.items() if amount]
+        room += [LaterRoom(*_words_for(name, amount), name, amount) for name, amount in wanted]
+    else:
+        complete = filtered(hosts, spec, request_filters).query
+        room.append(LaterPlacement(_PROVIDERS, _unserved(complete), complete, pcpu_fallback))
+    if is_forced(spec):
+        return tuple(room)
+    return (*room, *(_later(each) for each in _in_order(each for each in filters if not each.run_once)))
+
+
+def _later(each: Filter) -> LaterFilter:
+    return LaterFilter(rule_name(each), each.reason, bool(getattr(each, "only_where_placed", False)), each)
+
+
+def _words_for(name: str, amount: int) -> tuple[str, str]:
+    return f"Placement: {name}", f"cannot give {amount} {name}"
+
+
+def _in_order(filters: Iterable[Filter]) -> list[Filter]:
+    """Return filters on columns first, then those that are asked host by host."""
+    return sorted(filters, key=lambda one: isinstance(one, HostFilterAdapter))
 
 
 def _names(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
@@ -167,12 +252,19 @@ def _placement(
         yield Step(f"Placement: {trait}", "lacks the trait", hosts.has_trait(trait))
     for trait in sorted(asked.root_forbidden):
         yield Step(f"Placement: {trait}", "has the forbidden trait", ~hosts.has_trait(trait))
-    steps = _resources(hosts, complete, still_in)
-    if complete.fallback is None or not pcpu_fallback:
+    yield from _room_steps(hosts, complete, still_in, pcpu_fallback=pcpu_fallback)
+
+
+def _room_steps(
+    hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray], *, pcpu_fallback: bool
+) -> Iterator[Step]:
+    """Yield the steps of :func:`_resources`; a host that can serve the fallback passes them all."""
+    steps = _resources(hosts, query, still_in)
+    if query.fallback is None or not pcpu_fallback:
         yield from steps
         return
     otherwise = hosts.everyone
-    for step in _resources(hosts, _fallback(complete, complete.fallback), still_in):
+    for step in _resources(hosts, _fallback(query, query.fallback), still_in):
         otherwise = otherwise & step.mask
     for step in steps:
         yield step._replace(mask=step.mask | otherwise)
@@ -198,7 +290,7 @@ def _resources(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], Bo
         for name, amount in query.resources.items():
             if amount and name not in elsewhere:
                 yield _room(hosts, name, amount)
-        yield Step("Placement: providers", _unserved(query), can_serve(hosts, query, still_in()))
+        yield Step(_PROVIDERS, _unserved(query), can_serve(hosts, query, still_in()))
         return
     required = query.required.union(*(group.required for group in query.groups))
     forbidden = query.forbidden.union(*(group.forbidden for group in query.groups))
@@ -210,11 +302,11 @@ def _resources(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], Bo
         if amount:
             yield _room(hosts, name, amount)
     if query.isolates:
-        yield Step("Placement: providers", _unserved(query), np.zeros(len(hosts), dtype=np.bool_))
+        yield Step(_PROVIDERS, _unserved(query), np.zeros(len(hosts), dtype=np.bool_))
 
 
 def _room(hosts: HostTable, name: str, amount: int) -> Step:
-    return Step(f"Placement: {name}", f"cannot give {amount} {name}", has_room(hosts, name, amount))
+    return Step(*_words_for(name, amount), has_room(hosts, name, amount))
 
 
 def _unserved(query: ResourceQuery) -> str:
@@ -253,15 +345,19 @@ def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
     column = hosts.column(resource_class)
     if column is None:
         return np.zeros(len(hosts), dtype=np.bool_)
-    most: IntArray = hosts.memo.get(
-        ("may be used before", column, amount), lambda: _may_be_used_before(hosts, column, amount)
-    )
-    fits: BoolArray = hosts.used[:, column] <= most
+    fits: BoolArray = hosts.used[:, column] <= _most_used(hosts, column, amount)
     return fits
 
 
-def _may_be_used_before(hosts: HostTable, column: int, amount: int) -> IntArray:
+def _most_used(hosts: HostTable, column: int, amount: int) -> IntArray:
     """Return how much of a class may be in use for ``amount`` more to fit; less than nothing where it never does."""
+    most: IntArray = hosts.memo.get(
+        ("may be used before", column, amount), lambda: _may_be_used_before(hosts, column, amount)
+    )
+    return most
+
+
+def _may_be_used_before(hosts: HostTable, column: int, amount: int) -> IntArray:
     allowed = (
         (hosts.min_unit[:, column] <= amount)
         & (hosts.max_unit[:, column] >= amount)

@@ -34,6 +34,11 @@ def needs_trees(hosts: HostTable, query: ResourceQuery) -> bool:
     return bool(query.groups) or not classes_of_others(hosts).isdisjoint(query.resources)
 
 
+def is_plain(hosts: HostTable, query: ResourceQuery) -> bool:
+    """Tell whether every host serves ``query`` in one way: its own provider gives all there is to give."""
+    return query.fallback is None and not needs_trees(hosts, query)
+
+
 def can_serve(hosts: HostTable, query: ResourceQuery, among: BoolArray) -> BoolArray:
     """Return which hosts of ``among`` have at least one candidate. Shapes: (H,) → (H,)."""
     table, rows = hosts.providers, hosts.provider_rows

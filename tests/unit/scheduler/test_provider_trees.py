@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the engine makes of groups, nested providers and pinned CPUs, without a database."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.unit.scheduler.small_cloud import INVENTORIES, aggregate, host, reque
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.placement.provider_table import ProviderRecord, build_provider_table
+from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
@@ -132,6 +134,32 @@ def test_a_zone_leaves_out_what_is_shared_from_outside_of_it() -> None:
     assert takers(engine.decide(cloud(zone.uuid), spec, limit=9)) == ["a"]
     assert takers(engine.decide(cloud(), spec, limit=9)) == []
     assert engine.allocations(cloud(zone.uuid), spec, 0)["s"] == {"VGPU": 1}
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "expected"),
+    [
+        ({"resources:VGPU": "1"}, {"a": 2, "b": 2}),
+        ({"resources1:VGPU": "2"}, {"a": 1}),
+        (ISOLATED, {"b": 1}),
+        ({"hw:cpu_policy": "dedicated", "resources:VGPU": "1"}, {"a": 2, "b": 2}),
+        ({"hw:cpu_policy": "dedicated"}, {"a": 15, "b": 15}),
+    ],
+)
+def test_servers_of_one_request_take_what_the_ones_before_left(
+    extra_specs: dict[str, str], expected: dict[str, int]
+) -> None:
+    hosts, alone, spec = two_hosts(), two_hosts(), asking(extra_specs)
+    engine = Engine()
+    batch = Batch(engine, hosts, spec, limit=1)
+    chosen: list[str] = []
+    while ranked := batch.decide().ranked:
+        assert [each.host for each in engine.decide(alone, spec, limit=1).ranked] == [ranked[0].host]
+        alone.count_server(ranked[0].row, engine.allocations(alone, spec, ranked[0].row))
+        batch.place(ranked[0].row)
+        chosen.append(ranked[0].host)
+    assert Counter(chosen) == expected
+    assert not engine.decide(alone, spec, limit=1).ranked
 
 
 # --- pinned CPUs ------------------------------------------------------------------------------------------------------
