@@ -25,7 +25,7 @@ from kilonova.db import tables as t
 from kilonova.db.database import Database, Transaction
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
-from kilonova.model.host import NODE_TRAITS, Capabilities, ComputeNode, NodeReport
+from kilonova.model.host import Capabilities, ComputeNode, NodeReport
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.provider import Inventory
 
@@ -160,7 +160,7 @@ class Cloud:
             for node in nodes or (host,):
                 said = NodeReport(host, node, capabilities, inventories, host_ip="10.0.0.7")
                 found.append(compute_nodes.report(tx, said))
-                providers.ensure_for_node(tx, found[-1].uuid, node, inventories, NODE_TRAITS)
+                providers.ensure_for_node(tx, found[-1].uuid, node, inventories, ())
             if up:
                 services.record_heartbeats(tx, [host])
             return found[0]
