@@ -10,11 +10,13 @@ from threading import Barrier
 import pytest
 
 from kilonova.claims.claimer import Order
+from kilonova.cli.rules import build_engine
 from kilonova.conductor.actions import release_claim
 from kilonova.db import instances, workflows
 from kilonova.db.database import Database, Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import NoValidHost
+from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, host, start_cell
 from support.manual_bus import ManualBus
 from support.orders import order
@@ -32,9 +34,11 @@ def cells(database_url: str, tmp_path: Path) -> Iterator[tuple[Cell, Cell]]:
     folders = [tmp_path / "one", tmp_path / "other"]
     for folder in folders:
         folder.mkdir()
+    # Nobody sends heartbeats here, so nobody asks for them.
+    engine = build_engine(SchedulerConfig(enabled_filters=("ServerGroupAntiAffinityFilter",)))
     yield (
-        start_cell(folders[0], tuple(names), bus=ManualBus(), database=databases[0]),
-        start_cell(folders[1], (), bus=ManualBus(), database=databases[1]),
+        start_cell(folders[0], tuple(names), bus=ManualBus(), database=databases[0], engine=engine),
+        start_cell(folders[1], (), bus=ManualBus(), database=databases[1], engine=engine),
     )
     for database in databases:
         database.close()

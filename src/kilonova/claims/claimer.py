@@ -164,7 +164,8 @@ class Claimer:
             best = decision.ranked[0]
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
             given = self._engine.allocations(hosts, spec, best.row)
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given))
+            version = hosts.aggregates.isolation_version
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, version))
             if count > 1:
                 batch.place(best.row, given)
         chosen = {claim.host for claim in plan.claims}
@@ -175,7 +176,13 @@ class Claimer:
             plan.alternates = tuple(host for host in ranked if host.host not in chosen)[: self._alternates]
 
     def _assume(
-        self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, best: RankedHost, given: Allocations
+        self,
+        spec: RequestSpec,
+        group_uuid: str | None,
+        workflow: Workflow,
+        best: RankedHost,
+        given: Allocations,
+        isolation_version: int,
     ) -> Claim:
         place = {"host": best.host, "node": best.node, "provider": best.uuid}
         claim = Claim(
@@ -191,6 +198,7 @@ class Claimer:
             node=best.node,
             workflow=replace(workflow, body={**workflow.body, **place}),
             group_uuid=group_uuid,
+            isolation_version=isolation_version,
         )
         self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, group_uuid))
         return claim
