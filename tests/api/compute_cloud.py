@@ -33,7 +33,7 @@ MAX_LIMIT = 5
 PLAIN_ROLES = ("member", "reader")
 
 
-_ROOTS = {"compute": "/compute/v2.1", "placement": "/placement"}
+_ROOTS = {"compute": "/compute/v2.1", "placement": "/placement", "operator": "/operator/v1"}
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,9 @@ class SimulatedHost:
     @property
     def reported_traits(self) -> tuple[str, ...]:
         """Return the traits that the hypervisor reports to Placement."""
-        architecture = trait_of("hw_architecture", str(self.capabilities.cpu_info.get("arch", "")))
+        own = str(self.capabilities.cpu_info.get("arch", ""))
+        runs = [architecture for architecture, _, _ in self.capabilities.supported_instances]
+        architecture = trait_of("hw_architecture", own if own in runs or not runs else runs[0])
         models = [trait_of(name, value) for name, values in self.models.items() for value in values]
         every = [*CAPABILITY_TRAITS, architecture, *models, *self.traits]
         return tuple(dict.fromkeys(trait for trait in every if trait is not None and trait not in self.lacks))

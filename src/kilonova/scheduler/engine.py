@@ -2,7 +2,7 @@
 """The decision: walk the funnel, rate who is left, return the best few and a reason for everybody else."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,7 +81,8 @@ class Engine:
         query = spec.query
         if is_plain(hosts, query):
             return {hosts.uuids[row]: query.totals}
-        return allocations_at(hosts, filtered(hosts, spec, self.request_filters).query, row)
+        complete = filtered(hosts, spec, self.request_filters).query
+        return allocations_at(hosts, complete if self.pcpu_fallback else replace(complete, fallback=None), row)
 
     def _rank(
         self,

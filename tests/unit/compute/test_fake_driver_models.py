@@ -8,6 +8,7 @@ import pytest
 
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError
+from kilonova.model.host import Capabilities
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import CAPABILITY_TRAITS, AllocationRatios, SimulatedHost
 
@@ -52,3 +53,16 @@ def test_a_host_that_says_nothing_of_models_takes_all(tmp_path: Path) -> None:
     host = driver(tmp_path)
     host.spawn(guest(hw_vif_model="igb", hw_video_model="no-such"))
     assert set(host.list_guests()) == {"u"}
+
+
+def test_the_architecture_is_the_processors_or_else_that_of_the_guests_it_runs(tmp_path: Path) -> None:
+    arm = (("aarch64", "kvm", "hvm"),)
+
+    def architectures(**facts: Any) -> set[str]:
+        traits = driver(tmp_path, capabilities=Capabilities(**facts)).report().traits
+        return {trait for trait in traits if trait.startswith("HW_ARCH")}
+
+    assert architectures(supported_instances=arm, cpu_info={"arch": "x86_64"}) == {"HW_ARCH_AARCH64"}
+    assert architectures(supported_instances=arm) == {"HW_ARCH_AARCH64"}
+    assert architectures(cpu_info={"arch": "amd64"}) == {"HW_ARCH_X86_64"}
+    assert architectures() == set()
