@@ -27,6 +27,8 @@ from kilonova.mirror.mirror import Assumption, Mirror
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.group_policies import require_support
+from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.resources import with_resources
 
@@ -141,6 +143,8 @@ class Claimer:
                 hosts = self._mirror.snapshot()
             if order.group_uuid is not None:
                 spec = replace(spec, group=self._mirror.group(order.group_uuid))
+                if spec.group is not None:
+                    require_support(self._engine, spec.group.policy)
             decision = self._engine.decide(
                 hosts, spec, limit=_RANKED_KEPT, rng=self._rng, is_first=index == 0, trace=_tracer(spec, hosts)
             )
@@ -168,8 +172,11 @@ class Claimer:
             node=node,
             workflow=replace(workflow, body={**workflow.body, "host": host, "node": node, "provider": provider}),
             group_uuid=group_uuid,
+            flavor_id=spec.flavor.flavor_id,
+            image_properties=spec.image.properties if spec.image else {},
         )
-        self._mirror.assume(Assumption(claim.claim_id, provider, resources, host, node, group_uuid))
+        guest = guest_kind(claim.flavor_id, claim.image_properties)
+        self._mirror.assume(Assumption(claim.claim_id, provider, resources, host, node, group_uuid, guest))
         return claim
 
     def _forget(self, plan: _Plan) -> None:

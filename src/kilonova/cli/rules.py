@@ -19,7 +19,7 @@ from kilonova.scheduler.nova_compat import HostFilterAdapter, HostWeigherAdapter
 from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.rule import Filter, Weigher
 from kilonova.scheduler.settings import SchedulerConfig
-from kilonova.scheduler.weighers import WEIGHERS, ColumnWeigher
+from kilonova.scheduler.weighers import WEIGHERS
 
 ALL_FILTERS = "kilonova.scheduler.filters.all_filters"
 ALL_WEIGHERS = "kilonova.scheduler.weighers.all_weighers"
@@ -131,8 +131,6 @@ def _filter(cls: type[Any], config: SchedulerConfig) -> Filter:
 
 
 def _weigher(cls: type[Any], config: SchedulerConfig) -> Weigher:
-    if issubclass(cls, ColumnWeigher) and hasattr(config, cls.option):
-        return cls(multiplier=getattr(config, cls.option))
-    rule: Any = cls()
+    rule: Any = cls.configured(config) if hasattr(cls, "configured") else cls()
     fitting: Weigher = rule if hasattr(rule, "weigh") else HostWeigherAdapter(cls.__name__, rule)
     return fitting

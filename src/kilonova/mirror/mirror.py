@@ -30,6 +30,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
+from kilonova.scheduler.guests import Counts, GuestKind, GuestTally, guest_kind
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
 
 LOG = logging.getLogger(__name__)
@@ -42,7 +43,10 @@ HostKey = tuple[str, str]  # service host, hypervisor hostname
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """What one claim under way will use. ``resources`` are taken from provider ``provider_uuid``."""
+    """What one claim under way will use. ``resources`` are taken from provider ``provider_uuid``.
+
+    ``guest``: the kind of the instance to come, for rules that ask what is on a host.
+    """
 
     claim_id: str
     provider_uuid: str
@@ -50,6 +54,7 @@ class Assumption:
     host: str
     node: str
     group_uuid: str | None = None
+    guest: GuestKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,8 @@ class _Layout:
     inventory: dict[str, Any]
     trait_rows: Mapping[str, int]
     trait_bits: NDArray[np.bool_]
+    row_of_uuid: Mapping[str, int]
+    metrics: dict[str, NDArray[np.float64]]
 
 
 @dataclass(slots=True)
@@ -106,22 +113,41 @@ class _ServiceColumns:
     reasons: dict[int, str]
 
 
+#: Service host, hypervisor hostname, is it busy with I/O, of which kind.
+_Placed = tuple[str, str, bool, GuestKind]
+
+
 class _InstanceRows(Mapping[str, int]):
     """Instance uuid → row of its host, looked up when asked."""
 
-    def __init__(self, instances: Mapping[str, tuple[str, str, bool]], row_of: Mapping[HostKey, int]) -> None:
+    def __init__(self, instances: Mapping[str, _Placed], row_of: Mapping[HostKey, int]) -> None:
         self._instances = instances
         self._row_of = row_of
 
     def __getitem__(self, uuid: str) -> int:
-        host, node, _ = self._instances[uuid]
-        return self._row_of[host, node]
+        return self._row_of[self._instances[uuid][:2]]
 
     def __iter__(self) -> Iterator[str]:
-        return (uuid for uuid, (host, node, _) in list(self._instances.items()) if (host, node) in self._row_of)
+        return (uuid for uuid, placed in list(self._instances.items()) if placed[:2] in self._row_of)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guests:
+    """Counts of the instances on the rows of one layout, as they are when asked for."""
+
+    mirror: "Mirror"
+    row_of: Mapping[HostKey, int]
+
+    def of_other_flavors(self, flavor_id: str) -> Counts:
+        with self.mirror.lock:
+            return self.mirror.guest_tally().columns(self.row_of).of_other_flavors(flavor_id)
+
+    def with_image_property(self, name: str, value: str) -> Counts:
+        with self.mirror.lock:
+            return self.mirror.guest_tally().columns(self.row_of).with_image_property(name, value)
 
 
 @contextmanager
@@ -153,7 +179,11 @@ class Mirror:
     _services: dict[str, _Service] = field(default_factory=dict)
     _aggregates: dict[int, Aggregate] = field(default_factory=dict)
     _groups: dict[str, _Group] = field(default_factory=dict)
-    _instances: dict[str, tuple[str, str, bool]] = field(default_factory=dict)
+    _instances: dict[str, _Placed] = field(default_factory=dict)
+    _kinds: dict[GuestKind, GuestKind] = field(default_factory=dict)
+    #: Only there once a rule asked what is on the hosts; in step from then on.
+    _guests: GuestTally | None = None
+    _metrics: dict[str, Mapping[str, float]] = field(default_factory=dict)
     _counts: dict[HostKey, list[int]] = field(default_factory=dict)
     _assumed: dict[str, Assumption] = field(default_factory=dict)
     _assumed_in_group: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -203,6 +233,8 @@ class Mirror:
                 instance_rows=_InstanceRows(self._instances, layout.row_of),
                 host_ips=layout.host_ips,
                 disabled_reasons=services.reasons,
+                guests=_Guests(self, layout.row_of),
+                metrics=layout.metrics.copy(),
                 taken_at=self.clock(),
                 memo=self._memo,
                 **layout.inventory,
@@ -229,6 +261,17 @@ class Mirror:
         """Return the database id of a provider."""
         return self._providers.ids[self._providers.row_of[uuid]]
 
+    def guest_tally(self) -> GuestTally:
+        """Return the counts of instances by kind, assumed ones included. Hold the lock while using them."""
+        if self._guests is None:
+            self._guests = tally = GuestTally()
+            for host, node, _, kind in self._instances.values():
+                tally.add((host, node), kind, 1)
+            for assumption in self._assumed.values():
+                if assumption.guest is not None:
+                    tally.add((assumption.host, assumption.node), assumption.guest, 1)
+        return self._guests
+
     # --- claims under way ---------------------------------------------------------------------------------------------
 
     def assume(self, assumption: Assumption) -> None:
@@ -246,7 +289,7 @@ class Mirror:
 
     def _count_assumed(self, assumption: Assumption, sign: int) -> None:
         self._providers.assume(assumption.provider_uuid, assumption.resources, sign)
-        self._count_on_host((assumption.host, assumption.node), sign, sign)
+        self._count_on_host((assumption.host, assumption.node), sign, sign, assumption.guest)
         if assumption.group_uuid is not None:
             hosts = self._assumed_in_group.setdefault(assumption.group_uuid, {})
             hosts[assumption.host] = hosts.get(assumption.host, 0) + sign
@@ -264,13 +307,15 @@ class Mirror:
             self._providers = ProviderColumns()
             for store in (self._nodes, self._services, self._aggregates, self._groups, self._instances, self._counts):
                 store.clear()
+            self._metrics.clear()
+            self._guests = None
             with _collector_resting(), mirror_source.load(self.database) as loaded, self._providers.filling():
                 for change in loaded.changes:
                     self._apply(change)
             self.seq = loaded.seq
             for assumption in self._assumed.values():
                 self._providers.assume(assumption.provider_uuid, assumption.resources, 1)
-                self._count_on_host((assumption.host, assumption.node), 1, 1)
+                self._count_on_host((assumption.host, assumption.node), 1, 1, assumption.guest)
             self._forget_layout()
 
     def on_commit(self, commit: Commit) -> None:
@@ -338,12 +383,26 @@ class Mirror:
     def _apply_node(self, uuid: str, value: Mapping[str, Any] | None) -> None:
         if value is None:
             self._nodes.pop(uuid, None)
+            self._metrics.pop(uuid, None)
         else:
             capabilities = self._interned_profile(value["capabilities"])
             self._nodes[uuid] = _Node(
                 value["host"], value["node"], value["host_ip"], capabilities, value["failed_builds"]
             )
         self._forget_layout()
+
+    def _apply_metrics(self, uuid: str, value: Mapping[str, float]) -> None:
+        before = self._metrics.get(uuid, {})
+        self._metrics[uuid] = value
+        layout = self._layout
+        if layout is None or (row := layout.row_of_uuid.get(uuid)) is None:
+            return
+        for name in before.keys() | value.keys():
+            column = layout.metrics.get(name)
+            # Snapshots share the column, so it is replaced.
+            changed = np.full(len(layout.rows), np.nan) if column is None else column.copy()
+            changed[row] = value.get(name, np.nan)
+            layout.metrics[name] = changed
 
     def _apply_service(self, host: str, value: Mapping[str, Any] | None) -> None:
         known = host in self._services
@@ -382,15 +441,17 @@ class Mirror:
     def _apply_instance(self, uuid: str, value: Mapping[str, Any] | None) -> None:
         before = self._instances.pop(uuid, None)
         if before is not None:
-            self._count_on_host(before[:2], -1, -int(before[2]))
+            self._count_on_host(before[:2], -1, -int(before[2]), before[3])
         if value is not None:
             host, node, io_heavy = value["host"], value["node"], bool(value["io"])
-            self._instances[uuid] = (host, node, io_heavy)
-            self._count_on_host((host, node), 1, int(io_heavy))
+            kind = guest_kind(value["flavor"], value["image"])
+            kind = self._kinds.setdefault(kind, kind)
+            self._instances[uuid] = (host, node, io_heavy, kind)
+            self._count_on_host((host, node), 1, int(io_heavy), kind)
 
     # --- columns ------------------------------------------------------------------------------------------------------
 
-    def _count_on_host(self, key: HostKey, instances: int, io_ops: int) -> None:
+    def _count_on_host(self, key: HostKey, instances: int, io_ops: int, kind: GuestKind | None) -> None:
         counts = self._counts.setdefault(key, [0, 0])
         counts[0] += instances
         counts[1] += io_ops
@@ -398,6 +459,8 @@ class Mirror:
         if layout is not None and (row := layout.row_of.get(key)) is not None:
             layout.num_instances[row] += instances
             layout.num_io_ops[row] += io_ops
+        if self._guests is not None and kind is not None:
+            self._guests.add(key, kind, instances)
 
     def _interned_profile(self, value: Mapping[str, Any]) -> Capabilities:
         key = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
@@ -437,6 +500,7 @@ class Mirror:
             if number == len(distinct):
                 distinct.append(node.capabilities)
             profile[index] = number
+        row_of_uuid = {uuid: row for row, (_, uuid, _) in enumerate(found)}
         columns = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity")
         return _Layout(
             rows=rows,
@@ -455,7 +519,17 @@ class Mirror:
             inventory={name: np.asfortranarray(getattr(table, name)[rows]) for name in columns},
             trait_rows=table.trait_rows,
             trait_bits=table.trait_bits[:, rows],
+            row_of_uuid=row_of_uuid,
+            metrics=self._metric_columns(row_of_uuid),
         )
+
+    def _metric_columns(self, row_of_uuid: Mapping[str, int]) -> dict[str, NDArray[np.float64]]:
+        columns: dict[str, NDArray[np.float64]] = {}
+        for uuid, metrics in self._metrics.items():
+            if (row := row_of_uuid.get(uuid)) is not None:
+                for name, value in metrics.items():
+                    columns.setdefault(name, np.full(len(row_of_uuid), np.nan))[row] = value
+        return columns
 
     def _service_facts(self, layout: _Layout) -> _ServiceColumns:
         facts = self._service_columns

@@ -45,6 +45,7 @@ class AllocationRatios:
 class SimulatedHost:
     """One simulated hypervisor.
 
+    ``metrics``: what it measures of itself, by name.
     ``spawn_delay_s``: how long a spawn takes. ``failing_spawns``: how many spawns fail before one succeeds (-1: all).
     ``disabled``: why the operator disabled its compute service; empty when it is enabled. The simulated hypervisor
     knows nothing of it: whoever plays the scenario sets it.
@@ -58,6 +59,7 @@ class SimulatedHost:
     capabilities: Capabilities = DEFAULT_CAPABILITIES
     traits: tuple[str, ...] = ()
     inventories: Mapping[str, int] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
     spawn_delay_s: float = 0.0
     destroy_delay_s: float = 0.0
     failing_spawns: int = 0

@@ -8,7 +8,7 @@
                               └──── without that host ◀────┘
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -30,6 +30,7 @@ from kilonova.scenario.model import (
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.guests import GuestTally, guest_kind
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.resources import with_resources
@@ -70,7 +71,9 @@ class _World:
             )
             for number, aggregate in enumerate(scenario.aggregates, start=1)
         )
-        self.table: HostTable = build_host_table([_record(host, ratios) for host in scenario.hosts], aggregates)
+        table = build_host_table([_record(host, ratios) for host in scenario.hosts], aggregates)
+        self._guests = GuestTally()
+        self.table: HostTable = replace(table, guests=self._guests.columns({row: row for row in range(len(table))}))
         self.groups = {
             group.name: GroupView(group.name, group.policy, group.max_server_per_host or 1) for group in scenario.groups
         }
@@ -84,6 +87,7 @@ class _World:
             assert column is not None
             table.used[row, column] += sign * amount
         table.num_instances[row] += sign
+        self._guests.add(row, guest_kind(spec.flavor.flavor_id, spec.image.properties if spec.image else {}), sign)
         if group is not None:
             view = self.groups[group]
             members = {**view.hosts, host: view.hosts.get(host, 0) + sign}
@@ -146,19 +150,23 @@ def _build(
     engine: Engine,
     around: Surroundings,
 ) -> Played:
-    decisions, tried = [first], list[str]()
+    decisions, tried = [first], list[tuple[str, str]]()
     while True:
         best = decisions[-1].ranked[0]
         if world.spawn(best.row):
-            return Played(name, tuple(decisions), tuple(tried), Landing(best.host))
-        tried.append(best.host)
+            return Played(name, tuple(decisions), _hosts(tried), Landing(best.host))
+        tried.append((best.host, best.node))
         world.change(best.row, spec, asked.group, -1)
         if spec.force_host or spec.force_node or len(tried) >= around.max_attempts:
-            return Played(name, tuple(decisions), tuple(tried), Landing(None, SPAWN))
-        decisions.append(_decide(world, asked, replace(spec, ignore_hosts=frozenset(tried)), engine))
+            return Played(name, tuple(decisions), _hosts(tried), Landing(None, SPAWN))
+        decisions.append(_decide(world, asked, replace(spec, tried=tuple(tried)), engine))
         if not decisions[-1].ranked:
-            return Played(name, tuple(decisions), tuple(tried), Landing(None, decisions[-1].steps[-1].rule))
+            return Played(name, tuple(decisions), _hosts(tried), Landing(None, decisions[-1].steps[-1].rule))
         world.change(decisions[-1].ranked[0].row, spec, asked.group, 1)
+
+
+def _hosts(tried: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(host for host, _ in tried)
 
 
 def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Engine) -> Decision:
@@ -173,6 +181,7 @@ def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:
         inventories=host.reported_inventories(ratios),
         traits=frozenset(host.traits) | ({DISABLED_TRAIT} if host.disabled else set()),
         capabilities=host.capabilities,
+        metrics=host.metrics,
         disabled=bool(host.disabled),
         disabled_reason=host.disabled,
     )

@@ -7,7 +7,7 @@ A table is a snapshot. Columns that change with every claim (``used``, ``num_ins
 caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
+from kilonova.scheduler.guests import GuestCounts, GuestKind, GuestTally
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -102,6 +103,9 @@ class HostTable:
     ``num_instances``, ``num_io_ops``, ``failed_builds``: (H,) int64.
     ``profiles``: distinct capabilities; ``profile``: (H,) index into them.
     ``instance_rows``: instance uuid → row of its host.
+    ``guests``: counts of the instances on the hosts by flavor and by image property, worked out when asked for.
+    ``metrics``: name → (H,) what hosts report of themselves, NaN where one does not.
+    ``cells``: (H,) the cell of each host; empty when there is only one.
     ``taken_at``: epoch seconds of the snapshot, the "now" of every rule.
     ``memo``: answers from the shared columns only (aggregates, traits, profiles, inventories, names, host_ips).
     ``host_rows``: service host name → its rows; worked out when first needed unless the caller keeps it already.
@@ -135,7 +139,10 @@ class HostTable:
     instance_rows: Mapping[str, int]
     host_ips: tuple[str, ...]
     disabled_reasons: Mapping[int, str]
+    guests: GuestCounts
     taken_at: float
+    metrics: Mapping[str, FloatArray] = field(default_factory=dict)
+    cells: tuple[str, ...] = ()
     memo: Memo = field(default_factory=Memo, compare=False)
     host_rows: Mapping[str, Sequence[int]] | None = field(default=None, compare=False)
 
@@ -163,6 +170,11 @@ class HostTable:
         usable: IntArray = self.memo.get(("usable", column), lambda: self.total[:, column] - self.reserved[:, column])
         free: IntArray = usable - self.used[:, column]
         return pick(free, rows)
+
+    def metric(self, name: str) -> FloatArray:
+        """Return what each host reports for a metric, NaN where it does not. Shapes: → (H,)."""
+        column = self.metrics.get(name)
+        return self.memo.get("no metric", lambda: np.full(len(self), np.nan)) if column is None else column
 
     def has_trait(self, trait: str) -> BoolArray:
         """Return which hosts report ``trait``. Shapes: → (H,)."""
@@ -192,6 +204,15 @@ class HostTable:
         mask[[row for row in rows if node is None or self.nodes[row] == node]] = True
         return mask
 
+    def other_than(self, places: Collection[tuple[str, str]]) -> BoolArray:
+        """Return every row but those of the given (service host, hypervisor) pairs. Shapes: → (H,)."""
+        if not places:
+            return self.everyone
+        others = np.ones(len(self), dtype=np.bool_)
+        rows = self.rows_of_host()
+        others[[row for host, node in places for row in rows.get(host, ()) if self.nodes[row] == node]] = False
+        return others
+
 
 def _index(names: Sequence[str]) -> dict[str, list[int]]:
     rows: dict[str, list[int]] = {}
@@ -219,6 +240,9 @@ class HostRecord:
     num_io_ops: int = 0
     failed_builds: int = 0
     instances: tuple[str, ...] = ()
+    guests: tuple[GuestKind, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    cell: str = ""
     host_ip: str = "127.0.0.1"
 
 
@@ -254,6 +278,14 @@ def build_host_table(
             profiles.append(record.capabilities)
         profile[row] = profiles.index(record.capabilities)
     hosts = tuple(record.host for record in records)
+    tally = GuestTally()
+    for row, record in enumerate(records):
+        for kind in record.guests:
+            tally.add(row, kind, 1)
+    metrics = {name: np.full(len(records), np.nan) for record in records for name in record.metrics}
+    for row, record in enumerate(records):
+        for name, value in record.metrics.items():
+            metrics[name][row] = value
     return HostTable(
         hosts=hosts,
         nodes=tuple(record.node or record.host for record in records),
@@ -281,5 +313,8 @@ def build_host_table(
         instance_rows={uuid: row for row, record in enumerate(records) for uuid in record.instances},
         host_ips=tuple(record.host_ip for record in records),
         disabled_reasons={row: record.disabled_reason for row, record in enumerate(records) if record.disabled},
+        guests=tally.columns({row: row for row in range(len(records))}),
         taken_at=taken_at,
+        metrics=metrics,
+        cells=tuple(record.cell for record in records) if any(record.cell for record in records) else (),
     )

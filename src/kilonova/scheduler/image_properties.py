@@ -11,6 +11,7 @@ _LEGACY: Mapping[str, str] = {
     "hw_vm_mode": "vm_mode",
     "img_hv_requested_version": "hypervisor_version_requires",
 }
+_PRESENT: Mapping[str, str] = {old: new for new, old in _LEGACY.items()}
 _ARCHITECTURES: Mapping[str, str] = {
     "amd64": "x86_64",
     **dict.fromkeys(("i386", "i486", "i586", "x86_32", "x86_32p"), "i686"),
@@ -32,6 +33,11 @@ def image_property_names(image: Image | None) -> frozenset[str]:
     if image is None:
         return frozenset()
     return frozenset(image.properties) | {new for new, old in _LEGACY.items() if old in image.properties}
+
+
+def present_name(name: str) -> str:
+    """Return today's name of a property that may be called by a former one."""
+    return _PRESENT.get(name, name)
 
 
 def canonical_architecture(name: str) -> str:

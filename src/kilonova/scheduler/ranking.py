@@ -30,6 +30,8 @@ def shares(weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, row
         name = rule_name(weigher)
         try:
             values = _share(weigher, hosts, spec, rows, count)
+        except RuleFailed:
+            raise  # the rule itself says what is wrong
         except Exception as error:  # third-party code: whatever it raises, the answer is that this rule failed
             raise RuleFailed(f"Weigher {name} failed.", rule=name) from error
         found.append(Share(name, values))

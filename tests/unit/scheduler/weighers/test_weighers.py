@@ -112,6 +112,9 @@ def test_defaults_are_those_of_nova() -> None:
         "BuildFailureWeigher": 1000000.0,
         "HypervisorVersionWeigher": 1.0,
         "NumInstancesWeigher": 0.0,
+        "MetricsWeigher": 1.0,
+        "CrossCellWeigher": 1000000.0,
+        "ImagePropertiesWeigher": 0.0,
     }
     fixed: dict[str, Any] = {name: cls.minimum for name, cls in weighers.WEIGHERS.items() if cls.minimum is not None}
     assert fixed == {"RAMWeigher": 0.0, "CPUWeigher": 0.0, "DiskWeigher": 0.0, "IoOpsWeigher": 0.0}
