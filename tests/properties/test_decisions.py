@@ -46,6 +46,9 @@ def plain_scores(cloud: Cloud, names: list[str], spec: RequestSpec) -> dict[str,
     def members(host: object, policy: str) -> float:
         return spec.group.hosts.get(host.host, 0) if spec.group and spec.group.policy == policy else 0
 
+    def at_home(host: object) -> float:
+        return 0 if spec.source_cell is None else 1 if host.cell == spec.source_cell else -1
+
     raw = {
         ("ram", 1.0, 0.0): [free(host, 1) for host in hosts],
         ("cpu", 1.0, 0.0): [
@@ -57,6 +60,7 @@ def plain_scores(cloud: Cloud, names: list[str], spec: RequestSpec) -> dict[str,
         ("soft_anti_affinity", 1.0, None): [-members(host, "soft-anti-affinity") for host in hosts],
         ("build_failure", 1000000.0, None): [host.failed_builds for host in hosts],
         ("hypervisor_version", 1.0, None): [host.capabilities.hypervisor_version for host in hosts],
+        ("cross_cell_move", 1000000.0, None): [at_home(host) for host in hosts],
         ("num_instances", -0.5, None): [host.num_instances for host in hosts],
     }
     scores = dict.fromkeys((host.host for host in hosts), 0.0)
