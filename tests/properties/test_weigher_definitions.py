@@ -64,6 +64,7 @@ def home(host: HostRecord, _: float, spec: RequestSpec) -> float:
 
 def properties(host: HostRecord, _: float, spec: RequestSpec) -> float:
     asked = dict(spec.image.properties) if spec.image else {}
+    asked |= {name: "x86_64" for name, value in asked.items() if value == "amd64"}
     rating = 0.0
     for guest in host.guests:
         has = dict(guest.image_properties)

@@ -178,7 +178,7 @@ def inventories(size: int, ratio: float, reserved: int, step: int) -> tuple[Inve
     )
 
 
-def random_host(rng: Random, name: str, instances: Sequence[str], cell: str) -> HostRecord:
+def random_host(rng: Random, name: str, instances: Sequence[str], cell: str, metered: float) -> HostRecord:
     return HostRecord(
         host=name,
         inventories=inventories(
@@ -204,7 +204,7 @@ def random_host(rng: Random, name: str, instances: Sequence[str], cell: str) -> 
             guest_kind(rng.choice(FLAVORS), rng.choice(IMAGE_PROPERTIES_OF_GUESTS))
             for _ in range(rng.choice((0, 0, 1, 1, 2, 4)))
         ),
-        metrics={name: rng.choice(values) for name, values in METRICS.items() if rng.random() < 0.7},
+        metrics={name: rng.choice(values) for name, values in METRICS.items() if rng.random() < metered},
         cell=cell,
         host_ip=rng.choice(("10.0.0.1", "10.0.1.1", "192.168.0.1")),
     )
@@ -214,9 +214,10 @@ def random_cloud(rng: Random, size: int = 50) -> Cloud:
     """Return ``size`` hosts in some aggregates."""
     names = tuple(f"node{number}" for number in range(size))
     homes = {uuid: rng.choice((*names, "")) for uuid in INSTANCES}
+    metered = rng.choice((0.7, 0.9, 1.0))
     cells = rng.choice(((CELLS[0],), CELLS, ("",)))
     hosts = [
-        random_host(rng, name, [uuid for uuid, home in homes.items() if home == name], rng.choice(cells))
+        random_host(rng, name, [uuid for uuid, home in homes.items() if home == name], rng.choice(cells), metered)
         for name in names
     ]
     aggregates = [

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kilonova.scheduler.image_properties import present_name
+from kilonova.scheduler.image_properties import canonical_value, present_name
 
 Counts = NDArray[np.int64]
 Key = TypeVar("Key")
@@ -22,13 +22,13 @@ class GuestKind(NamedTuple):
 
 
 def guest_kind(flavor_id: str, image_properties: Mapping[str, object]) -> GuestKind:
-    """Return the kind of an instance, former names of image properties replaced by the present ones."""
+    """Return the kind of an instance, its image properties under their present names and in one spelling."""
     if not image_properties:
         return GuestKind(flavor_id)
     texts = {name: str(value) for name, value in image_properties.items()}
     pairs = {present_name(name): text for name, text in texts.items()}
     pairs |= {name: text for name, text in texts.items() if present_name(name) == name}  # both given: today's counts
-    return GuestKind(flavor_id, tuple(sorted(pairs.items())))
+    return GuestKind(flavor_id, tuple(sorted((name, canonical_value(name, text)) for name, text in pairs.items())))
 
 
 class GuestCounts(Protocol):

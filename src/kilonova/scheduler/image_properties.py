@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading image properties: the names of today, the names of old images, and one spelling for each value."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kilonova.model.image import Image
 
@@ -40,6 +40,12 @@ def present_name(name: str) -> str:
     return _PRESENT.get(name, name)
 
 
+def canonical_value(name: str, value: str) -> str:
+    """Return the one spelling of a value, for the properties that have one; others as they are."""
+    canonical = _CANONICAL.get(name)
+    return value if canonical is None else canonical(value)
+
+
 def canonical_architecture(name: str) -> str:
     return _ARCHITECTURES.get(name.lower(), name.lower())
 
@@ -50,3 +56,10 @@ def canonical_hypervisor(name: str) -> str:
 
 def canonical_vm_mode(name: str) -> str:
     return _VM_MODES.get(name.lower(), name.lower())
+
+
+_CANONICAL: Mapping[str, Callable[[str], str]] = {
+    "hw_architecture": canonical_architecture,
+    "img_hv_type": canonical_hypervisor,
+    "hw_vm_mode": canonical_vm_mode,
+}
