@@ -190,6 +190,7 @@ def load(files: Sequence[str]) -> Settings:
         conf.register_opt(option, group=name)
     try:
         conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
+        public_options(conf)  # a value is only checked when it is read, and not every option is needed
         return _settings(conf)
     except cfg.Error as error:
         raise ConfigurationError(str(error).strip()) from error

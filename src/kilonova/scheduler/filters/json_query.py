@@ -116,10 +116,8 @@ def _groups(hosts: HostTable, *, one_by_one: bool) -> Iterator[IntArray]:
     if one_by_one:
         yield from (np.array([row]) for row in range(len(hosts)))
         return
-    for number in range(len(hosts.profiles)):
-        rows = np.flatnonzero(hosts.profile == number)
-        if len(rows):
-            yield rows
+    for number in np.unique(hosts.profile):
+        yield np.flatnonzero(hosts.profile == number)
 
 
 @dataclass(frozen=True, slots=True)
