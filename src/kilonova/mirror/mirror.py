@@ -101,7 +101,6 @@ class _Layout:
     inventory: dict[str, Any]
     trait_rows: Mapping[str, int]
     trait_bits: NDArray[np.bool_]
-    row_of_uuid: Mapping[str, int]
     metrics: dict[str, NDArray[np.float64]]
 
 
@@ -395,7 +394,7 @@ class Mirror:
         before = self._metrics.get(uuid, {})
         self._metrics[uuid] = value
         layout = self._layout
-        if layout is None or (row := layout.row_of_uuid.get(uuid)) is None:
+        if layout is None or (row := self._row_of(layout.row_of, uuid)) is None:
             return
         for name in before.keys() | value.keys():
             column = layout.metrics.get(name)
@@ -500,12 +499,12 @@ class Mirror:
             if number == len(distinct):
                 distinct.append(node.capabilities)
             profile[index] = number
-        row_of_uuid = {uuid: row for row, (_, uuid, _) in enumerate(found)}
+        row_of = {key: row for row, key in enumerate(keys)}
         columns = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity")
         return _Layout(
             rows=rows,
             identity=identity,
-            row_of={key: row for row, key in enumerate(keys)},
+            row_of=row_of,
             hosts=tuple(host for host, _ in keys),
             nodes=tuple(node for _, node in keys),
             uuids=tuple(uuid for _, uuid, _ in found),
@@ -519,16 +518,21 @@ class Mirror:
             inventory={name: np.asfortranarray(getattr(table, name)[rows]) for name in columns},
             trait_rows=table.trait_rows,
             trait_bits=table.trait_bits[:, rows],
-            row_of_uuid=row_of_uuid,
-            metrics=self._metric_columns(row_of_uuid),
+            metrics=self._metric_columns(row_of),
         )
 
-    def _metric_columns(self, row_of_uuid: Mapping[str, int]) -> dict[str, NDArray[np.float64]]:
+    def _row_of(self, row_of: Mapping[HostKey, int], uuid: str) -> int | None:
+        node = self._nodes.get(uuid)
+        return None if node is None else row_of.get((node.host, node.node))
+
+    def _metric_columns(self, row_of: Mapping[HostKey, int]) -> dict[str, NDArray[np.float64]]:
         columns: dict[str, NDArray[np.float64]] = {}
         for uuid, metrics in self._metrics.items():
-            if (row := row_of_uuid.get(uuid)) is not None:
+            if (row := self._row_of(row_of, uuid)) is not None:
                 for name, value in metrics.items():
-                    columns.setdefault(name, np.full(len(row_of_uuid), np.nan))[row] = value
+                    if name not in columns:
+                        columns[name] = np.full(len(row_of), np.nan)
+                    columns[name][row] = value
         return columns
 
     def _service_facts(self, layout: _Layout) -> _ServiceColumns:
