@@ -21,7 +21,7 @@ class MetricsWeigher(ColumnWeigher):
     unless that metric's ratio or the multiplier of the host is 0.
 
     Shapes: hosts.metrics (H,) each → (N,).
-    Raises: RuleFailed, naming the host and the metric.
+    Raises: RuleFailed, naming the metric, with the host as a field.
     Source: spec SCHEDULER §5 #6.
     """
 
@@ -50,9 +50,10 @@ class MetricsWeigher(ColumnWeigher):
             missing = np.isnan(metric)
             if self.required and missing.any():
                 row = int(chosen[np.flatnonzero(missing)[0]])
-                raise RuleFailed(
-                    f"Weigher MetricsWeigher failed: host {hosts.hosts[row]} does not report metric {name}.",
+                raise RuleFailed(  # users see the message, so it names no host
+                    f"Weigher MetricsWeigher failed: metric {name} is required and a host does not report it.",
                     rule="MetricsWeigher",
+                    host=hosts.hosts[row],
                 )
             values += np.where(missing, 0.0, metric) * ratio
             lacking |= missing & (self.factors(hosts, rows) * np.float64(ratio) != 0)
