@@ -11,8 +11,11 @@ from tests.properties.strategies import Cloud, clouds, requests
 
 from kilonova.cli.rules import build_engine
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import SURVIVED
+from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
 
@@ -23,6 +26,16 @@ ENGINE = build_engine(
     )
 )
 CHANCE = build_engine(SchedulerConfig(enabled_filters=MILD, host_subset_size=3, shuffle_best_same_weighed_hosts=True))
+
+#: Rules that ask what is on a host, and of old.
+ASKS = build_engine(
+    SchedulerConfig(
+        enabled_filters=("AggregateCoreFilter", "RamFilter", "JsonFilter", "RetryFilter", "TypeAffinityFilter"),
+        image_props_weight_multiplier=-3.0,
+        metrics_weight_setting=("cpu.percent=1.0",),
+        metrics_required=False,
+    )
+)
 
 
 def multiplier(cloud: Cloud, host: str, key: str, default: float) -> float:
@@ -161,3 +174,34 @@ def test_room_is_what_placement_says_it_is(cloud: Cloud, spec: RequestSpec) -> N
                 and amount % have.step_size == 0
             )
         assert verdicts[f"Placement: {name}"].tolist() == expected
+
+
+@settings(deadline=None, max_examples=200)
+@given(cloud=clouds(), spec=requests, seed=st.integers(0, 2**32), engine=st.sampled_from((ENGINE, CHANCE, ASKS)))
+def test_a_batch_decides_as_one_whole_decision_a_server_would(
+    cloud: Cloud, spec: RequestSpec, seed: int, engine: Engine
+) -> None:
+    spec = with_resources(replace(spec, instance_uuids=("i0", "i1", "i2")))
+    rngs = [np.random.default_rng(seed) for _ in range(2)]
+    batch = Batch(engine, cloud.table(), spec, limit=4, rng=rngs[0])
+    hosts = cloud.table()
+    left = np.ones(len(hosts), dtype=np.bool_)
+    for _ in range(12):
+        whole = engine.decide(hosts, spec, limit=4, rng=rngs[1])
+        later = batch.decide()
+        assert later.ranked == whole.ranked
+        assert later.survivors == whole.survivors
+        assert ((later.removed_by == SURVIVED) == (whole.removed_by == SURVIVED)).all()
+        assert sum(step.removed for step in later.steps) + later.survivors == len(hosts)
+        lost = later.removed_by[left & (later.removed_by != SURVIVED)]
+        assert not left.all() or len(lost) == len(hosts) - later.survivors
+        left = later.removed_by == SURVIVED
+        if not whole.ranked:
+            return
+        row = whole.ranked[0].row
+        batch.place(row)
+        hosts.count_server(row, spec.query.resources, guest_of(spec))
+        if spec.group is not None:
+            members = {**spec.group.hosts, hosts.hosts[row]: spec.group.hosts.get(hosts.hosts[row], 0) + 1}
+            spec = replace(spec, group=replace(spec.group, hosts=members))
+        assert batch.spec == spec

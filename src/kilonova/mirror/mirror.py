@@ -30,7 +30,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
-from kilonova.scheduler.guests import Counts, GuestKind, GuestTally, guest_kind
+from kilonova.scheduler.guests import Counts, GuestCounts, GuestKind, GuestTally, SomeGuests, guest_kind
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
 
 LOG = logging.getLogger(__name__)
@@ -135,10 +135,16 @@ class _InstanceRows(Mapping[str, int]):
 
 @dataclass(frozen=True, slots=True)
 class _Guests:
-    """Counts of the instances on the rows of one layout, as they are when asked for."""
+    """Counts of the instances on the rows of one layout, as they are when asked for, assumed ones included."""
 
     mirror: "Mirror"
     row_of: Mapping[HostKey, int]
+
+    def count(self, row: int, kind: GuestKind) -> None:
+        """Do nothing: a server that was placed is assumed, so it counts already."""
+
+    def take(self, rows: NDArray[np.int64]) -> GuestCounts:
+        return SomeGuests(self, rows)
 
     def of_other_flavors(self, flavor_id: str) -> Counts:
         with self.mirror.lock:

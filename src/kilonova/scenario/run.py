@@ -30,7 +30,7 @@ from kilonova.scenario.model import (
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.guests import GuestTally, guest_kind
+from kilonova.scheduler.guests import TableGuests, guest_of
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.resources import with_resources
@@ -72,8 +72,8 @@ class _World:
             for number, aggregate in enumerate(scenario.aggregates, start=1)
         )
         table = build_host_table([_record(host, ratios) for host in scenario.hosts], aggregates)
-        self._guests = GuestTally()
-        self.table: HostTable = replace(table, guests=self._guests.columns({row: row for row in range(len(table))}))
+        self._guests = TableGuests.of([()] * len(table))
+        self.table: HostTable = replace(table, guests=self._guests)
         self.groups = {
             group.name: GroupView(group.name, group.policy, group.max_server_per_host or 1) for group in scenario.groups
         }
@@ -87,7 +87,7 @@ class _World:
             assert column is not None
             table.used[row, column] += sign * amount
         table.num_instances[row] += sign
-        self._guests.add(row, guest_kind(spec.flavor.flavor_id, spec.image.properties if spec.image else {}), sign)
+        self._guests.tally.add(row, guest_of(spec), sign)
         if group is not None:
             view = self.groups[group]
             members = {**view.hosts, host: view.hosts.get(host, 0) + sign}

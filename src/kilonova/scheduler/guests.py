@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which kinds of instances are on which hosts: counts that are laid out as columns once a rule asks for them."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.image_properties import canonical_value, present_name
 
 Counts = NDArray[np.int64]
@@ -31,8 +33,19 @@ def guest_kind(flavor_id: str, image_properties: Mapping[str, object]) -> GuestK
     return GuestKind(flavor_id, tuple(sorted((name, canonical_value(name, text)) for name, text in pairs.items())))
 
 
+def guest_of(spec: RequestSpec) -> GuestKind:
+    """Return the kind of the instances that a request asks for."""
+    return guest_kind(spec.flavor.flavor_id, spec.image.properties if spec.image else {})
+
+
 class GuestCounts(Protocol):
     """What a host table tells of the instances on its hosts. Shapes: → (H,), the caller's own."""
+
+    def count(self, row: int, kind: GuestKind) -> None:
+        """Count one more instance on a row, unless whoever keeps the counts learns of it by itself."""
+
+    def take(self, rows: NDArray[np.int64]) -> "GuestCounts":
+        """Return the counts of these rows alone, in that order."""
 
     def of_other_flavors(self, flavor_id: str) -> Counts:
         """Count the instances whose flavor is another one."""
@@ -80,6 +93,7 @@ class GuestColumns:
                 self._total[row] = sum(counts.values())
 
     def add(self, place: Hashable, kind: GuestKind, count: int) -> None:
+        """Take over what the tally counted."""
         row = self.row_of.get(place)
         if row is None:
             return
@@ -112,6 +126,55 @@ class GuestColumns:
             if (row := self.row_of.get(place)) is not None:
                 column[row] = sum(count for kind, count in counts.items() if fits(kind))
         return column
+
+
+@dataclass(frozen=True, slots=True)
+class TableGuests:
+    """The counts of a table whose rows are the places of a tally of its own."""
+
+    tally: GuestTally
+    row_of: Mapping[int, int]
+
+    @classmethod
+    def of(cls, guests: Sequence[Iterable[GuestKind]]) -> "TableGuests":
+        """Count what is on each row."""
+        tally = GuestTally()
+        for row, kinds in enumerate(guests):
+            for kind in kinds:
+                tally.add(row, kind, 1)
+        return cls(tally, {row: row for row in range(len(guests))})
+
+    def count(self, row: int, kind: GuestKind) -> None:
+        self.tally.add(row, kind, 1)
+
+    def take(self, rows: NDArray[np.int64]) -> GuestCounts:
+        return SomeGuests(self, rows)
+
+    def of_other_flavors(self, flavor_id: str) -> Counts:
+        return self.tally.columns(self.row_of).of_other_flavors(flavor_id)
+
+    def with_image_property(self, name: str, value: str) -> Counts:
+        return self.tally.columns(self.row_of).with_image_property(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class SomeGuests:
+    """The counts of some rows of a table."""
+
+    guests: GuestCounts
+    rows: NDArray[np.int64]
+
+    def count(self, row: int, kind: GuestKind) -> None:
+        self.guests.count(int(self.rows[row]), kind)
+
+    def take(self, rows: NDArray[np.int64]) -> GuestCounts:
+        return SomeGuests(self.guests, self.rows[rows])
+
+    def of_other_flavors(self, flavor_id: str) -> Counts:
+        return self.guests.of_other_flavors(flavor_id)[self.rows]
+
+    def with_image_property(self, name: str, value: str) -> Counts:
+        return self.guests.with_image_property(name, value)[self.rows]
 
 
 def _keep(columns: dict[Key, Counts], key: Key, column: Counts) -> None:

@@ -7,8 +7,8 @@ A table is a snapshot. Columns that change with every claim (``used``, ``num_ins
 caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
 """
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
-from kilonova.scheduler.guests import GuestCounts, GuestKind, GuestTally
+from kilonova.scheduler.guests import GuestCounts, GuestKind, TableGuests
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -184,6 +184,36 @@ class HostTable:
         bits: BoolArray = self.trait_bits[row]
         return bits
 
+    def take(self, rows: IntArray) -> "HostTable":
+        """Return a table of these rows alone, in that order, with a memo of its own; to be read at once."""
+        new_place = {row: place for place, row in enumerate(rows.tolist())}
+        part = slice(int(rows[0]), int(rows[0]) + 1) if len(rows) == 1 else rows
+        columns: dict[str, Any] = {name: getattr(self, name)[part] for name in _COLUMNS}
+        columns |= {name: tuple(getattr(self, name)[row] for row in new_place) for name in _NAMES_OF_ROWS}
+        return replace(
+            self,
+            **columns,
+            trait_bits=self.trait_bits[:, part],
+            aggregates=AggregateIndex(self.aggregates.aggregates, self.aggregates.membership[:, part]),
+            instance_rows=_MovedRows(self.instance_rows, new_place),
+            guests=self.guests.take(rows),
+            metrics={name: column[part] for name, column in self.metrics.items()},
+            cells=tuple(self.cells[row] for row in new_place) if self.cells else (),
+            disabled_reasons={new_place[row]: why for row, why in self.disabled_reasons.items() if row in new_place},
+            memo=Memo(),
+            host_rows=None,
+        )
+
+    def count_server(self, row: int, resources: Mapping[str, int], guest: GuestKind) -> None:
+        """Count one more server that is being built on a host. Writes to the columns that are the caller's own."""
+        for name, amount in resources.items():
+            column = self.column(name)
+            if column is not None:
+                self.used[row, column] += amount
+        self.num_instances[row] += 1
+        self.num_io_ops[row] += 1
+        self.guests.count(row, guest)
+
     def rows_of_host(self) -> Mapping[str, Sequence[int]]:
         """Return service host name (exact case) → its rows."""
         if self.host_rows is not None:
@@ -212,6 +242,30 @@ class HostTable:
         rows = self.rows_of_host()
         others[[row for host, node in places for row in rows.get(host, ()) if self.nodes[row] == node]] = False
         return others
+
+
+_NAMES_OF_ROWS = ("hosts", "nodes", "uuids", "host_ips")
+_COLUMNS = (
+    *("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity", "used"),
+    *("disabled", "forced_down", "last_seen", "num_instances", "num_io_ops", "failed_builds", "profile"),
+)
+
+
+class _MovedRows(Mapping[str, int]):
+    """Instance uuid → row in a table of some rows, looked up when asked."""
+
+    def __init__(self, rows: Mapping[str, int], new_place: Mapping[int, int]) -> None:
+        self._rows = rows
+        self._new_place = new_place
+
+    def __getitem__(self, uuid: str) -> int:
+        return self._new_place[self._rows[uuid]]
+
+    def __iter__(self) -> Iterator[str]:
+        return (uuid for uuid, row in self._rows.items() if row in self._new_place)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _index(names: Sequence[str]) -> dict[str, list[int]]:
@@ -278,10 +332,6 @@ def build_host_table(
             profiles.append(record.capabilities)
         profile[row] = profiles.index(record.capabilities)
     hosts = tuple(record.host for record in records)
-    tally = GuestTally()
-    for row, record in enumerate(records):
-        for kind in record.guests:
-            tally.add(row, kind, 1)
     metrics = {name: np.full(len(records), np.nan) for record in records for name in record.metrics}
     for row, record in enumerate(records):
         for name, value in record.metrics.items():
@@ -313,7 +363,7 @@ def build_host_table(
         instance_rows={uuid: row for row, record in enumerate(records) for uuid in record.instances},
         host_ips=tuple(record.host_ip for record in records),
         disabled_reasons={row: record.disabled_reason for row, record in enumerate(records) if record.disabled},
-        guests=tally.columns({row: row for row in range(len(records))}),
+        guests=TableGuests.of([record.guests for record in records]),
         taken_at=taken_at,
         metrics=metrics,
         cells=tuple(record.cell for record in records) if any(record.cell for record in records) else (),

@@ -24,6 +24,7 @@ class AggregateCoreFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reason: str = "too few cores left for the ratio of its aggregates"
 

@@ -23,6 +23,7 @@ class AggregateDiskFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reason: str = "too little disk left for the ratio of its aggregates"
 

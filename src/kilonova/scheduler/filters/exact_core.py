@@ -19,6 +19,7 @@ class ExactCoreFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reason: str = "its free cores are not exactly those asked for"
 

@@ -20,6 +20,7 @@ class ExactDiskFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reason: str = "its free disk is not exactly what is asked for"
 

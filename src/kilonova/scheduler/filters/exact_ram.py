@@ -19,6 +19,7 @@ class ExactRamFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reason: str = "its free memory is not exactly what is asked for"
 

@@ -62,6 +62,7 @@ class JsonFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reason: str = "does not satisfy the query hint, or the hint is no valid query"
 

@@ -20,6 +20,7 @@ class MetricsFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     names: frozenset[str] = frozenset()
     reason: str = "does not report a metric of [metrics] weight_setting"

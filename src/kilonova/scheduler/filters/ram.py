@@ -22,6 +22,7 @@ class RamFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reason: str = "too little memory left"
 

@@ -19,6 +19,7 @@ class TypeAffinityFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reason: str = "runs instances of another flavor"
 
