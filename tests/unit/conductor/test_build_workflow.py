@@ -366,3 +366,18 @@ def test_what_is_on_a_host_counts_from_the_claim_to_the_delete(cell_of: NewCell)
     (welcome,) = cell.boot(flavor=other)
     cell.bus.run()
     assert cell.check() == {welcome: "active"}
+
+
+def test_what_a_hypervisor_measures_reaches_the_rules(cell_of: NewCell) -> None:
+    config = SchedulerConfig(
+        enabled_filters=("MetricsFilter",), metrics_weight_setting=("power=-10.0",), metrics_weight_multiplier=100.0
+    )
+    hosts = [host("hot", metrics={"power": 300.0}), host("cool", metrics={"power": 90.0}), host("unmeasured")]
+    cell = cell_of(*hosts, engine=build_engine(config))
+    uuids = cell.boot(4)
+    cell.bus.run()
+    cell.check()
+    assert [cell.instance(uuid).host for uuid in uuids] == ["cool"] * 4
+    (last,) = cell.boot()
+    cell.bus.run()
+    assert cell.instance(last).host == "hot"
