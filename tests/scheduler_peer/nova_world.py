@@ -181,6 +181,8 @@ def request_spec(spec: RequestSpec) -> Any:
         instance_group=_group(spec),
         requested_destination=None if spec.source_cell is None else _destination(spec.source_cell),
         num_instances=spec.num_instances,
+        numa_topology=None,
+        pci_requests=None,
     )
 
 

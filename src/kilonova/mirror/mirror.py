@@ -313,6 +313,7 @@ class Mirror:
             for store in (self._nodes, self._services, self._aggregates, self._groups, self._instances, self._counts):
                 store.clear()
             self._metrics.clear()
+            self._kinds.clear()
             self._guests = None
             with _collector_resting(), mirror_source.load(self.database) as loaded, self._providers.filling():
                 for change in loaded.changes:
