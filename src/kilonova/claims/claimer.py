@@ -29,6 +29,8 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.group_policies import require_support
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.resources import with_resources
@@ -170,6 +172,8 @@ class Claimer:
         spec = with_resources(order.spec)
         if order.group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(order.group_uuid))
+        if spec.group is not None:
+            require_support(self._engine, spec.group.policy)
         hosts = plan.hosts = self._mirror.snapshot()
         plan.seq = self._mirror.seq
         count = len(order.workflows)
@@ -224,8 +228,10 @@ class Claimer:
             workflow=replace(workflow, body={**workflow.body, **place}),
             group_uuid=group_uuid,
             isolation_version=isolation_version,
+            flavor_id=spec.flavor.flavor_id,
+            image_properties=spec.image.properties if spec.image else {},
         )
-        self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, group_uuid))
+        self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, group_uuid, guest_of(spec)))
         return claim
 
     def _forget(self, plan: _Plan) -> None:

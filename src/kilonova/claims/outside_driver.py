@@ -25,6 +25,7 @@ from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
 from kilonova.scheduler.funnel import isolation_steps
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nova_compat import as_driver_arguments
 from kilonova.scheduler.provider_trees import Allocations
@@ -294,7 +295,7 @@ def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]
         if (hindrance := _hindrance(cloud.engine, hosts, spec, row)) is not None:
             lacking[destination.host] = hindrance
             continue
-        hosts.count_server(row, cloud.engine.allocations(hosts, spec, row))
+        hosts.count_server(row, cloud.engine.allocations(hosts, spec, row), guest_of(spec))
         if (group := spec.group) is not None:
             members = {**group.hosts, destination.host: group.hosts.get(destination.host, 0) + 1}
             spec = replace(spec, group=replace(group, hosts=members))

@@ -27,7 +27,7 @@ from kilonova.scheduler.plug_in_rules import PlugInFilter, PlugInRequestFilter, 
 from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
 from kilonova.scheduler.settings import SchedulerConfig
-from kilonova.scheduler.weighers import WEIGHERS, ColumnWeigher
+from kilonova.scheduler.weighers import WEIGHERS
 
 ALL_FILTERS = "kilonova.scheduler.filters.all_filters"
 ALL_WEIGHERS = "kilonova.scheduler.weighers.all_weighers"
@@ -167,8 +167,9 @@ def _filter(cls: type[Any], config: SchedulerConfig, options: Options) -> Filter
 
 
 def _weigher(cls: type[Any], config: SchedulerConfig, options: Options) -> Weigher:
-    if issubclass(cls, ColumnWeigher) and hasattr(config, cls.option):
-        return cls(multiplier=getattr(config, cls.option))
+    if hasattr(cls, "configured"):
+        configured: Weigher = cls.configured(config)
+        return configured
     rule: Any = _made(cls, options)
     if not hasattr(rule, "weigh"):
         return HostWeigherAdapter(cls.__name__, rule)

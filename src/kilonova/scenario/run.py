@@ -8,7 +8,7 @@
                               └──── without that host ◀────┘
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -31,6 +31,7 @@ from kilonova.scenario.model import (
 )
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.guests import GuestKind, TableGuests, guest_of
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
 from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
@@ -79,7 +80,9 @@ class _World:
             )
             for number, aggregate in enumerate(scenario.aggregates, start=1)
         )
-        self.table: HostTable = build_host_table([_record(host, ratios) for host in scenario.hosts], aggregates)
+        table = build_host_table([_record(host, ratios) for host in scenario.hosts], aggregates)
+        self._guests = TableGuests.of([()] * len(table))
+        self.table: HostTable = replace(table, guests=self._guests)
         self.groups = {
             group.name: GroupView(group.name, group.policy, group.max_server_per_host or 1) for group in scenario.groups
         }
@@ -90,7 +93,7 @@ class _World:
     def place(self, name: str, row: int, spec: RequestSpec, group: str | None, engine: Decider) -> None:
         """Count a server in."""
         amounts = engine.allocations(self.table, spec, row)[self.table.uuids[row]]
-        self._placed[name] = _Place(row, amounts, group)
+        self._placed[name] = _Place(row, amounts, group, guest_of(spec))
         self._count(self._placed[name], 1)
 
     def remove(self, name: str) -> None:
@@ -104,6 +107,7 @@ class _World:
             assert column is not None
             table.used[place.row, column] += sign * amount
         table.num_instances[place.row] += sign
+        self._guests.tally.add(place.row, place.guest, sign)
         if place.group is not None:
             view = self.groups[place.group]
             members = {**view.hosts, host: view.hosts.get(host, 0) + sign}
@@ -129,6 +133,7 @@ class _Place:
     row: int
     amounts: Mapping[str, int]
     group: str | None
+    guest: GuestKind
 
 
 def play(scenario: Scenario, engine: Decider, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
@@ -177,19 +182,23 @@ def _build(
     engine: Decider,
     around: Surroundings,
 ) -> Played:
-    decisions, tried = [first], list[str]()
+    decisions, tried = [first], list[tuple[str, str]]()
     while True:
         best = decisions[-1].ranked[0]
         if world.spawn(name, spec):
-            return Played(name, tuple(decisions), tuple(tried), Landing(best.host))
-        tried.append(best.host)
+            return Played(name, tuple(decisions), _hosts(tried), Landing(best.host))
+        tried.append((best.host, best.node))
         world.remove(name)
         if spec.force_host or spec.force_node or len(tried) >= around.max_attempts:
-            return Played(name, tuple(decisions), tuple(tried), Landing(None, SPAWN))
-        decisions.append(_decide(world, asked, replace(spec, ignore_hosts=frozenset(tried)), engine))
+            return Played(name, tuple(decisions), _hosts(tried), Landing(None, SPAWN))
+        decisions.append(_decide(world, asked, replace(spec, tried=tuple(tried)), engine))
         if not decisions[-1].ranked:
-            return Played(name, tuple(decisions), tuple(tried), Landing(None, decisions[-1].steps[-1].rule))
+            return Played(name, tuple(decisions), _hosts(tried), Landing(None, decisions[-1].steps[-1].rule))
         world.place(name, decisions[-1].ranked[0].row, spec, asked.group, engine)
+
+
+def _hosts(tried: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(host for host, _ in tried)
 
 
 def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Decider) -> Decision:
@@ -204,6 +213,7 @@ def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:
         inventories=host.reported_inventories(ratios),
         traits=frozenset({*NODE_TRAITS, *host.reported_traits, *((DISABLED_TRAIT,) if host.disabled else ())}),
         capabilities=host.capabilities,
+        metrics=host.metrics,
         disabled=bool(host.disabled),
         disabled_reason=host.disabled,
     )

@@ -16,6 +16,7 @@ from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.provider_trees import needs_trees
 from kilonova.scheduler.request_filters import MapAzToPlacementAggregate
@@ -155,7 +156,7 @@ def test_servers_of_one_request_take_what_the_ones_before_left(
     chosen: list[str] = []
     while ranked := batch.decide().ranked:
         assert [each.host for each in engine.decide(alone, spec, limit=1).ranked] == [ranked[0].host]
-        alone.count_server(ranked[0].row, engine.allocations(alone, spec, ranked[0].row))
+        alone.count_server(ranked[0].row, engine.allocations(alone, spec, ranked[0].row), guest_of(spec))
         batch.place(ranked[0].row)
         chosen.append(ranked[0].host)
     assert Counter(chosen) == expected
