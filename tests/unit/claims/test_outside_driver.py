@@ -20,7 +20,7 @@ from kilonova.claims.claimer import Placed
 from kilonova.claims.outside_driver import Answer, OutsideDriver
 from kilonova.db import aggregates, decisions, instances
 from kilonova.db.database import Transaction
-from kilonova.errors import NoValidHost, RuleFailed, Unavailable
+from kilonova.errors import NoValidHost, RequestFilterFailed, RuleFailed, Unavailable
 from kilonova.messaging.local import LocalBus
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
@@ -225,6 +225,22 @@ def test_the_policy_of_a_server_group_holds_for_drivers_too() -> None:
     together = replace(spec_for(2), group=GroupView("g", "affinity", hosts={"dev1": 1}))
     assert "no host that can take" in refusal(outside(says("doc1", "doc1")).answer(together, HOSTS), together)
     assert outside(says("dev1", "dev1")).answer(together, HOSTS).decide(HOSTS).ranked
+
+
+class Refusing:
+    name = "refusing"
+    reason = ""
+
+    def apply(self, spec: Any, aggregates: Any) -> Any:
+        raise RequestFilterFailed("Not today.")
+
+
+def test_where_conditions_say_which_provider_gives_what_they_hold_for_drivers_too() -> None:
+    dedicated = spec_for(flavor=flavor({"hw:cpu_policy": "dedicated"}))
+    assert outside(says("doc1")).answer(dedicated, HOSTS).decide(HOSTS).ranked[0].host == "doc1"
+    strict = OutsideDriver(Scripted(says("doc1")), Engine(request_filters=(Refusing(),)))
+    assert refusal(strict.answer(dedicated, HOSTS)) == "Not today."
+    assert strict.answer(spec_for(), HOSTS).decide(HOSTS).ranked
 
 
 def test_a_host_that_is_gone_by_the_time_of_the_claim_is_a_refusal() -> None:
