@@ -162,7 +162,8 @@ class Claimer:
 
     def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
         """Have a driver choose, outside the lock since it may take its time: what it chose is checked by the claim."""
-        spec = with_resources(order.spec)
+        waiting = tuple(flow.instance_uuid for flow in order.workflows)
+        spec = replace(with_resources(order.spec), instance_uuids=waiting)
         if order.group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(order.group_uuid))
         return driver.answer(spec, self._mirror.snapshot(), self._mirror.group)
