@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from kilonova.claims.commit import Bundle, Claim, InstancesGone, commit_bundles
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.workflows import Workflow
@@ -89,6 +90,7 @@ class Claimer:
         *,
         rng: np.random.Generator | None = None,
         alternates: int = 2,
+        driver: OutsideDriver | None = None,
     ) -> None:
         self._database = database
         self._mirror = mirror
@@ -97,6 +99,7 @@ class Claimer:
         self._log = log
         self._rng = rng
         self._alternates = alternates
+        self._driver = driver
         self._class_ids: dict[str, int] = {}
 
     def place(self, order: Order) -> Placed:
@@ -129,6 +132,16 @@ class Claimer:
             return Placed(tuple(claim.workflow for claim in plan.claims), gone, plan.alternates)
         raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
 
+    @property
+    def may_be_slow(self) -> bool:
+        """Whether :meth:`place` asks somebody outside Kilonova, who may take seconds."""
+        return self._driver is not None
+
+    def close(self) -> None:
+        """Wait for nobody outside Kilonova any more."""
+        if self._driver is not None:
+            self._driver.close()
+
     def keep_up(self) -> None:
         """Follow the other processes, so that the next decision after a quiet hour need not load everything anew."""
         self._mirror.catch_up()
@@ -136,15 +149,23 @@ class Claimer:
     def _plan(self, order: Order) -> _Plan:
         """Decide and assume; what was assumed is forgotten before anybody else decides when it comes to nothing."""
         plan = _Plan()
+        answer = None if self._driver is None else self._ask(self._driver, order)
         with self._mirror.lock:
             try:
-                self._decide(order, plan)
+                self._decide(order, plan, answer)
             except BaseException:
                 self._forget(plan)
                 raise
         return plan
 
-    def _decide(self, order: Order, plan: _Plan) -> None:
+    def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
+        """Have a driver choose, outside the lock since it may take its time: what it chose is checked by the claim."""
+        spec = with_resources(order.spec)
+        if order.group_uuid is not None:
+            spec = replace(spec, group=self._mirror.group(order.group_uuid))
+        return driver.answer(spec, self._mirror.snapshot(), self._mirror.group)
+
+    def _decide(self, order: Order, plan: _Plan, answer: Answer | None) -> None:
         """Decide for all servers on one snapshot, each as if the ones before it were on their hosts already."""
         spec = with_resources(order.spec)
         if order.group_uuid is not None:
@@ -153,7 +174,12 @@ class Claimer:
         plan.seq = self._mirror.seq
         count = len(order.workflows)
         limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
-        batch = Batch(self._engine, hosts, spec, limit=limit, rng=self._rng, trace=_tracer(spec, hosts))
+        batch: Batch | AnsweredBatch
+        isolation_version = (answer or hosts.aggregates).isolation_version
+        if answer is None:
+            batch = Batch(self._engine, hosts, spec, limit=limit, rng=self._rng, trace=_tracer(spec, hosts))
+        else:
+            batch = AnsweredBatch(answer, hosts)
         for index, workflow in enumerate(order.workflows):
             decision = batch.decide()
             if not decision.ranked:
@@ -164,8 +190,7 @@ class Claimer:
             best = decision.ranked[0]
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
             given = self._engine.allocations(hosts, spec, best.row)
-            version = hosts.aggregates.isolation_version
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, version))
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, isolation_version))
             if count > 1:
                 batch.place(best.row, given)
         chosen = {claim.host for claim in plan.claims}
@@ -234,7 +259,7 @@ def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:
     of_many = f" for server {index + 1} of {count}" if count > 1 else ""
     reasons = decision.summary() or "There are no hosts."
     return NoValidHost(
-        f"No valid host was found{of_many}. {reasons}",
+        decision.refusal or f"No valid host was found{of_many}. {reasons}",
         steps=[(step.rule, step.reason, step.hosts_in, step.hosts_out) for step in decision.steps],
     )
 

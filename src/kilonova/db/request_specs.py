@@ -25,6 +25,7 @@ _PLAIN = (
     "requested_node",
     "volume_backed",
     "remote_address",
+    "is_admin",
 )
 _IMAGE_FIELDS = tuple(Image.__dataclass_fields__)
 
@@ -97,6 +98,6 @@ def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:
             RequestedNetwork(each["id"], each["vnic_type"], tuple(map(frozenset, each["segments"])))
             for each in body.get("networks", ())
         ),
-        **{name: body[name] for name in _PLAIN},
+        **{name: body[name] for name in _PLAIN if name in body},
     )
     return spec, body["group"]

@@ -10,6 +10,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -30,8 +31,8 @@ from kilonova.scenario.model import (
 )
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
-from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.resources import with_resources
 
@@ -57,6 +58,13 @@ class Played:
     landing: Landing
 
 
+class Decider(Protocol):
+    """The engine, or what stands in its place."""
+
+    def decide(self, hosts: HostTable, spec: RequestSpec, *, limit: int) -> Decision: ...
+    def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations: ...
+
+
 class _World:
     """The hosts with what is used of them so far."""
 
@@ -79,7 +87,7 @@ class _World:
         self._failures_left = {host.name: host.failing_spawns for host in scenario.hosts}
         self._placed: dict[str, _Place] = {}
 
-    def place(self, name: str, row: int, spec: RequestSpec, group: str | None, engine: Engine) -> None:
+    def place(self, name: str, row: int, spec: RequestSpec, group: str | None, engine: Decider) -> None:
         """Count a server in."""
         amounts = engine.allocations(self.table, spec, row)[self.table.uuids[row]]
         self._placed[name] = _Place(row, amounts, group)
@@ -123,7 +131,7 @@ class _Place:
     group: str | None
 
 
-def play(scenario: Scenario, engine: Engine, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
+def play(scenario: Scenario, engine: Decider, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
     """Ask for the servers one request after the other and say what became of each.
 
     As in a running cloud, the servers of one request are placed together or not at all, a host that fails a spawn is
@@ -139,7 +147,7 @@ def play(scenario: Scenario, engine: Engine, surroundings: Surroundings | None =
 
 
 def _play_request(
-    world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Engine, around: Surroundings
+    world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Decider, around: Surroundings
 ) -> list[Played]:
     together: list[Decision] = []
     for name in asked.names:
@@ -166,7 +174,7 @@ def _build(
     name: str,
     spec: RequestSpec,
     first: Decision,
-    engine: Engine,
+    engine: Decider,
     around: Surroundings,
 ) -> Played:
     decisions, tried = [first], list[str]()
@@ -184,7 +192,7 @@ def _build(
         world.place(name, decisions[-1].ranked[0].row, spec, asked.group, engine)
 
 
-def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Engine) -> Decision:
+def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Decider) -> Decision:
     group = world.groups[asked.group] if asked.group else None
     return engine.decide(world.table, replace(spec, group=group), limit=_RANKED_KEPT)
 
@@ -224,6 +232,7 @@ def _spec(scenario: Scenario, asked: ScenarioServer, around: Surroundings) -> Re
             hints={name: (value,) for name, value in asked.hints.items()},
             force_host=host,
             force_node=node,
+            remote_address=asked.remote_address,
         )
     )
 

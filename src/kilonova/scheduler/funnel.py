@@ -66,7 +66,7 @@ def funnel(
     ``pcpu_fallback``: a query's ``fallback`` counts.
     """
     yield from _names(hosts, spec)
-    yield from _isolation(hosts, spec)
+    yield from isolation_steps(hosts, spec)
     rebuild = is_rebuild_check(spec)
     if not rebuild:
         complete = yield from _request_filters(hosts, spec, request_filters)
@@ -126,7 +126,7 @@ class LaterPlacement(NamedTuple):
     def passes(self, hosts: HostTable, _spec: RequestSpec, still_in: BoolArray) -> BoolArray:
         """Return which hosts pass. Shapes: → (H,)."""
         passed = still_in
-        for step in _room_steps(hosts, self.query, lambda: still_in, pcpu_fallback=self.pcpu_fallback):
+        for step in room_steps(hosts, self.query, lambda: still_in, pcpu_fallback=self.pcpu_fallback):
             passed = passed & step.mask
         return passed
 
@@ -191,7 +191,7 @@ def _destination(hosts: HostTable, spec: RequestSpec) -> BoolArray:
     return passed
 
 
-def _isolation(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
+def isolation_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
     """Yield what the isolation rules of aggregates demand, where there are any: always on, and with no way around it.
 
     The reasons reach users in the fault of a server, so they quote no rule.
@@ -269,10 +269,10 @@ def _placement(
         yield Step(f"Placement: {trait}", "lacks the trait", hosts.has_trait(trait))
     for trait in sorted(asked.root_forbidden):
         yield Step(f"Placement: {trait}", "has the forbidden trait", ~hosts.has_trait(trait))
-    yield from _room_steps(hosts, complete, still_in, pcpu_fallback=pcpu_fallback)
+    yield from room_steps(hosts, complete, still_in, pcpu_fallback=pcpu_fallback)
 
 
-def _room_steps(
+def room_steps(
     hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray], *, pcpu_fallback: bool
 ) -> Iterator[Step]:
     """Yield the steps of :func:`_resources`; a host that can serve the fallback passes them all."""

@@ -14,6 +14,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.placement.provider_table import ProviderRecord, build_provider_table
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.driver import with_own_columns
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
 from kilonova.scheduler.host_table import HostTable
@@ -103,6 +104,27 @@ def test_what_is_taken_of_whom() -> None:
         "a": {**own, "VCPU": 2},
         "a1": {"VGPU": 2},
     }
+
+
+def test_what_a_host_that_somebody_else_chose_lacks() -> None:
+    hosts = two_hosts()
+    assert Engine().lack_of_room(hosts, asking({}), 0) is None
+    assert Engine().lack_of_room(hosts, asking({"resources:VCPU": "33"}), 0) == "cannot give 33 VCPU"
+    assert Engine().lack_of_room(hosts, asking(ISOLATED), 1) is None
+    lack = Engine().lack_of_room(hosts, asking(ISOLATED), 0)
+    assert lack is not None
+    assert lack.startswith("its providers cannot give")
+    pinned = asking({"hw:cpu_policy": "dedicated"})
+    assert Engine().lack_of_room(hosts, pinned, 0) is None
+    assert Engine(pcpu_fallback=False).lack_of_room(hosts, pinned, 0) == "cannot give 1 PCPU"
+
+
+def test_a_copy_for_a_driver_counts_for_itself() -> None:
+    hosts = two_hosts()
+    mine = with_own_columns(hosts)
+    mine.count_server(1, Engine().allocations(mine, asking(ISOLATED), 1))
+    assert Engine().decide(mine, asking(ISOLATED), limit=1).ranked == ()
+    assert takers(Engine().decide(hosts, asking(ISOLATED), limit=1)) == ["b"]
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("none", ["node1"]), ("isolate", [])])
