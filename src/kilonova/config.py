@@ -287,14 +287,14 @@ _SCHEDULER_GROUP = frozenset(
         "limit_tenants_to_placement_aggregate",
         "placement_aggregate_required_for_tenants",
         "enable_isolated_aggregate_filtering",
-        "query_placement_for_image_type_support",
-        "query_placement_for_routed_network_aggregates",
-        "image_metadata_prefilter",
         "driver",
         "driver_timeout",
         "request_filters",
         "plugin_path",
         "nova_import_compat",
+        "query_placement_for_image_type_support",
+        "query_placement_for_routed_network_aggregates",
+        "image_metadata_prefilter",
     }
 )
 _WORKAROUNDS_GROUP = frozenset({"disable_fallback_pcpu_query"})

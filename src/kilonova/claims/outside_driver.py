@@ -21,7 +21,7 @@ from kilonova.errors import NoValidHost, RuleFailed, Unavailable
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
-from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler, with_own_columns
+from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
 from kilonova.scheduler.funnel import isolation_steps
@@ -286,7 +286,7 @@ def _row(hosts: HostTable, host: str, node: str | None) -> int | None:
 
 def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]:
     """Return host → what it cannot give, for the hosts that cannot take all the servers they were chosen for."""
-    hosts, spec = with_own_columns(cloud.hosts), cloud.spec
+    hosts, spec = cloud.hosts.with_own_use(), cloud.spec
     lacking: dict[str, str] = {}
     for destination in chosen:
         row = _row(hosts, destination.host, destination.node)
@@ -303,8 +303,9 @@ def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]
 
 def _hindrance(engine: Engine, hosts: HostTable, spec: RequestSpec, row: int) -> str | None:
     """Return why a host cannot take one more server: what the claim would find."""
-    if (lack := engine.lack_of_room(hosts, spec, row)) is not None:
-        return lack
+    for room in engine.later_room(hosts, spec):
+        if not room.has_room(hosts, row):
+            return room.reason
     for step in isolation_steps(hosts, spec):
         if not step.mask[row]:
             return step.reason

@@ -18,7 +18,7 @@ import numpy as np
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.engine import Engine, Trace, ranked_host
-from kilonova.scheduler.funnel import LaterFilter, LaterPlacement, LaterRoom, is_forced, later_rules
+from kilonova.scheduler.funnel import LaterFilter, LaterPlacement, LaterRoom, is_forced, later_filters
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.ranking import Scale, Share, blaming, counts_nothing, ratings, scale, total, weighted
@@ -102,10 +102,7 @@ class Batch:
         self._alive = first.removed_by == SURVIVED
         self._left = first.survivors
         self._removed_by = np.where(self._alive, np.uint8(SURVIVED), np.uint8(0))
-        engine = self._engine
-        return later_rules(
-            self._hosts, self.spec, engine.request_filters, engine.filters, pcpu_fallback=engine.pcpu_fallback
-        )
+        return (*self._engine.later_room(self._hosts, self.spec), *later_filters(self.spec, self._engine.filters))
 
     def _decide_later(self, limit: int, rng: np.random.Generator | None) -> Decision:
         assert self._first is not None
@@ -136,6 +133,8 @@ class Batch:
         """Return the rows that ``rule`` loses now. ``touched``: rows still in whose use has changed."""
         if isinstance(rule, LaterRoom):
             return rule.lost(self._hosts, touched) if len(touched) else touched
+        if isinstance(rule, LaterPlacement):
+            return np.flatnonzero(self._alive & ~rule.passes(self._hosts, self._alive))
         if not rule.only_where_placed:
             mask = rule.passes(self._hosts, self.spec, self._alive)
             return _NOBODY if mask is self._hosts.everyone else np.flatnonzero(self._alive & ~mask)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kilonova.model.request_spec import RequestSpec, ResourceQuery
+from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
-from kilonova.scheduler.funnel import allocations_at, filtered, funnel, has_room, is_forced, room_steps
+from kilonova.scheduler.funnel import LaterPlacement, LaterRoom, allocations_at, filtered, funnel, is_forced, later_room
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.provider_trees import Allocations, is_plain
 from kilonova.scheduler.ranking import Share, best, shares, total
@@ -81,21 +81,12 @@ class Engine:
         query = spec.query
         if is_plain(hosts, query):
             return {hosts.uuids[row]: query.totals}
-        return allocations_at(hosts, self._complete(hosts, spec), row)
+        complete = filtered(hosts, spec, self.request_filters).query
+        return allocations_at(hosts, complete if self.pcpu_fallback else replace(complete, fallback=None), row)
 
-    def lack_of_room(self, hosts: HostTable, spec: RequestSpec, row: int) -> str | None:
-        """Say what the host at ``row`` cannot give to a server of the request, None when it can give all."""
-        if is_plain(hosts, spec.query):
-            wanted = [(name, amount) for name, amount in spec.query.totals.items() if amount]
-            lacks = [(name, amount) for name, amount in wanted if not has_room(hosts, name, amount)[row]]
-            return f"cannot give {lacks[0][1]} {lacks[0][0]}" if lacks else None
-        steps = room_steps(hosts, self._complete(hosts, spec), lambda: hosts.everyone, pcpu_fallback=self.pcpu_fallback)
-        return next((step.reason for step in steps if not step.mask[row]), None)
-
-    def _complete(self, hosts: HostTable, spec: RequestSpec) -> ResourceQuery:
-        """Return the query with the conditions of the request filters."""
-        query = filtered(hosts, spec, self.request_filters).query
-        return query if self.pcpu_fallback else replace(query, fallback=None)
+    def later_room(self, hosts: HostTable, spec: RequestSpec) -> tuple[LaterRoom | LaterPlacement, ...]:
+        """Return what to ask of Placement again for each server after the first of a request."""
+        return later_room(hosts, spec, self.request_filters, pcpu_fallback=self.pcpu_fallback)
 
     def _rank(
         self,

@@ -94,6 +94,10 @@ class LaterRoom(NamedTuple):
         full: IntArray = rows[hosts.used[rows, column] > _most_used(hosts, column, self.amount)[rows]]
         return full
 
+    def has_room(self, hosts: HostTable, row: int) -> bool:
+        """Tell whether one host has room."""
+        return not len(self.lost(hosts, np.array([row])))
+
 
 class LaterFilter(NamedTuple):
     """A filter whose answer changes as the servers of one request are placed one after the other.
@@ -121,35 +125,38 @@ class LaterPlacement(NamedTuple):
     reason: str
     query: ResourceQuery
     pcpu_fallback: bool
-    only_where_placed: bool = False
 
-    def passes(self, hosts: HostTable, _spec: RequestSpec, still_in: BoolArray) -> BoolArray:
+    def passes(self, hosts: HostTable, still_in: BoolArray) -> BoolArray:
         """Return which hosts pass. Shapes: → (H,)."""
         passed = still_in
-        for step in room_steps(hosts, self.query, lambda: still_in, pcpu_fallback=self.pcpu_fallback):
+        for step in _room_steps(hosts, self.query, lambda: still_in, pcpu_fallback=self.pcpu_fallback):
             passed = passed & step.mask
         return passed
 
+    def has_room(self, hosts: HostTable, row: int) -> bool:
+        """Tell whether one host and the providers that serve it have room."""
+        one = np.zeros(len(hosts), dtype=np.bool_)
+        one[row] = True
+        found: BoolArray = self.passes(hosts, one)
+        return bool(found[row])
 
-def later_rules(
-    hosts: HostTable,
-    spec: RequestSpec,
-    request_filters: Sequence[RequestFilter],
-    filters: Sequence[Filter],
-    *,
-    pcpu_fallback: bool = True,
-) -> tuple[LaterRoom | LaterPlacement | LaterFilter, ...]:
-    """Return the rules to ask again for each server after the first of a request, in order."""
-    room: list[LaterRoom | LaterPlacement] = []
+
+def later_room(
+    hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter], *, pcpu_fallback: bool = True
+) -> tuple[LaterRoom | LaterPlacement, ...]:
+    """Return what to ask of Placement again for each server after the first of a request."""
     if is_plain(hosts, spec.query):
         wanted = [(name, amount) for name, amount in spec.query.totals.items() if amount]
-        room += [LaterRoom(*_words_for(name, amount), name, amount) for name, amount in wanted]
-    else:
-        complete = filtered(hosts, spec, request_filters).query
-        room.append(LaterPlacement(_PROVIDERS, _unserved(complete), complete, pcpu_fallback))
+        return tuple(LaterRoom(*_words_for(name, amount), name, amount) for name, amount in wanted)
+    complete = filtered(hosts, spec, request_filters).query
+    return (LaterPlacement(_PROVIDERS, _unserved(complete), complete, pcpu_fallback),)
+
+
+def later_filters(spec: RequestSpec, filters: Sequence[Filter]) -> tuple[LaterFilter, ...]:
+    """Return the filters to ask again for each server after the first of a request, in order."""
     if is_forced(spec):
-        return tuple(room)
-    return (*room, *(_later(each) for each in _in_order(each for each in filters if not each.run_once)))
+        return ()
+    return tuple(_later(each) for each in _in_order(each for each in filters if not each.run_once))
 
 
 def _later(each: Filter) -> LaterFilter:
@@ -269,10 +276,10 @@ def _placement(
         yield Step(f"Placement: {trait}", "lacks the trait", hosts.has_trait(trait))
     for trait in sorted(asked.root_forbidden):
         yield Step(f"Placement: {trait}", "has the forbidden trait", ~hosts.has_trait(trait))
-    yield from room_steps(hosts, complete, still_in, pcpu_fallback=pcpu_fallback)
+    yield from _room_steps(hosts, complete, still_in, pcpu_fallback=pcpu_fallback)
 
 
-def room_steps(
+def _room_steps(
     hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray], *, pcpu_fallback: bool
 ) -> Iterator[Step]:
     """Yield the steps of :func:`_resources`; a host that can serve the fallback passes them all."""

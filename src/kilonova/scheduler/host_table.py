@@ -208,6 +208,17 @@ class HostTable:
             provider_rows=None if self.provider_rows is None else self.provider_rows[part],
         )
 
+    def with_own_use(self) -> "HostTable":
+        """Return the same table with copies of the columns that :meth:`count_server` writes to."""
+        providers = self.providers
+        return replace(
+            self,
+            used=self.used.copy(order="K"),
+            num_instances=self.num_instances.copy(),
+            num_io_ops=self.num_io_ops.copy(),
+            providers=None if providers is None else replace(providers, used=providers.used.copy(order="K")),
+        )
+
     def count_server(self, row: int, allocations: Mapping[str, Mapping[str, int]]) -> None:
         """Count one more server that is being built on a host. Writes to the columns that are the caller's own.
 

@@ -14,7 +14,6 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.placement.provider_table import ProviderRecord, build_provider_table
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision
-from kilonova.scheduler.driver import with_own_columns
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
 from kilonova.scheduler.host_table import HostTable
@@ -106,22 +105,27 @@ def test_what_is_taken_of_whom() -> None:
     }
 
 
-def test_what_a_host_that_somebody_else_chose_lacks() -> None:
+@pytest.mark.parametrize(
+    ("extra_specs", "engine", "able"),
+    [
+        ({}, Engine(), [True, True]),
+        ({"resources:VCPU": "33"}, Engine(), [False, False]),
+        (ISOLATED, Engine(), [False, True]),
+        ({"hw:cpu_policy": "dedicated"}, Engine(), [True, True]),
+        ({"hw:cpu_policy": "dedicated"}, Engine(pcpu_fallback=False), [False, False]),
+    ],
+)
+def test_a_host_that_somebody_else_chose_is_held_to_the_same(
+    extra_specs: dict[str, str], engine: Engine, able: list[bool]
+) -> None:
     hosts = two_hosts()
-    assert Engine().lack_of_room(hosts, asking({}), 0) is None
-    assert Engine().lack_of_room(hosts, asking({"resources:VCPU": "33"}), 0) == "cannot give 33 VCPU"
-    assert Engine().lack_of_room(hosts, asking(ISOLATED), 1) is None
-    lack = Engine().lack_of_room(hosts, asking(ISOLATED), 0)
-    assert lack is not None
-    assert lack.startswith("its providers cannot give")
-    pinned = asking({"hw:cpu_policy": "dedicated"})
-    assert Engine().lack_of_room(hosts, pinned, 0) is None
-    assert Engine(pcpu_fallback=False).lack_of_room(hosts, pinned, 0) == "cannot give 1 PCPU"
+    rules = engine.later_room(hosts, asking(extra_specs))
+    assert [all(rule.has_room(hosts, row) for rule in rules) for row in range(2)] == able
 
 
 def test_a_copy_for_a_driver_counts_for_itself() -> None:
     hosts = two_hosts()
-    mine = with_own_columns(hosts)
+    mine = hosts.with_own_use()
     mine.count_server(1, Engine().allocations(mine, asking(ISOLATED), 1))
     assert Engine().decide(mine, asking(ISOLATED), limit=1).ranked == ()
     assert takers(Engine().decide(hosts, asking(ISOLATED), limit=1)) == ["b"]
