@@ -158,6 +158,19 @@ def test_numbers_of_rules(tmp_path: Path) -> None:
     assert settings.scheduler.shuffle_best_same_weighed_hosts is True
 
 
+def test_options_of_request_filters_are_in_the_groups_where_nova_has_them(tmp_path: Path) -> None:
+    assert not read(tmp_path, MINIMAL).scheduler.image_metadata_prefilter
+    settings = read(
+        tmp_path,
+        MINIMAL + "[scheduler]\nimage_metadata_prefilter = true\nquery_placement_for_image_type_support = true\n"
+        "query_placement_for_routed_network_aggregates = true\n[workarounds]\ndisable_fallback_pcpu_query = true\n",
+    ).scheduler
+    assert settings.image_metadata_prefilter
+    assert settings.query_placement_for_image_type_support
+    assert settings.query_placement_for_routed_network_aggregates
+    assert settings.disable_fallback_pcpu_query
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
