@@ -13,6 +13,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from oslo_config import cfg
 
 from kilonova.errors import ConfigurationError
+from kilonova.scheduler.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig
 
 DEFAULT_BIND = "127.0.0.1:8774"
@@ -138,6 +139,7 @@ _DEPRECATED: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("filter_scheduler", "weight_classes"): (("DEFAULT", "scheduler_weight_classes"),),
     ("filter_scheduler", "host_subset_size"): (("DEFAULT", "scheduler_host_subset_size"),),
     ("scheduler", "max_attempts"): (("DEFAULT", "scheduler_max_attempts"),),
+    ("pci", "alias"): (("DEFAULT", "pci_alias"),),
 }
 
 
@@ -234,12 +236,19 @@ _SCHEDULER_GROUP = frozenset(
         "enable_isolated_aggregate_filtering",
     }
 )
-_MULTI = frozenset({"available_filters", "weight_classes"})
-_MINIMUM = {"host_subset_size": 1, "max_instances_per_host": 1, "max_attempts": 1}
+_ELSEWHERE: Mapping[str, tuple[str, str]] = {"pci_alias": ("pci", "alias")}
+_MULTI = frozenset({"available_filters", "weight_classes", "alias"})
+_MINIMUM: Mapping[str, float] = {
+    "host_subset_size": 1,
+    "max_instances_per_host": 1,
+    "max_attempts": 1,
+    "pci_weight_multiplier": 0.0,
+}
 
 
-def _group_of(name: str) -> str:
-    return "scheduler" if name in _SCHEDULER_GROUP else "filter_scheduler"
+def _place_of(name: str) -> tuple[str, str]:
+    """Return the (group, option) of a field of the scheduler's settings."""
+    return _ELSEWHERE.get(name, ("scheduler" if name in _SCHEDULER_GROUP else "filter_scheduler", name))
 
 
 def _scheduler_options() -> list[tuple[str, cfg.Opt]]:
@@ -249,9 +258,9 @@ def _scheduler_options() -> list[tuple[str, cfg.Opt]]:
     for item in dataclasses.fields(SchedulerConfig):
         if item.name == "service_down_time":
             continue
-        group = _group_of(item.name)
-        deprecated = [cfg.DeprecatedOpt(old, group=where) for where, old in _DEPRECATED.get((group, item.name), ())]
-        options.append((group, _option(item.name, hints[item.name], item.default, deprecated)))
+        group, name = _place_of(item.name)
+        deprecated = [cfg.DeprecatedOpt(old, group=where) for where, old in _DEPRECATED.get((group, name), ())]
+        options.append((group, _option(name, hints[item.name], item.default, deprecated)))
     return options
 
 
@@ -270,6 +279,8 @@ def _scheduler_settings(conf: Any) -> SchedulerConfig:
     values: dict[str, Any] = {"service_down_time": conf.service_down_time}
     for item in dataclasses.fields(SchedulerConfig):
         if item.name not in values:
-            value = conf[_group_of(item.name)][item.name]
+            group, name = _place_of(item.name)
+            value = conf[group][name]
             values[item.name] = tuple(value) if isinstance(value, list) else value
+    read_aliases(values["pci_alias"])  # a wrong one is found here and now, not when a server asks for it
     return SchedulerConfig(**values)

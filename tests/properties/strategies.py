@@ -2,8 +2,10 @@
 """Random clusters and requests from small vocabularies, so that rules meet what they look for."""
 
 from dataclasses import dataclass, replace
+from random import Random
 
 from hypothesis import strategies as st
+from tests.properties.device_strategies import some_host
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
@@ -14,6 +16,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import POLICIES, GroupView
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
 
+DEVICES = tuple(some_host(Random(seed)) for seed in range(12))
 NAMES = tuple(f"node{number}" for number in range(8))
 PROJECTS = ("p", "q", "r")
 INSTANCES = tuple(f"i{number}" for number in range(6))
@@ -62,6 +65,8 @@ EXTRA_SPECS = {
     "capabilities:vcpus_used": (">= 5", "<= 8", "<in> 1"),
     "capabilities:unknown": REQUIREMENTS,
     "hw:cpu_policy": ("dedicated",),
+    "hw:numa_nodes": ("2",),
+    "pci_passthrough:alias": ("gpu:1", "nic:1,gpu:2", "unknown:1"),
     "trait:CUSTOM_A": ("required", "forbidden"),
 }
 PROPERTIES = {
@@ -145,6 +150,7 @@ def records(name: str) -> st.SearchStrategy[HostRecord]:
         num_io_ops=st.integers(0, 8),
         failed_builds=st.integers(0, 3),
         host_ip=st.sampled_from(("10.0.0.1", "10.0.1.1", "192.168.0.1")),
+        devices=st.sampled_from(DEVICES),
     )
 
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
+from tests.properties.device_definitions import fits_cells, has_devices
+from tests.properties.device_strategies import ALIASES
 from tests.properties.strategies import NOW, Cloud, clouds, requests
 
 from kilonova.cli.rules import build_engine
 from kilonova.model.aggregate import Aggregate
+from kilonova.model.numa import Ratios
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.extra_specs import match
 from kilonova.scheduler.filters import FILTERS
@@ -23,6 +26,7 @@ CONFIG = SchedulerConfig(
     isolated_hosts=("node1", "node2"),
     max_io_ops_per_host=5,
     max_instances_per_host=30,
+    pci_alias=ALIASES,
 )
 RULES: dict[str, Any] = dict(zip(FILTERS, build_engine(CONFIG).filters, strict=True))
 Aggregates = list[Aggregate]
@@ -154,6 +158,10 @@ def isolated(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> boo
     return (spec.image is not None and spec.image.id == "secret") == (host.host in ("node1", "node2"))
 
 
+def ratios(host: HostRecord) -> Ratios:
+    return Ratios(host.inventories[0].allocation_ratio, host.inventories[1].allocation_ratio)
+
+
 DEFINITIONS: dict[str, Callable[[HostRecord, Aggregates, RequestSpec], bool]] = {
     "AggregateImagePropertiesIsolation": image_isolation,
     "AggregateInstanceExtraSpecsFilter": extra_specs,
@@ -168,7 +176,9 @@ DEFINITIONS: dict[str, Callable[[HostRecord, Aggregates, RequestSpec], bool]] = 
     "ImagePropertiesFilter": image_properties,
     "IoOpsFilter": lambda host, *_: host.num_io_ops < 5,
     "IsolatedHostsFilter": isolated,
+    "NUMATopologyFilter": lambda host, _, spec: fits_cells(host.devices, ratios(host), spec),
     "NumInstancesFilter": lambda host, *_: host.num_instances < 30,
+    "PciPassthroughFilter": lambda host, _, spec: has_devices(host.devices, spec),
     "SameHostFilter": same,
     "ServerGroupAffinityFilter": together,
     "ServerGroupAntiAffinityFilter": apart,

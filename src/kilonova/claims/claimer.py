@@ -9,7 +9,7 @@
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,10 +24,13 @@ from kilonova.db.workflows import Workflow
 from kilonova.errors import ClaimLost, NoValidHost
 from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Assumption, Mirror
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.decision import Decision, RankedHost
+from kilonova.scheduler.device_choice import first_that_gives, needs_of
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.pci_request import Alias
 from kilonova.scheduler.resources import with_resources
 
 LOG = logging.getLogger(__name__)
@@ -78,6 +81,7 @@ class Claimer:
         log: DecisionLog,
         *,
         rng: np.random.Generator | None = None,
+        aliases: Mapping[str, Alias] | None = None,
     ) -> None:
         self._database = database
         self._mirror = mirror
@@ -85,6 +89,7 @@ class Claimer:
         self._owner = owner
         self._log = log
         self._rng = rng
+        self._aliases = aliases or {}
         self._class_ids: dict[str, int] = {}
 
     def place(self, order: Order) -> Placed:
@@ -134,6 +139,7 @@ class Claimer:
 
     def _decide(self, order: Order, plan: _Plan) -> None:
         spec = with_resources(order.spec)
+        needs = needs_of(spec, self._aliases)
         hosts = self._mirror.snapshot()
         plan.hosts, plan.seq = hosts, self._mirror.seq
         for index, workflow in enumerate(order.workflows):
@@ -144,18 +150,24 @@ class Claimer:
             decision = self._engine.decide(
                 hosts, spec, limit=_RANKED_KEPT, rng=self._rng, is_first=index == 0, trace=_tracer(spec, hosts)
             )
-            if not decision.ranked:
+            best, devices = first_that_gives(decision, hosts, needs)
+            if best is None:
                 # Placed together or not at all: this one is the reason for every server of the order.
                 plan.decisions = [(each.instance_uuid, decision, None) for each in order.workflows]
                 self._record(spec.request_id, plan)
                 raise _no_valid_host(decision, index, len(order.workflows))
-            best = decision.ranked[0]
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best.uuid, best.host, best.node))
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, devices))
 
     def _assume(
-        self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, provider: str, host: str, node: str
+        self,
+        spec: RequestSpec,
+        group_uuid: str | None,
+        workflow: Workflow,
+        chosen: RankedHost,
+        devices: DeviceShare | None,
     ) -> Claim:
+        provider, host, node = chosen.uuid, chosen.host, chosen.node
         resources = dict(spec.query.resources)
         claim = Claim(
             claim_id=new_uuid(),
@@ -168,8 +180,10 @@ class Claimer:
             node=node,
             workflow=replace(workflow, body={**workflow.body, "host": host, "node": node, "provider": provider}),
             group_uuid=group_uuid,
+            node_uuid=provider,
+            devices=devices,
         )
-        self._mirror.assume(Assumption(claim.claim_id, provider, resources, host, node, group_uuid))
+        self._mirror.assume(Assumption(claim.claim_id, provider, resources, host, node, group_uuid, devices))
         return claim
 
     def _forget(self, plan: _Plan) -> None:
@@ -201,6 +215,8 @@ class Claimer:
 def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:
     of_many = f" for server {index + 1} of {count}" if count > 1 else ""
     reasons = decision.summary() or "There are no hosts."
+    if decision.ranked:
+        reasons = "The best hosts cannot give the NUMA cells or PCI devices that the flavor asks for."
     return NoValidHost(
         f"No valid host was found{of_many}. {reasons}",
         steps=[(step.rule, step.reason, step.hosts_in, step.hosts_out) for step in decision.steps],

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The claim as one guarded transaction, for many claims at once.
 
-Every guard is one row locked by its own UPDATE: use below capacity, members of a group on a host, the one host of an
-affinity group, the instance that still waits, the workflow that is still ours. Bundles are summed per row and written
-by a few set-based statements; when any row falls short the savepoint is rolled back and the bundles are tried singly,
-in the order in which they came.
+Every guard is one row locked by its own UPDATE: use below capacity, NUMA cells and PCI pools, members of a group on a
+host, the one host of an affinity group, the instance that still waits, the workflow that is still ours. Bundles are
+summed per row and written by a few set-based statements; when any row falls short the savepoint is rolled back and the
+bundles are tried singly, in the order in which they came.
 """
 
 from collections import defaultdict
@@ -14,20 +14,25 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.db import group_guards
+from kilonova.db import group_guards, host_devices
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction, together
+from kilonova.db.host_devices import Taking
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.providers import log_usage, touch
 from kilonova.db.statements import ManyRows, insert_many
 from kilonova.db.workflows import Workflow
 from kilonova.errors import ClaimLost
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.instance import TaskState, VmState
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One instance on one host. ``resources``: resource class id → amount; ``workflow`` is journalled with it."""
+    """One instance on one host. ``resources``: resource class id → amount; ``workflow`` is journalled with it.
+
+    ``devices``: what it takes of the cells and pools of the hypervisor ``node_uuid``.
+    """
 
     claim_id: str
     instance_uuid: str
@@ -39,6 +44,8 @@ class Claim:
     node: str
     workflow: Workflow
     group_uuid: str | None = None
+    node_uuid: str = ""
+    devices: DeviceShare | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,7 @@ def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
     claims = [claim for bundle in bundles for claim in bundle.claims]
     _place_instances(tx, claims)
     _use_inventories(tx, claims)
+    _take_devices(tx, claims)
     _join_groups(tx, claims)
     _journal(tx, bundles)
     _CONSUME.run(
@@ -198,6 +206,12 @@ def _use_inventories(tx: Transaction, claims: Sequence[Claim]) -> None:
     if _USE.run(tx, rows) != len(rows):
         raise _Short("a host is full")
     touch(tx, {claim.provider_id for claim in claims})
+
+
+def _take_devices(tx: Transaction, claims: Sequence[Claim]) -> None:
+    takings = [Taking(claim.instance_uuid, claim.node_uuid, claim.devices) for claim in claims if claim.devices]
+    if not host_devices.take(tx, takings):
+        raise _Short("the cells or devices of a host are taken")
 
 
 def _join_groups(tx: Transaction, claims: Sequence[Claim]) -> None:

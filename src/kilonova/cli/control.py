@@ -39,6 +39,7 @@ from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import AllocationRatios, Scenario, SimulatedHost, default_hosts
+from kilonova.scheduler.pci_request import read_aliases
 
 LOG = logging.getLogger(__name__)
 _ONE_PROCESS_SERVICES = ("nova-conductor", "nova-scheduler")
@@ -88,7 +89,8 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         bus = LocalBus()
         undo.callback(bus.close)
         log = DecisionLog(database, settings.decision_retention)
-        claimer = Claimer(database, mirror, engine, owner, log, rng=np.random.default_rng())
+        aliases = read_aliases(settings.scheduler.pci_alias)
+        claimer = Claimer(database, mirror, engine, owner, log, rng=np.random.default_rng(), aliases=aliases)
         conductor = Conductor(database, claimer, bus, owner, max_attempts=settings.scheduler.max_attempts)
         conductor.register_services(os.uname().nodename, _ONE_PROCESS_SERVICES)
         heartbeat = _start_hosts(settings, scenario, bus)

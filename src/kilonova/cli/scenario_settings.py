@@ -11,6 +11,7 @@ from kilonova.errors import ConfigurationError
 from kilonova.scenario.model import AllocationRatios, Scenario
 from kilonova.scenario.options import conf_text, with_defaults
 from kilonova.scenario.run import Played, Surroundings, play
+from kilonova.scheduler.pci_request import read_aliases
 
 
 def settings_of(scenario: Scenario) -> Settings:
@@ -51,6 +52,7 @@ def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
         ratios=ratios_of(settings),
         max_attempts=settings.scheduler.max_attempts,
         default_schedule_zone=settings.compute.default_schedule_zone,
+        aliases=read_aliases(settings.scheduler.pci_alias),
     )
     return play(scenario, build_engine(settings.scheduler), surroundings)
 

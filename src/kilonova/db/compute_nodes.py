@@ -9,7 +9,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import providers
+from kilonova.db import host_devices, providers
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing, mapping
@@ -46,7 +46,10 @@ def report(tx: Transaction, said: NodeReport) -> ComputeNode:
     if row is None:
         key = {"uuid": new_uuid(), "host": said.host, "hypervisor_hostname": said.hypervisor_hostname}
         insert_missing(tx, table, {**key, **values, "failed_builds": 0, "created_at": tx.now})
-        return _log(tx, tx.execute(sa.select(table.c.uuid).where(*known)).scalar_one())
+        uuid = tx.execute(sa.select(table.c.uuid).where(*known)).scalar_one()
+        host_devices.report(tx, uuid, said.devices)
+        return _log(tx, uuid)
+    host_devices.report(tx, row["uuid"], said.devices)
     if all(row[name] == value for name, value in values.items()):
         return _node(row)
     tx.execute(sa.update(table).where(*known).values(**values, updated_at=tx.now))
@@ -149,6 +152,7 @@ def delete_of_host(tx: Transaction, host: str) -> None:
     for node in list_by_host(tx.connection, host):
         if providers.find(tx.connection, node.uuid) is not None:
             providers.delete(tx, node.uuid)
+        host_devices.delete(tx, node.uuid)
         tx.execute(sa.delete(t.compute_nodes).where(t.compute_nodes.c.uuid == node.uuid))
         tx.log("node", node.uuid, None)
 

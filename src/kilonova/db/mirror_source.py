@@ -12,6 +12,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.db import host_devices
 from kilonova.db import tables as t
 from kilonova.db.database import Change, Database
 from kilonova.db.statements import mapping
@@ -42,6 +43,7 @@ def _everything(connection: Connection) -> Iterator[Change]:
     yield from _providers(connection, names)
     yield from _services(connection, names)
     yield from _nodes(connection, names)
+    yield from _devices(connection, names)
     yield from _aggregates(connection)
     yield from _groups(connection)
     yield from _instances(connection, names)
@@ -193,6 +195,11 @@ def _nodes(connection: Connection, names: _Names) -> Iterator[Change]:
                 "failed_builds": failed_builds,
             },
         )
+
+
+def _devices(connection: Connection, names: _Names) -> Iterator[Change]:
+    for uuid, devices in host_devices.list_all(connection).items():
+        yield Change("devices", names[uuid], host_devices.devices_as_json(devices))
 
 
 def _aggregates(connection: Connection) -> Iterator[Change]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
 
 
@@ -64,7 +65,10 @@ class ComputeNode:
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """What an agent says of one hypervisor at start and whenever it changes."""
+    """What an agent says of one hypervisor at start and whenever it changes.
+
+    ``devices``: what there is; the agent's word on what is used of it does not count, nor do the numbers of pools.
+    """
 
     host: str
     hypervisor_hostname: str
@@ -72,3 +76,4 @@ class NodeReport:
     inventories: tuple[Inventory, ...]
     traits: tuple[str, ...] = ()
     host_ip: str = "127.0.0.1"
+    devices: HostDevices = NOTHING

@@ -20,7 +20,9 @@ from kilonova.scenario.model import (
     ScenarioGroup,
     ScenarioImage,
     ScenarioServer,
+    SimulatedCell,
     SimulatedHost,
+    SimulatedPool,
     default_hosts,
     projects_named,
 )
@@ -34,6 +36,7 @@ _PARTS: Mapping[str, type[Any]] = {
     "groups": ScenarioGroup,
     "servers": ScenarioServer,
 }
+_HARDWARE: Mapping[str, type[Any]] = {"numa": SimulatedCell, "pci": SimulatedPool}
 _POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 
@@ -86,14 +89,39 @@ def _hosts(value: Any, where: str) -> tuple[SimulatedHost, ...]:
         count = record.pop("count", None)
         if "capabilities" in record:
             record["capabilities"] = _capabilities(record["capabilities"], place)
+        for part, kind in _HARDWARE.items():
+            if part in record:
+                record[part] = _hardware(record[part], kind, f"{place}: {part}")
         if count is None:
-            hosts.append(_record(SimulatedHost, record, place))
+            hosts.append(_checked(_record(SimulatedHost, record, place), place))
             continue
         if not isinstance(count, int) or isinstance(count, bool) or count < 0 or "node" in record:
             raise ConfigurationError(f"{place}: count must be a whole number, and excludes node.")
-        first = _record(SimulatedHost, {"name": "node", **record}, place)
+        first = _checked(_record(SimulatedHost, {"name": "node", **record}, place), place)
         hosts += [dataclasses.replace(first, name=f"{first.name}{number}") for number in range(1, count + 1)]
     return tuple(hosts)
+
+
+def _hardware(value: Any, kind: type[Any], where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise ConfigurationError(f"{where} must be a list.")
+    return tuple(_record(kind, item, f"{where}[{index}]") for index, item in enumerate(value))
+
+
+def _checked(host: SimulatedHost, where: str) -> SimulatedHost:
+    """Return the host if its cells and devices make sense. Raises: ConfigurationError."""
+    try:
+        cells, pools = host.devices.cells, host.devices.pools
+    except ValueError as error:
+        raise ConfigurationError(f"{where}: numa: {error}.") from None
+    cpus = [cpu for cell in cells for cpu in cell.cpuset | cell.pcpuset]
+    if len(cpus) != len(set(cpus)):
+        raise ConfigurationError(f"{where}: numa: a CPU is in two cells.")
+    if unknown := {pool.numa_node for pool in pools} - {None, *(cell.id for cell in cells)}:
+        raise ConfigurationError(f"{where}: pci: there is no cell {min(filter(None, unknown), default=0)}.")
+    if any(pool.total < 1 for pool in pools):
+        raise ConfigurationError(f"{where}: pci: count must be at least 1.")
+    return host
 
 
 def _capabilities(value: Any, where: str) -> Capabilities:

@@ -8,6 +8,7 @@
                               └──── without that host ◀────┘
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.model.flavor import Flavor
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
@@ -29,8 +31,10 @@ from kilonova.scenario.model import (
 )
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.device_choice import first_that_gives, needs_of
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.pci_request import Alias
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.resources import with_resources
 
@@ -44,6 +48,7 @@ class Surroundings:
     ratios: AllocationRatios = field(default_factory=AllocationRatios)
     max_attempts: int = 3
     default_schedule_zone: str | None = None
+    aliases: Mapping[str, Alias] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class Played:
 class _World:
     """The hosts with what is used of them so far."""
 
-    def __init__(self, scenario: Scenario, ratios: AllocationRatios) -> None:
+    def __init__(self, scenario: Scenario, around: Surroundings) -> None:
         aggregates = tuple(
             Aggregate(
                 number,
@@ -70,10 +75,12 @@ class _World:
             )
             for number, aggregate in enumerate(scenario.aggregates, start=1)
         )
-        self.table: HostTable = build_host_table([_record(host, ratios) for host in scenario.hosts], aggregates)
+        self.table: HostTable = build_host_table([_record(host, around.ratios) for host in scenario.hosts], aggregates)
         self.groups = {
             group.name: GroupView(group.name, group.policy, group.max_server_per_host or 1) for group in scenario.groups
         }
+        self._aliases = around.aliases
+        self._shares: dict[int, list[DeviceShare]] = defaultdict(list)
         self._failures_left = {host.name: host.failing_spawns for host in scenario.hosts}
 
     def change(self, row: int, spec: RequestSpec, group: str | None, sign: int) -> None:
@@ -84,10 +91,33 @@ class _World:
             assert column is not None
             table.used[row, column] += sign * amount
         table.num_instances[row] += sign
+        self._move_devices(row, spec, sign)
         if group is not None:
             view = self.groups[group]
             members = {**view.hosts, host: view.hosts.get(host, 0) + sign}
             self.groups[group] = replace(view, hosts={name: count for name, count in members.items() if count})
+
+    def _move_devices(self, row: int, spec: RequestSpec, sign: int) -> None:
+        """Take cells and devices; or give back what the last server took there, which is of the same request."""
+        needs = needs_of(spec, self._aliases)
+        if not needs:
+            return
+        host = self.table.devices_of(row)
+        if sign > 0:
+            share = needs.on(self.table, row)
+            assert share is not None
+            self._shares[row].append(share)
+            host = host.taking(share)
+        else:
+            host = host.without(self._shares[row].pop())
+        self.table.devices[row] = self.table.device_states.number(host)
+
+    def giving(self, decision: Decision, spec: RequestSpec) -> Decision:
+        """Return the decision without the best hosts up to the first that can give cells and devices."""
+        needs = needs_of(spec, self._aliases)
+        best, _ = first_that_gives(decision, self.table, needs)
+        ranked = () if best is None else decision.ranked[decision.ranked.index(best) :]
+        return replace(decision, ranked=ranked)
 
     def spawn(self, row: int) -> bool:
         """Say whether the host starts the guest, and count a failure against it."""
@@ -108,7 +138,7 @@ def play(scenario: Scenario, engine: Engine, surroundings: Surroundings | None =
     """
     around = surroundings or Surroundings()
     scenario = with_project_ids(scenario, {project: project for project in PROJECTS})
-    world = _World(scenario, around.ratios)
+    world = _World(scenario, around)
     played: list[Played] = []
     for asked in scenario.servers:
         played += _play_request(world, asked, _spec(scenario, asked, around), engine, around)
@@ -163,7 +193,7 @@ def _build(
 
 def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Engine) -> Decision:
     group = world.groups[asked.group] if asked.group else None
-    return engine.decide(world.table, replace(spec, group=group), limit=_RANKED_KEPT)
+    return world.giving(engine.decide(world.table, replace(spec, group=group), limit=_RANKED_KEPT), spec)
 
 
 def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:
@@ -173,6 +203,7 @@ def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:
         inventories=host.reported_inventories(ratios),
         traits=frozenset(host.traits) | ({DISABLED_TRAIT} if host.disabled else set()),
         capabilities=host.capabilities,
+        devices=host.devices,
         disabled=bool(host.disabled),
         disabled_reason=host.disabled,
     )

@@ -3,8 +3,8 @@
 
 Axes: H hosts (hypervisors), R resource classes, T traits, A aggregates.
 
-A table is a snapshot. Columns that change with every claim (``used``, ``num_instances``, ``num_io_ops``) are the
-caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
+A table is a snapshot. Columns that change with every claim (``used``, ``num_instances``, ``num_io_ops``, ``devices``)
+are the caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
+from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
+from kilonova.scheduler.device_states import DeviceStates
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -101,6 +103,7 @@ class HostTable:
     ``disabled``, ``forced_down``: (H,) bool. ``last_seen``: (H,) epoch seconds of the newest heartbeat.
     ``num_instances``, ``num_io_ops``, ``failed_builds``: (H,) int64.
     ``profiles``: distinct capabilities; ``profile``: (H,) index into them.
+    ``devices``: (H,) number of the host's NUMA cells and PCI pools, with what is used of them, among ``device_states``.
     ``instance_rows``: instance uuid → row of its host.
     ``taken_at``: epoch seconds of the snapshot, the "now" of every rule.
     ``memo``: answers from the shared columns only (aggregates, traits, profiles, inventories, names, host_ips).
@@ -131,6 +134,8 @@ class HostTable:
     failed_builds: IntArray
     profiles: tuple[Capabilities, ...]
     profile: NDArray[np.int32]
+    device_states: DeviceStates
+    devices: NDArray[np.int32]
     aggregates: AggregateIndex
     instance_rows: Mapping[str, int]
     host_ips: tuple[str, ...]
@@ -171,6 +176,10 @@ class HostTable:
             return np.zeros(len(self), dtype=np.bool_)
         bits: BoolArray = self.trait_bits[row]
         return bits
+
+    def devices_of(self, row: int) -> HostDevices:
+        """Return the NUMA cells and PCI pools of one host."""
+        return self.device_states[int(self.devices[row])]
 
     def rows_of_host(self) -> Mapping[str, Sequence[int]]:
         """Return service host name (exact case) → its rows."""
@@ -220,6 +229,7 @@ class HostRecord:
     failed_builds: int = 0
     instances: tuple[str, ...] = ()
     host_ip: str = "127.0.0.1"
+    devices: HostDevices = NOTHING
 
 
 def build_host_table(
@@ -254,6 +264,7 @@ def build_host_table(
             profiles.append(record.capabilities)
         profile[row] = profiles.index(record.capabilities)
     hosts = tuple(record.host for record in records)
+    states = DeviceStates()
     return HostTable(
         hosts=hosts,
         nodes=tuple(record.node or record.host for record in records),
@@ -277,6 +288,8 @@ def build_host_table(
         failed_builds=np.array([record.failed_builds for record in records], dtype=np.int64),
         profiles=tuple(profiles),
         profile=profile,
+        device_states=states,
+        devices=np.array([states.number(record.devices) for record in records], dtype=np.int32),
         aggregates=AggregateIndex.of(aggregates, hosts),
         instance_rows={uuid: row for row, record in enumerate(records) for uuid in record.instances},
         host_ips=tuple(record.host_ip for record in records),

@@ -14,9 +14,10 @@ DEFAULT_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """``[filter_scheduler]``, ``[scheduler]`` and the one option of ``[DEFAULT]`` that rules read.
+    """``[filter_scheduler]``, ``[scheduler]`` and the one option of ``[DEFAULT]`` and of ``[pci]`` that rules read.
 
     ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
+    ``pci_alias``: ``[pci] alias``, each value a JSON object.
     ``enabled_filters``: bare class names, in the order in which they run; empty items are ignored.
     Units: ``service_down_time`` seconds.
     Source: spec SCHEDULER §8.
@@ -39,6 +40,7 @@ class SchedulerConfig:
     soft_affinity_weight_multiplier: float = 1.0
     soft_anti_affinity_weight_multiplier: float = 1.0
     build_failure_weight_multiplier: float = 1000000.0
+    pci_weight_multiplier: float = 1.0
     image_properties_default_architecture: str | None = None
     isolated_images: tuple[str, ...] = ()
     isolated_hosts: tuple[str, ...] = ()
@@ -50,5 +52,7 @@ class SchedulerConfig:
     limit_tenants_to_placement_aggregate: bool = False
     placement_aggregate_required_for_tenants: bool = False
     enable_isolated_aggregate_filtering: bool = False
+    # [pci]
+    pci_alias: tuple[str, ...] = ()
     # [DEFAULT]
     service_down_time: int = 60

@@ -42,6 +42,7 @@ class FakeDriver:
             capabilities=host.capabilities,
             inventories=host.reported_inventories(self._ratios),
             traits=host.traits,
+            devices=host.devices,
         )
 
     def list_guests(self) -> Mapping[str, PowerState]:

@@ -23,6 +23,8 @@ from kilonova.scheduler.filters.image_properties import ImagePropertiesFilter
 from kilonova.scheduler.filters.io_ops import IoOpsFilter
 from kilonova.scheduler.filters.isolated_hosts import IsolatedHostsFilter
 from kilonova.scheduler.filters.num_instances import NumInstancesFilter
+from kilonova.scheduler.filters.numa_topology import NUMATopologyFilter
+from kilonova.scheduler.filters.pci_passthrough import PciPassthroughFilter
 from kilonova.scheduler.filters.same_host import SameHostFilter
 from kilonova.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from kilonova.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
@@ -44,7 +46,9 @@ FILTERS: Mapping[str, type[Any]] = {
         ImagePropertiesFilter,
         IoOpsFilter,
         IsolatedHostsFilter,
+        NUMATopologyFilter,
         NumInstancesFilter,
+        PciPassthroughFilter,
         SameHostFilter,
         ServerGroupAffinityFilter,
         ServerGroupAntiAffinityFilter,
@@ -69,7 +73,9 @@ __all__ = [
     "ImagePropertiesFilter",
     "IoOpsFilter",
     "IsolatedHostsFilter",
+    "NUMATopologyFilter",
     "NumInstancesFilter",
+    "PciPassthroughFilter",
     "SameHostFilter",
     "ServerGroupAffinityFilter",
     "ServerGroupAntiAffinityFilter",

@@ -15,6 +15,7 @@ from kilonova.scheduler.weighers.disk import DiskWeigher
 from kilonova.scheduler.weighers.hypervisor_version import HypervisorVersionWeigher
 from kilonova.scheduler.weighers.io_ops import IoOpsWeigher
 from kilonova.scheduler.weighers.num_instances import NumInstancesWeigher
+from kilonova.scheduler.weighers.pci import PCIWeigher
 from kilonova.scheduler.weighers.ram import RAMWeigher
 from kilonova.scheduler.weighers.server_group_soft_affinity import ServerGroupSoftAffinityWeigher
 from kilonova.scheduler.weighers.server_group_soft_anti_affinity import ServerGroupSoftAntiAffinityWeigher
@@ -26,6 +27,7 @@ WEIGHERS: Mapping[str, type[ColumnWeigher]] = {
         CPUWeigher,
         DiskWeigher,
         IoOpsWeigher,
+        PCIWeigher,
         ServerGroupSoftAffinityWeigher,
         ServerGroupSoftAntiAffinityWeigher,
         BuildFailureWeigher,
@@ -45,6 +47,7 @@ __all__ = [
     "HypervisorVersionWeigher",
     "IoOpsWeigher",
     "NumInstancesWeigher",
+    "PCIWeigher",
     "RAMWeigher",
     "ServerGroupSoftAffinityWeigher",
     "ServerGroupSoftAntiAffinityWeigher",
