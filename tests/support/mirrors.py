@@ -39,6 +39,7 @@ def hosts_of(table: HostTable) -> list[dict[str, Any]]:
             "profile": profiles[row],
             "aggregates": table.aggregates.of_host(row),
             "reason": table.disabled_reasons.get(row),
+            "devices": table.devices_of(row),
         }
         found.append(facts)
     return found
