@@ -119,9 +119,9 @@ def recount(tx: Transaction, node_uuid: str) -> None:
 
 def delete(tx: Transaction, node_uuid: str) -> None:
     """Remove the cells and pools of a hypervisor; absent is success."""
-    for table in (t.numa_cells, t.pci_pools, t.device_shares):
-        tx.execute(sa.delete(table).where(table.c.node_uuid == node_uuid))
-    tx.log("devices", node_uuid, None)
+    tables = (t.numa_cells, t.pci_pools, t.device_shares)
+    if sum(tx.execute(sa.delete(table).where(table.c.node_uuid == node_uuid)).rowcount for table in tables):
+        tx.log("devices", node_uuid, None)
 
 
 # --- as JSON ----------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class NUMATopologyFilter:
     run_once: ClassVar[bool] = False
     runs_on_rebuild: ClassVar[bool] = False
     aliases: Mapping[str, Alias] = field(default_factory=dict)
-    reason: str = "its NUMA cells cannot hold the server's"
+    reason: str = "its NUMA cells, with the devices near them, cannot hold the server"
 
     @classmethod
     def configured(cls, config: SchedulerConfig) -> Self:
