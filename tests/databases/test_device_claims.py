@@ -217,6 +217,8 @@ def test_what_is_reported_is_what_is_kept(database: Database) -> None:
     assert reported(database, HARDWARE) == HARDWARE
     assert versions(database) == [1]
     assert reported(database, replace(HARDWARE, pools=HARDWARE.pools[::-1])) == HARDWARE
+    with database.read() as connection:
+        assert host_devices.list_values(connection) == {"node": host_devices.devices_as_json(HARDWARE)}
     assert versions(database) == [1], "nothing differs, so nothing is written"
 
 

@@ -64,6 +64,17 @@ def list_all(connection: Connection) -> Mapping[str, HostDevices]:
     return _read(connection).hosts
 
 
+def list_values(connection: Connection) -> Mapping[str, dict[str, Any]]:
+    """Return what :func:`devices_as_json` says of every hypervisor that has cells or pools, read without a detour."""
+    found: dict[str, dict[str, Any]] = defaultdict(lambda: {"cells": [], "pools": []})
+    for row in connection.execute(sa.select(t.numa_cells).order_by(_CELL.node_uuid, _CELL.cell)):
+        found[row.node_uuid]["cells"].append({"id": row.cell, **row.facts, "used": row.used})
+    for row in connection.execute(sa.select(t.pci_pools).order_by(_POOL.node_uuid, _POOL.number)):
+        pool = {"number": row.number, **row.facts, "total": row.total, "used": row.used}
+        found[row.node_uuid]["pools"].append(pool)
+    return found
+
+
 def find_share(connection: Connection, instance_uuid: str) -> DeviceShare | None:
     """Return what a server takes, None when that is nothing."""
     body = connection.execute(sa.select(_SHARE.body).where(_SHARE.instance_uuid == instance_uuid)).scalar()

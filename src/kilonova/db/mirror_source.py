@@ -198,8 +198,8 @@ def _nodes(connection: Connection, names: _Names) -> Iterator[Change]:
 
 
 def _devices(connection: Connection, names: _Names) -> Iterator[Change]:
-    for uuid, devices in host_devices.list_all(connection).items():
-        yield Change("devices", names[uuid], host_devices.devices_as_json(devices))
+    for uuid, value in host_devices.list_values(connection).items():
+        yield Change("devices", names[uuid], value)
 
 
 def _aggregates(connection: Connection) -> Iterator[Change]:

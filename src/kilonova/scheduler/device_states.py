@@ -2,14 +2,16 @@
 """The distinct states of hosts' cells and devices, so that rules look at each of them once.
 
 Many hosts have equal cells, and two hosts with other CPUs taken are still alike to every rule: a *state* is what one
-host has, a *shape* is a state with its CPUs numbered anew, so that only the counts of free ones are left. Both only
+host has, a *shape* is all states that differ only in which CPUs are which, and one of them stands for all. Both only
 ever grow, so every snapshot of the host table may share them; whoever keeps them starts afresh when most are stale.
 
 Axes: S states, P shapes.
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from functools import lru_cache, reduce
+from operator import or_
 from typing import TypeVar
 
 import numpy as np
@@ -48,8 +50,8 @@ class DeviceStates:
     def __init__(self) -> None:
         self._states: list[HostDevices] = []
         self._numbers: dict[HostDevices, int] = {}
-        self._shapes: list[HostDevices] = []
-        self._shape_numbers: dict[HostDevices, int] = {}
+        self._shapes: list[HostDevices] = []  # a state of each
+        self._shape_numbers: dict[Hashable, int] = {}
         self._shape_of: NDArray[np.int32] = np.zeros(16, dtype=np.int32)
         self._summaries: NDArray[np.int64] = np.zeros((16, _FIELDS), dtype=np.int64)
         self._verdicts: dict[Hashable, NDArray[np.int8]] = {}
@@ -67,7 +69,7 @@ class DeviceStates:
         if number is None:
             number = len(self._states)
             self._shape_of = _with_room(self._shape_of, number)
-            self._shape_of[number] = self._shape(shape_of(devices))
+            self._shape_of[number] = self._shape(devices)
             self._states.append(devices)
             self._numbers[devices] = number
         return number
@@ -101,52 +103,57 @@ class DeviceStates:
         passed: NDArray[np.bool_] = among & (answers == _YES)
         return passed
 
-    def _shape(self, shape: HostDevices) -> int:
+    def _shape(self, devices: HostDevices) -> int:
+        shape = shape_of(devices)
         number = self._shape_numbers.get(shape)
         if number is None:
             number = len(self._shapes)
             self._summaries = _with_room(self._summaries, number)
-            self._summaries[number] = _summary(shape)
-            self._shapes.append(shape)
+            self._summaries[number] = _summary(devices)
+            self._shapes.append(devices)
             self._shape_numbers[shape] = number
         return number
 
 
-def shape_of(devices: HostDevices) -> HostDevices:
-    """Return the host with its CPUs numbered anew: rules that only count CPUs say the same of both."""
-    return HostDevices(tuple(map(_cell_shape, devices.cells)), devices.pools)
+def shape_of(devices: HostDevices) -> Hashable:
+    """Return what rules can tell of a host: equal for two that only differ in which CPUs are which."""
+    return tuple(map(_cell_shape, devices.cells)), devices.pools
 
 
-def _cell_shape(cell: HostCell) -> HostCell:
+def _cell_shape(cell: HostCell) -> Hashable:
+    dedicated, taken, shared = _mask(cell.pcpuset), _mask(cell.pinned), _mask(cell.cpuset)
+    free, both = dedicated & ~taken, dedicated & shared
+    named, cores = _cores(cell.siblings)
     kinds = sorted(
-        (
-            len(core),
-            len(core & cell.free_pcpus),
-            len(core & cell.pcpuset),
-            len(core & cell.cpuset),
-            len(core & cell.cpuset & cell.pcpuset),
-        )
-        for core in cell.cores
+        [
+            (
+                core.bit_count(),
+                (core & free).bit_count(),
+                (core & dedicated).bit_count(),
+                (core & shared).bit_count(),
+                (core & both).bit_count(),
+            )
+            for core in cores
+        ]
     )
-    cpuset: list[int] = []
-    pcpuset: list[int] = []
-    pinned: list[int] = []
-    siblings: list[frozenset[int]] = []
-    start = 0
-    for width, free, dedicated, shared, both in kinds:
-        core = range(start, start + width)
-        start += width
-        siblings.append(frozenset(core))
-        pcpuset += core[:dedicated]
-        pinned += core[free:dedicated]
-        cpuset += core[dedicated - both : dedicated - both + shared]
-    return replace(
-        cell,
-        siblings=tuple(siblings),
-        cpuset=frozenset(cpuset),
-        pcpuset=frozenset(pcpuset),
-        pinned=frozenset(pinned),
-    )
+    alone = (dedicated | shared) & ~named  # each a core of its own
+    singles = [(alone & each).bit_count() for each in (free, free & both, dedicated, shared, both)]
+    used = cell.used_cpus, cell.used_memory_mib
+    return cell.id, cell.socket, cell.memory_mib, cell.pages, used, tuple(kinds), tuple(singles)
+
+
+def _mask(cpus: frozenset[int]) -> int:
+    mask = 0
+    for cpu in cpus:
+        mask |= 1 << cpu
+    return mask
+
+
+@lru_cache(maxsize=256)
+def _cores(siblings: tuple[frozenset[int], ...]) -> tuple[int, tuple[int, ...]]:
+    """Return the CPUs of all cores together, and of each core, as masks."""
+    masks = tuple(_mask(core) for core in siblings)
+    return reduce(or_, masks, 0), masks
 
 
 def _summary(shape: HostDevices) -> tuple[int, ...]:

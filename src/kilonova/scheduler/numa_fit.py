@@ -169,7 +169,8 @@ def _pages_asked_for(cell: HostCell, size: int | PageRequest) -> Sequence[Pages]
 
 def _pins(cell: HostCell, count: int, extra: int, policy: ThreadPolicy | None) -> tuple[list[int], list[int]] | None:
     """Return ``count`` dedicated CPUs for vCPUs and ``extra`` for the emulator, None when the policy cannot be kept."""
-    free = [sorted(core & cell.free_pcpus) for core in cell.cores]
+    free_pcpus = cell.free_pcpus
+    free = [sorted(core & free_pcpus) for core in cell.cores]
     if count + extra > sum(map(len, free)):
         return None
     if policy is ThreadPolicy.ISOLATE:
