@@ -26,6 +26,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Assumption, Mirror
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.device_choice import first_that_gives, needs_of
 from kilonova.scheduler.engine import Engine
@@ -53,10 +54,14 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """``workflows`` in the order asked, without the instances that were ``gone`` meanwhile."""
+    """``workflows`` in the order asked, without the instances that were ``gone`` meanwhile.
+
+    ``alternates``: the next best hosts, none of them claimed by this request.
+    """
 
     workflows: tuple[Workflow, ...]
     gone: frozenset[str] = frozenset()
+    alternates: tuple[RankedHost, ...] = ()
 
 
 @dataclass(slots=True)
@@ -67,10 +72,15 @@ class _Plan:
     decisions: list[tuple[str, Decision, str | None]] = field(default_factory=list)
     hosts: HostTable | None = None
     seq: int = 0
+    alternates: tuple[RankedHost, ...] = ()
 
 
 class Claimer:
-    """Turns orders into durable claims. Safe to call from any thread."""
+    """Turns orders into durable claims. Safe to call from any thread.
+
+    ``alternates``: how many hosts a request may fall back on, so one less than it may make attempts.
+    ``aliases``: the names under which flavors ask for PCI devices.
+    """
 
     def __init__(
         self,
@@ -82,6 +92,7 @@ class Claimer:
         *,
         rng: np.random.Generator | None = None,
         aliases: Mapping[str, Alias] | None = None,
+        alternates: int = 2,
     ) -> None:
         self._database = database
         self._mirror = mirror
@@ -90,6 +101,7 @@ class Claimer:
         self._log = log
         self._rng = rng
         self._aliases = aliases or {}
+        self._alternates = alternates
         self._class_ids: dict[str, int] = {}
 
     def place(self, order: Order) -> Placed:
@@ -119,7 +131,7 @@ class Claimer:
                 gone |= outcome.uuids
                 continue
             self._record(order.spec.request_id, plan)
-            return Placed(tuple(claim.workflow for claim in plan.claims), gone)
+            return Placed(tuple(claim.workflow for claim in plan.claims), gone, plan.alternates)
         raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
 
     def keep_up(self) -> None:
@@ -138,37 +150,47 @@ class Claimer:
         return plan
 
     def _decide(self, order: Order, plan: _Plan) -> None:
+        """Decide for all servers on one snapshot, each as if the ones before it were on their hosts already."""
         spec = with_resources(order.spec)
         needs = needs_of(spec, self._aliases)
-        hosts = self._mirror.snapshot()
-        plan.hosts, plan.seq = hosts, self._mirror.seq
+        if order.group_uuid is not None:
+            spec = replace(spec, group=self._mirror.group(order.group_uuid))
+        hosts = plan.hosts = self._mirror.snapshot()
+        plan.seq = self._mirror.seq
+        count = len(order.workflows)
+        limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
+        batch = Batch(self._engine, hosts, spec, limit=limit, rng=self._rng, trace=_tracer(spec, hosts))
         for index, workflow in enumerate(order.workflows):
-            if index:
-                hosts = self._mirror.snapshot()
-            if order.group_uuid is not None:
-                spec = replace(spec, group=self._mirror.group(order.group_uuid))
-            decision = self._engine.decide(
-                hosts, spec, limit=_RANKED_KEPT, rng=self._rng, is_first=index == 0, trace=_tracer(spec, hosts)
-            )
+            decision = batch.decide()
             best, devices = first_that_gives(decision, hosts, needs)
             if best is None:
                 # Placed together or not at all: this one is the reason for every server of the order.
                 plan.decisions = [(each.instance_uuid, decision, None) for each in order.workflows]
                 self._record(spec.request_id, plan)
-                raise _no_valid_host(decision, index, len(order.workflows))
+                raise _no_valid_host(decision, index, count)
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, devices))
+            version = hosts.aggregates.isolation_version
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, devices, version))
+            if count > 1:
+                batch.place(best.row, devices)
+        chosen = {claim.host for claim in plan.claims}
+        if count > 1:
+            plan.alternates = batch.alternates(self._alternates, chosen)
+        else:
+            ranked = plan.decisions[0][1].ranked
+            plan.alternates = tuple(host for host in ranked if host.host not in chosen)[: self._alternates]
 
     def _assume(
         self,
         spec: RequestSpec,
         group_uuid: str | None,
         workflow: Workflow,
-        chosen: RankedHost,
+        best: RankedHost,
         devices: DeviceShare | None,
+        isolation_version: int,
     ) -> Claim:
-        provider, host, node = chosen.uuid, chosen.host, chosen.node
         resources = dict(spec.query.resources)
+        provider, host, node = best.uuid, best.host, best.node
         claim = Claim(
             claim_id=new_uuid(),
             instance_uuid=workflow.instance_uuid,
@@ -182,6 +204,7 @@ class Claimer:
             group_uuid=group_uuid,
             node_uuid=provider,
             devices=devices,
+            isolation_version=isolation_version,
         )
         self._mirror.assume(Assumption(claim.claim_id, provider, resources, host, node, group_uuid, devices))
         return claim
@@ -200,6 +223,7 @@ class Claimer:
                 hosts=plan.hosts,
                 decision=decision,
                 chosen=chosen,
+                alternates=plan.alternates if chosen is not None else (),
             )
 
     def _class_id(self, name: str) -> int:

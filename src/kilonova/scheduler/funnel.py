@@ -4,7 +4,7 @@
 The engine walks the funnel and stops when nobody is left; an explanation walks it to the end with everybody.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import RequestSpec, ResourceQuery
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
+from kilonova.scheduler.isolation import Candidate
 from kilonova.scheduler.nova_compat import HostFilterAdapter
 from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
 
@@ -44,28 +45,80 @@ def funnel(
     request_filters: Sequence[RequestFilter],
     filters: Sequence[Filter],
     still_in: Callable[[], BoolArray],
-    *,
-    skip_run_once: bool = False,
 ) -> Iterator[Step]:
     """Yield the verdicts of the rules that apply to the request, in the order in which they are asked.
 
     ``still_in``: tells which hosts are left by now; only filters that go host by host care. Shapes: → (H,).
-    Forced hosts bypass the filters, not Placement. A rebuild check asks neither request filters nor Placement, and
-    only the filters made for it. Filters on columns go before those that are asked host by host.
+    Forced hosts bypass the filters, neither isolation nor Placement. A rebuild check asks neither request filters nor
+    Placement, and only the filters made for it. Filters on columns go before those that are asked host by host.
     """
     yield from _names(hosts, spec)
+    yield from _isolation(hosts, spec)
     rebuild = is_rebuild_check(spec)
     if not rebuild:
         yield from _request_filters(hosts, spec, request_filters)
         yield from _placement(hosts, spec.query)
     if is_forced(spec):
         return
-    chosen = [
-        each for each in filters if (each.runs_on_rebuild or not rebuild) and not (skip_run_once and each.run_once)
-    ]
-    for each in sorted(chosen, key=lambda one: isinstance(one, HostFilterAdapter)):
+    for each in _in_order(each for each in filters if each.runs_on_rebuild or not rebuild):
         name = rule_name(each)
         yield Step(name, each.reason, _ask(each, name, hosts, spec, still_in))
+
+
+class LaterRoom(NamedTuple):
+    """A resource to ask for again as the servers of one request are placed one after the other."""
+
+    rule: str
+    reason: str
+    resource_class: str
+    amount: int
+
+    def lost(self, hosts: HostTable, rows: IntArray) -> IntArray:
+        """Return which of ``rows`` have no room any more."""
+        column = hosts.column(self.resource_class)
+        if column is None:
+            return rows
+        full: IntArray = rows[hosts.used[rows, column] > _most_used(hosts, column, self.amount)[rows]]
+        return full
+
+
+class LaterFilter(NamedTuple):
+    """A filter whose answer changes as the servers of one request are placed one after the other.
+
+    ``only_where_placed``: it changes for nobody but the host that took the server.
+    """
+
+    rule: str
+    reason: str
+    only_where_placed: bool
+    filter: Filter
+
+    def passes(self, hosts: HostTable, spec: RequestSpec, still_in: BoolArray) -> BoolArray:
+        """Return which hosts pass. Shapes: → (H,). Raises: RuleFailed."""
+        return _ask(self.filter, self.rule, hosts, spec, lambda: still_in)
+
+
+def later_rules(spec: RequestSpec, filters: Sequence[Filter]) -> tuple[LaterRoom | LaterFilter, ...]:
+    """Return the rules to ask again for each server after the first of a request, in order."""
+    room = [
+        LaterRoom(*_words_for(name, amount), name, amount) for name, amount in spec.query.resources.items() if amount
+    ]
+    if is_forced(spec):
+        return tuple(room)
+    return (*room, *(_later(each) for each in _in_order(each for each in filters if not each.run_once)))
+
+
+def _later(each: Filter) -> LaterFilter:
+    return LaterFilter(rule_name(each), each.reason, bool(getattr(each, "only_where_placed", False)), each)
+
+
+def _words_for(name: str, amount: int) -> tuple[str, str]:
+    return f"Placement: {name}", f"cannot give {amount} {name}"
+
+
+def _in_order(filters: Iterable[Filter]) -> list[Filter]:
+    """Return filters on columns first, then those that are asked host by host."""
+    return sorted(filters, key=lambda one: isinstance(one, HostFilterAdapter))
 
 
 def _names(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
@@ -92,6 +145,21 @@ def _destination(hosts: HostTable, spec: RequestSpec) -> BoolArray:
     passed = np.zeros(len(hosts), dtype=np.bool_)
     passed[[row for row in rows if not node or hosts.nodes[row] == node]] = True
     return passed
+
+
+def _isolation(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
+    """Yield what the isolation rules of aggregates demand, where there are any: always on, and with no way around it.
+
+    The reasons reach users in the fault of a server, so they quote no rule.
+    """
+    isolation = hosts.aggregates.isolation
+    if isolation is None:
+        return
+    met = isolation.met_by(Candidate(spec.flavor, spec.image, spec.project_id))
+    reason = (
+        "outside the hosts that isolation rules keep this server to" if met else "kept for other servers by isolation"
+    )
+    yield Step("isolation", reason, isolation.hosts_under(met))
 
 
 def _request_filters(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]) -> Iterator[Step]:
@@ -134,7 +202,7 @@ def _placement(hosts: HostTable, query: ResourceQuery) -> Iterator[Step]:
         yield Step(f"Placement: {trait}", "has the forbidden trait", ~hosts.has_trait(trait))
     for name, amount in query.resources.items():
         if amount:
-            yield Step(f"Placement: {name}", f"cannot give {amount} {name}", has_room(hosts, name, amount))
+            yield Step(*_words_for(name, amount), has_room(hosts, name, amount))
 
 
 def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
@@ -142,15 +210,19 @@ def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
     column = hosts.column(resource_class)
     if column is None:
         return np.zeros(len(hosts), dtype=np.bool_)
-    most: IntArray = hosts.memo.get(
-        ("may be used before", column, amount), lambda: _may_be_used_before(hosts, column, amount)
-    )
-    fits: BoolArray = hosts.used[:, column] <= most
+    fits: BoolArray = hosts.used[:, column] <= _most_used(hosts, column, amount)
     return fits
 
 
-def _may_be_used_before(hosts: HostTable, column: int, amount: int) -> IntArray:
+def _most_used(hosts: HostTable, column: int, amount: int) -> IntArray:
     """Return how much of a class may be in use for ``amount`` more to fit; less than nothing where it never does."""
+    most: IntArray = hosts.memo.get(
+        ("may be used before", column, amount), lambda: _may_be_used_before(hosts, column, amount)
+    )
+    return most
+
+
+def _may_be_used_before(hosts: HostTable, column: int, amount: int) -> IntArray:
     allowed = (
         (hosts.min_unit[:, column] <= amount)
         & (hosts.max_unit[:, column] >= amount)

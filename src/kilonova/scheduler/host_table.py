@@ -7,8 +7,8 @@ A table is a snapshot. Columns that change with every claim (``used``, ``num_ins
 are the caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
-from kilonova.model.host_devices import NOTHING, HostDevices
+from kilonova.model.host_devices import NOTHING, DeviceShare, HostDevices
 from kilonova.model.provider import Inventory
 from kilonova.scheduler.device_states import DeviceStates
+from kilonova.scheduler.isolation import Isolation, compile_isolation
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -62,20 +63,33 @@ class Memo:
 
 @dataclass(frozen=True, slots=True)
 class AggregateIndex:
-    """Host aggregates over the table's rows. Shapes: ``membership`` (A, H) bool."""
+    """Host aggregates over the table's rows. Shapes: ``membership`` (A, H) bool.
+
+    ``isolation``: what their isolation rules demand, None without any. ``isolation_version``: of these rules and the
+    hosts under them, as the database numbers them.
+    """
 
     aggregates: tuple[Aggregate, ...]
     membership: BoolArray
+    isolation: Isolation | None = None
+    isolation_version: int = 0
 
     @classmethod
-    def of(cls, aggregates: Sequence[Aggregate], hosts: Sequence[str]) -> "AggregateIndex":
+    def of(
+        cls, aggregates: Sequence[Aggregate], hosts: Sequence[str], *, isolation_version: int = 0
+    ) -> "AggregateIndex":
         """Compile ``aggregates`` against the service host names of the rows. Unknown hosts are left out."""
         rows = _index(hosts)
         membership = np.zeros((len(aggregates), len(hosts)), dtype=np.bool_)
         for index, aggregate in enumerate(aggregates):
             members = [row for host in aggregate.hosts for row in rows.get(host, ())]
             membership[index, members] = True
-        return cls(tuple(aggregates), membership)
+        return cls(tuple(aggregates), membership, compile_isolation(aggregates, membership), isolation_version)
+
+    def take(self, rows: Rows) -> "AggregateIndex":
+        """Return the same aggregates over these rows alone."""
+        isolation = self.isolation and replace(self.isolation, class_of=self.isolation.class_of[rows])
+        return replace(self, membership=self.membership[:, rows], isolation=isolation)
 
     def hosts_in_any(self, wanted: Sequence[bool] | BoolArray) -> BoolArray:
         """Return which hosts are in at least one wanted aggregate. Shapes: (A,) → (H,)."""
@@ -181,6 +195,37 @@ class HostTable:
         """Return the NUMA cells and PCI pools of one host."""
         return self.device_states[int(self.devices[row])]
 
+    def take(self, rows: IntArray) -> "HostTable":
+        """Return a table of these rows alone, in that order, with a memo of its own; to be read at once."""
+        new_place = {row: place for place, row in enumerate(rows.tolist())}
+        part = slice(int(rows[0]), int(rows[0]) + 1) if len(rows) == 1 else rows
+        columns: dict[str, Any] = {name: getattr(self, name)[part] for name in _COLUMNS}
+        columns |= {name: tuple(getattr(self, name)[row] for row in new_place) for name in _NAMES_OF_ROWS}
+        return replace(
+            self,
+            **columns,
+            trait_bits=self.trait_bits[:, part],
+            aggregates=self.aggregates.take(part),
+            instance_rows=_MovedRows(self.instance_rows, new_place),
+            disabled_reasons={new_place[row]: why for row, why in self.disabled_reasons.items() if row in new_place},
+            memo=Memo(),
+            host_rows=None,
+        )
+
+    def count_server(self, row: int, resources: Mapping[str, int], share: DeviceShare | None = None) -> None:
+        """Count one more server that is being built on a host. Writes to the columns that are the caller's own.
+
+        ``share``: what it takes of NUMA cells and PCI pools. With one, the lock of ``device_states`` has to be held.
+        """
+        for name, amount in resources.items():
+            column = self.column(name)
+            if column is not None:
+                self.used[row, column] += amount
+        self.num_instances[row] += 1
+        self.num_io_ops[row] += 1
+        if share:
+            self.devices[row] = self.device_states.number(self.devices_of(row).taking(share))
+
     def rows_of_host(self) -> Mapping[str, Sequence[int]]:
         """Return service host name (exact case) → its rows."""
         if self.host_rows is not None:
@@ -200,6 +245,31 @@ class HostTable:
         mask = np.zeros(len(self), dtype=np.bool_)
         mask[[row for row in rows if node is None or self.nodes[row] == node]] = True
         return mask
+
+
+_NAMES_OF_ROWS = ("hosts", "nodes", "uuids", "host_ips")
+_COLUMNS = (
+    *("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity", "used"),
+    *("disabled", "forced_down", "last_seen", "num_instances", "num_io_ops", "failed_builds", "profile"),
+    "devices",
+)
+
+
+class _MovedRows(Mapping[str, int]):
+    """Instance uuid → row in a table of some rows, looked up when asked."""
+
+    def __init__(self, rows: Mapping[str, int], new_place: Mapping[int, int]) -> None:
+        self._rows = rows
+        self._new_place = new_place
+
+    def __getitem__(self, uuid: str) -> int:
+        return self._new_place[self._rows[uuid]]
+
+    def __iter__(self) -> Iterator[str]:
+        return (uuid for uuid, row in self._rows.items() if row in self._new_place)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _index(names: Sequence[str]) -> dict[str, list[int]]:

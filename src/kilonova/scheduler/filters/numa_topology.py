@@ -34,6 +34,7 @@ class NUMATopologyFilter:
 
     run_once: ClassVar[bool] = False
     runs_on_rebuild: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     reason: str = "its NUMA cells, with the devices near them, cannot hold the server"
 

@@ -26,6 +26,7 @@ class PciPassthroughFilter:
 
     run_once: ClassVar[bool] = False
     runs_on_rebuild: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     reason: str = "lacks free PCI devices of the kind the flavor asks for"
 
