@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli.rules import build_engine
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.virt.fake import FakeDriver
@@ -159,6 +160,7 @@ def start_cell(
     bus: Any = None,
     database: Database | None = None,
     engine: Any = None,
+    driver: OutsideDriver | None = None,
     max_attempts: int = 3,
     config: SchedulerConfig | None = None,
 ) -> Cell:
@@ -170,8 +172,16 @@ def start_cell(
     config = config or SchedulerConfig()
     engine = engine or build_engine(config)
     log = DecisionLog(database, 1000)
-    aliases = read_aliases(config.pci_alias)
-    claimer = Claimer(database, mirror, engine, owner, log, rng=np.random.default_rng(1), aliases=aliases)
+    claimer = Claimer(
+        database,
+        mirror,
+        engine,
+        owner,
+        log,
+        rng=np.random.default_rng(1),
+        driver=driver,
+        aliases=read_aliases(config.pci_alias),
+    )
     conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts)
     (folder / "hypervisors").mkdir(exist_ok=True)
     drivers = {host.name: FakeDriver(host, folder / "hypervisors" / f"{host.name}.json", PLAIN) for host in hosts}

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from kilonova.claims.commit import Bundle, Claim, InstancesGone, commit_bundles
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.workflows import Workflow
@@ -93,6 +94,7 @@ class Claimer:
         rng: np.random.Generator | None = None,
         aliases: Mapping[str, Alias] | None = None,
         alternates: int = 2,
+        driver: OutsideDriver | None = None,
     ) -> None:
         self._database = database
         self._mirror = mirror
@@ -102,6 +104,7 @@ class Claimer:
         self._rng = rng
         self._aliases = aliases or {}
         self._alternates = alternates
+        self._driver = driver
         self._class_ids: dict[str, int] = {}
 
     def place(self, order: Order) -> Placed:
@@ -134,6 +137,16 @@ class Claimer:
             return Placed(tuple(claim.workflow for claim in plan.claims), gone, plan.alternates)
         raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
 
+    @property
+    def may_be_slow(self) -> bool:
+        """Whether :meth:`place` asks somebody outside Kilonova, who may take seconds."""
+        return self._driver is not None
+
+    def close(self) -> None:
+        """Wait for nobody outside Kilonova any more."""
+        if self._driver is not None:
+            self._driver.close()
+
     def keep_up(self) -> None:
         """Follow the other processes, so that the next decision after a quiet hour need not load everything anew."""
         self._mirror.catch_up()
@@ -141,15 +154,23 @@ class Claimer:
     def _plan(self, order: Order) -> _Plan:
         """Decide and assume; what was assumed is forgotten before anybody else decides when it comes to nothing."""
         plan = _Plan()
+        answer = None if self._driver is None else self._ask(self._driver, order)
         with self._mirror.lock:
             try:
-                self._decide(order, plan)
+                self._decide(order, plan, answer)
             except BaseException:
                 self._forget(plan)
                 raise
         return plan
 
-    def _decide(self, order: Order, plan: _Plan) -> None:
+    def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
+        """Have a driver choose, outside the lock since it may take its time: what it chose is checked by the claim."""
+        spec = with_resources(order.spec)
+        if order.group_uuid is not None:
+            spec = replace(spec, group=self._mirror.group(order.group_uuid))
+        return driver.answer(spec, self._mirror.snapshot(), self._mirror.group)
+
+    def _decide(self, order: Order, plan: _Plan, answer: Answer | None) -> None:
         """Decide for all servers on one snapshot, each as if the ones before it were on their hosts already."""
         spec = with_resources(order.spec)
         needs = needs_of(spec, self._aliases)
@@ -159,7 +180,12 @@ class Claimer:
         plan.seq = self._mirror.seq
         count = len(order.workflows)
         limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
-        batch = Batch(self._engine, hosts, spec, limit=limit, rng=self._rng, trace=_tracer(spec, hosts))
+        batch: Batch | AnsweredBatch
+        isolation_version = (answer or hosts.aggregates).isolation_version
+        if answer is None:
+            batch = Batch(self._engine, hosts, spec, limit=limit, rng=self._rng, trace=_tracer(spec, hosts))
+        else:
+            batch = AnsweredBatch(answer, hosts)
         for index, workflow in enumerate(order.workflows):
             decision = batch.decide()
             best, devices = first_that_gives(decision, hosts, needs)
@@ -169,8 +195,7 @@ class Claimer:
                 self._record(spec.request_id, plan)
                 raise _no_valid_host(decision, index, count)
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
-            version = hosts.aggregates.isolation_version
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, devices, version))
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, devices, isolation_version))
             if count > 1:
                 batch.place(best.row, devices)
         chosen = {claim.host for claim in plan.claims}
@@ -242,7 +267,7 @@ def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:
     if decision.ranked:
         reasons = "The best hosts cannot give the NUMA cells or PCI devices that the flavor asks for."
     return NoValidHost(
-        f"No valid host was found{of_many}. {reasons}",
+        decision.refusal or f"No valid host was found{of_many}. {reasons}",
         steps=[(step.rule, step.reason, step.hosts_in, step.hosts_out) for step in decision.steps],
     )
 

@@ -25,6 +25,7 @@ _PLAIN = (
     "requested_node",
     "volume_backed",
     "remote_address",
+    "is_admin",
 )
 _IMAGE_FIELDS = tuple(Image.__dataclass_fields__)
 
@@ -89,6 +90,6 @@ def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:
         image=None if image is None else Image(**image),
         hints={name: tuple(values) for name, values in body["hints"].items()},
         ignore_hosts=frozenset(body["ignore_hosts"]),
-        **{name: body[name] for name in _PLAIN},
+        **{name: body[name] for name in _PLAIN if name in body},
     )
     return spec, body["group"]

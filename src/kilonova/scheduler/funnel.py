@@ -53,7 +53,7 @@ def funnel(
     Placement, and only the filters made for it. Filters on columns go before those that are asked host by host.
     """
     yield from _names(hosts, spec)
-    yield from _isolation(hosts, spec)
+    yield from isolation_steps(hosts, spec)
     rebuild = is_rebuild_check(spec)
     if not rebuild:
         yield from _request_filters(hosts, spec, request_filters)
@@ -147,7 +147,7 @@ def _destination(hosts: HostTable, spec: RequestSpec) -> BoolArray:
     return passed
 
 
-def _isolation(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
+def isolation_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
     """Yield what the isolation rules of aggregates demand, where there are any: always on, and with no way around it.
 
     The reasons reach users in the fault of a server, so they quote no rule.

@@ -224,7 +224,11 @@ class HostTable:
         self.num_instances[row] += 1
         self.num_io_ops[row] += 1
         if share:
-            self.devices[row] = self.device_states.number(self.devices_of(row).taking(share))
+            self.count_devices(row, share)
+
+    def count_devices(self, row: int, share: DeviceShare) -> None:
+        """Count what one more server takes of cells and pools. The lock of ``device_states`` has to be held."""
+        self.devices[row] = self.device_states.number(self.devices_of(row).taking(share))
 
     def rows_of_host(self) -> Mapping[str, Sequence[int]]:
         """Return service host name (exact case) → its rows."""

@@ -110,7 +110,7 @@ def audit(
     complaints = without_effect(aggregates, offered, conditions_of(isolation), config)
     findings = [
         *_broken(under),
-        *_misplaced(under, servers),
+        *_misplaced(under, isolation, servers),
         *_rules(under, isolation, walk),
         *_overlaps(isolation, under, walk),
         *(_unusable(offered, images, walk) if len(hosts) and tried else ()),
@@ -170,7 +170,8 @@ def _walk(
     judge: Judge,
 ) -> _Walk:
     walk = _Walk()
-    pools = {rule: np.isin(hosts.hosts, names) for rule, names in under.hosts.items()}
+    rules = isolation.rules if isolation is not None else ()
+    pools = [_rows_of(hosts, under.hosts[rule]) for rule in rules]
     for each in tried:
         met = isolation.met_by(Candidate(each.flavor, each.image, each.project)) if isolation is not None else 0
         walk.met.setdefault(met, []).append(each)
@@ -180,8 +181,9 @@ def _walk(
             continue
         walk.usable_flavors.update(each.flavors)
         walk.usable_images.update(each.images)
-        for rule, members in pools.items():
-            if (allowed & members).any():
+        for number, rule in enumerate(rules):
+            # Nobody may enter the pool of a rule that it does not meet.
+            if met >> number & 1 and (allowed & pools[number]).any():
                 walk.may_enter.setdefault(rule, []).append(each)
         for pool in older:
             if pool.is_stranger(each.spec):
@@ -191,6 +193,12 @@ def _walk(
                 walk.strays.setdefault(pool, []).append(each)
                 walk.outside[pool] = walk.outside.get(pool, outside) | outside
     return walk
+
+
+def _rows_of(hosts: HostTable, names: Sequence[str]) -> BoolArray:
+    mask = np.zeros(len(hosts), dtype=np.bool_)
+    mask[[row for name in names for row in hosts.rows_of_host().get(name, ())]] = True
+    return mask
 
 
 def _broken(under: _Under) -> Iterator[Finding]:
@@ -205,17 +213,24 @@ def _broken(under: _Under) -> Iterator[Finding]:
             )
 
 
-def _misplaced(under: _Under, servers: Sequence[PlacedServer]) -> Iterator[Finding]:
+def _misplaced(under: _Under, isolation: Isolation | None, servers: Sequence[PlacedServer]) -> Iterator[Finding]:
     """Yield the servers that run where the rules of now would not put them."""
+    if isolation is None:
+        return
+    bits = {rule: 1 << number for number, rule in enumerate(isolation.rules)}
+    broken = sum(bit for rule, bit in bits.items() if rule.broken)
+    over = {host: sum(bits[rule] for rule in rules) for host, rules in under.rules.items()}
     strangers: dict[Rule, list[PlacedServer]] = {}
     strays: dict[Rule, list[PlacedServer]] = {}
     for server in servers:
-        asked = Candidate(server.flavor, server.image, server.project_id)
-        here = under.rules.get(server.host, set())
-        for rule in under.hosts:
-            if rule in here and (rule.broken or not rule.is_met(asked)):
+        met = isolation.met_by(Candidate(server.flavor, server.image, server.project_id))
+        here = over.get(server.host, 0)
+        if met == here and not here & broken:
+            continue
+        for rule, bit in bits.items():
+            if here & bit & (broken | ~met):
                 strangers.setdefault(rule, []).append(server)
-            if rule not in here and rule.is_met(asked):
+            if met & bit & ~here:
                 strays.setdefault(rule, []).append(server)
     for rule, found in strangers.items():
         yield under.finding(
@@ -293,8 +308,8 @@ def _unusable(offered: Sequence[OfferedFlavor], images: Sequence[Image], walk: _
             yield Finding(
                 f"unusable {kind}",
                 FAULT,
-                f"With no {example} and in no project does a server find a host that all rules allow:"
-                f" {kind} {', '.join(found)}.",
+                f"Servers of {kind} {', '.join(found)} find no host that all rules allow, whatever their {example} and"
+                " project.",
                 "Add hosts under exactly the rules that it meets, or change them.",
                 who=grouped([each for each in walk.stuck if set(found) & {*each.flavors, *each.images}]),
             )

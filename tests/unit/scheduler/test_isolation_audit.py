@@ -105,7 +105,7 @@ def test_a_rule_that_cannot_be_read_is_found() -> None:
 def test_a_pool_without_hosts_and_what_can_be_used_no_more() -> None:
     found = Cloud([pool(1, "", "image.trove")]).found()
     assert found["empty pool"].who == (Group(("small",), ("tagged",), (ANY_OTHER_PROJECT,)),)
-    assert "image tagged" in found["unusable image"].what
+    assert found["unusable image"].what.startswith("Servers of image tagged find no host")
     assert "unusable flavor" not in found
     everybody = Cloud([pool(1, "", "flavor=small")]).found()
     assert "flavor small" in everybody["unusable flavor"].what
@@ -213,3 +213,17 @@ def test_each_half_of_tenant_isolation_leaks_the_other_way(config: SchedulerConf
     assert {each.severity for each in found.values()} <= {LEAK}
     mended = Cloud([pool(1, "d", "project=p", filter_tenant_id3="p")], config=config)
     assert mended.audit().findings == ()
+
+
+def test_older_means_on_aggregates_without_hosts_let_nobody_in() -> None:
+    config = enabling(EXTRA_SPECS, "AggregateImagePropertiesIsolation", "AggregateMultiTenancyIsolation")
+    nobody = pool(1, "", CPU="Trove", trove="true", filter_tenant_id="p")
+    assert Cloud([nobody], config=config).audit().findings == ()
+
+
+def test_images_that_isolated_hosts_tell_apart_are_tried_apart() -> None:
+    config = SchedulerConfig(
+        enabled_filters=("IsolatedHostsFilter",), isolated_images=(PLAIN.id,), isolated_hosts=("a", "d")
+    )
+    report = Cloud([pool(1, "d", "flavor=small")], config=config).audit()
+    assert report.pools[0].may_enter == (Group(("small",), ("plain",), (ANY_OTHER_PROJECT,)),)
