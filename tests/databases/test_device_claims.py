@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from kilonova.claims.claimer import Order
 from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
-from kilonova.db import compute_nodes, host_devices
+from kilonova.db import audit, compute_nodes, host_devices
 from kilonova.db import tables as t
 from kilonova.db.database import Database, Transaction
 from kilonova.db.host_devices import Taking
@@ -172,6 +172,29 @@ def test_a_claim_that_comes_too_late_is_lost_and_decided_again(start: Callable[.
     with cell.database.read() as connection:
         assert [taking.instance_uuid for taking in host_devices.shares(connection)] == [rival.instance_uuid]
         assert connection.execute(sa.select(t.allocations)).all() == []
+
+
+def test_the_audit_finds_what_is_kept_for_nobody_and_counted_wrong(start: Callable[..., Cell]) -> None:
+    cell = start(machine("a"))
+    cell.boot(flavor=PINNED)
+    cell.bus.run()
+    right = devices_of(cell)
+
+    def break_(tx: Transaction) -> None:
+        tx.execute(sa.update(t.pci_pools).values(used=2))
+        stray = {"instance_uuid": new_uuid(), "node_uuid": cell.mirror.snapshot().uuids[0]}
+        tx.execute(sa.insert(t.device_shares), {**stray, "body": host_devices.share_as_json(SHARE)})
+
+    cell.database.write(break_)
+    with cell.database.read() as connection:
+        found = audit.find_all(connection)
+    assert [finding.kind for finding in found] == ["devices", "devices"]
+    for finding in found:
+        cell.database.write(finding.mend)
+    assert devices_of(cell) == right
+    assert_equal(cell.mirror, Mirror.follow(cell.database))
+    with cell.database.read() as connection:
+        assert audit.find_all(connection) == ()
 
 
 # --- the rows ---------------------------------------------------------------------------------------------------------

@@ -9,11 +9,14 @@ import pytest
 from tests.properties.device_definitions import fits_cells, has_devices
 from tests.properties.device_strategies import ALIASES, some_host, some_request
 
+from kilonova.cli.rules import build_engine
 from kilonova.errors import InvalidRequest
 from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import CpuPolicy, Ratios
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.batch import Batch
+from kilonova.scheduler.device_choice import needs_of
 from kilonova.scheduler.device_states import shape_of
 from kilonova.scheduler.filters import NUMATopologyFilter, PciPassthroughFilter
 from kilonova.scheduler.host_table import ALL_ROWS, HostRecord, build_host_table
@@ -134,3 +137,29 @@ def test_hosts_that_differ_in_a_count_differ_in_shape() -> None:
         for change in changes:
             other = replace(host, cells=(replace(cell, **change), *host.cells[1:]))
             assert shape_of(other) != shape_of(host), change
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_servers_of_one_request_are_decided_as_if_each_came_alone(seed: int) -> None:
+    """A batch asks again only about the host that took a server; that is as good as asking about all."""
+    rng = Random(seed)
+    config = replace(CONFIG, enabled_filters=("NUMATopologyFilter", "PciPassthroughFilter"))
+    engine = build_engine(config)
+    aliases = read_aliases(ALIASES)
+    records = [
+        HostRecord(f"h{number}", (Inventory("MEMORY_MB", 99_999),), devices=some_host(rng)) for number in range(30)
+    ]
+    for spec in (some_request(rng) for _ in range(10)):
+        hosts, ours = build_host_table(records), build_host_table(records)
+        batch = Batch(engine, ours, spec, limit=3)
+        for _ in range(8):
+            whole, later = engine.decide(hosts, spec, limit=3), batch.decide()
+            assert later.ranked == whole.ranked
+            assert later.survivors == whole.survivors
+            if not whole.ranked:
+                break
+            row = whole.ranked[0].row
+            share = needs_of(spec, aliases).on(hosts, row)
+            assert share is not None
+            batch.place(row, share)
+            hosts.count_server(row, {}, share)
