@@ -294,9 +294,15 @@ _SCHEDULER_GROUP = frozenset(
         "request_filters",
         "plugin_path",
         "nova_import_compat",
+        "query_placement_for_image_type_support",
+        "query_placement_for_routed_network_aggregates",
+        "image_metadata_prefilter",
     }
 )
-_ELSEWHERE: Mapping[str, tuple[str, str]] = {"pci_alias": ("pci", "alias")}
+_ELSEWHERE: Mapping[str, tuple[str, str]] = {
+    "disable_fallback_pcpu_query": ("workarounds", "disable_fallback_pcpu_query"),
+    "pci_alias": ("pci", "alias"),
+}
 _MULTI = frozenset({"available_filters", "weight_classes", "alias"})
 _MINIMUM: Mapping[str, float] = {
     "host_subset_size": 1,

@@ -161,5 +161,5 @@ def test_servers_of_one_request_are_decided_as_if_each_came_alone(seed: int) -> 
             row = whole.ranked[0].row
             share = needs_of(spec, aliases).on(hosts, row)
             assert share is not None
-            batch.place(row, share)
+            batch.place(row, share=share)
             hosts.count_server(row, {}, share)

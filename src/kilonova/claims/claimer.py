@@ -33,6 +33,7 @@ from kilonova.scheduler.device_choice import first_that_gives, needs_of
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.pci_request import Alias
+from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.resources import with_resources
 
 LOG = logging.getLogger(__name__)
@@ -195,9 +196,10 @@ class Claimer:
                 self._record(spec.request_id, plan)
                 raise _no_valid_host(decision, index, count)
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, devices, isolation_version))
+            given = self._engine.allocations(hosts, spec, best.row)
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, devices, isolation_version))
             if count > 1:
-                batch.place(best.row, devices)
+                batch.place(best.row, given, devices)
         chosen = {claim.host for claim in plan.claims}
         if count > 1:
             plan.alternates = batch.alternates(self._alternates, chosen)
@@ -211,27 +213,29 @@ class Claimer:
         group_uuid: str | None,
         workflow: Workflow,
         best: RankedHost,
+        given: Allocations,
         devices: DeviceShare | None,
         isolation_version: int,
     ) -> Claim:
-        resources = dict(spec.query.resources)
-        provider, host, node = best.uuid, best.host, best.node
+        place = {"host": best.host, "node": best.node, "provider": best.uuid}
         claim = Claim(
             claim_id=new_uuid(),
             instance_uuid=workflow.instance_uuid,
             project_id=spec.project_id,
             user_id=spec.user_id,
-            provider_id=self._mirror.provider_id(provider),
-            resources={self._class_id(name): amount for name, amount in resources.items()},
-            host=host,
-            node=node,
-            workflow=replace(workflow, body={**workflow.body, "host": host, "node": node, "provider": provider}),
+            allocations={
+                self._mirror.provider_id(provider): {self._class_id(name): amount for name, amount in amounts.items()}
+                for provider, amounts in given.items()
+            },
+            host=best.host,
+            node=best.node,
+            workflow=replace(workflow, body={**workflow.body, **place}),
             group_uuid=group_uuid,
-            node_uuid=provider,
+            node_uuid=best.uuid,
             devices=devices,
             isolation_version=isolation_version,
         )
-        self._mirror.assume(Assumption(claim.claim_id, provider, resources, host, node, group_uuid, devices))
+        self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, group_uuid, best.uuid, devices))
         return claim
 
     def _forget(self, plan: _Plan) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
 
+#: Traits of every hypervisor: that it is one, and that it belongs to this service alone.
+NODE_TRAITS = ("COMPUTE_NODE", "OWNER_NOVA")
+
 
 @dataclass(frozen=True, slots=True)
 class Service:

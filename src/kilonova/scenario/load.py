@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import yaml
 
 from kilonova.errors import ConfigurationError, InvalidRequest
+from kilonova.model.device_models import DEVICE_FAMILIES, trait_of
 from kilonova.model.host import Capabilities
 from kilonova.scenario.model import (
     DEFAULT_CAPABILITIES,
@@ -110,7 +111,7 @@ def _hardware(value: Any, kind: type[Any], where: str) -> tuple[Any, ...]:
 
 
 def _checked(host: SimulatedHost, where: str) -> SimulatedHost:
-    """Return the host if its cells and devices make sense. Raises: ConfigurationError."""
+    """Return the host if what it has makes sense. Raises: ConfigurationError."""
     try:
         cells, pools = host.devices.cells, host.devices.pools
     except ValueError as error:
@@ -122,6 +123,11 @@ def _checked(host: SimulatedHost, where: str) -> SimulatedHost:
         raise ConfigurationError(f"{where}: pci: there is no cell {min(filter(None, unknown), default=0)}.")
     if any(pool.total < 1 for pool in pools):
         raise ConfigurationError(f"{where}: pci: count must be at least 1.")
+    _require_known(f"{where}: models", "image property", host.models, DEVICE_FAMILIES)
+    for name, values in host.models.items():
+        for value in values:
+            if trait_of(name, value) is None:
+                raise ConfigurationError(f"{where}: models: there is no trait for {name}={value}.")
     return host
 
 

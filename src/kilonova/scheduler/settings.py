@@ -14,7 +14,7 @@ DEFAULT_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """``[filter_scheduler]``, ``[scheduler]`` and the one option of ``[DEFAULT]`` and of ``[pci]`` that rules read.
+    """The options that rules read: all of ``[filter_scheduler]`` and ``[scheduler]``, and some of other groups.
 
     ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
     ``pci_alias``: ``[pci] alias``, each value a JSON object.
@@ -61,6 +61,11 @@ class SchedulerConfig:
     request_filters: tuple[str, ...] = ()
     plugin_path: tuple[str, ...] = ()
     nova_import_compat: bool = False
+    query_placement_for_image_type_support: bool = False
+    query_placement_for_routed_network_aggregates: bool = False
+    image_metadata_prefilter: bool = False
+    # [workarounds]
+    disable_fallback_pcpu_query: bool = False
     # [pci]
     pci_alias: tuple[str, ...] = ()
     # [DEFAULT]
