@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from oslo_config import cfg
 
 from kilonova.errors import ConfigurationError
+from kilonova.scheduler.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
 LOG = logging.getLogger(__name__)
@@ -183,6 +184,7 @@ _DEPRECATED: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("filter_scheduler", "weight_classes"): (("DEFAULT", "scheduler_weight_classes"),),
     ("filter_scheduler", "host_subset_size"): (("DEFAULT", "scheduler_host_subset_size"),),
     ("scheduler", "max_attempts"): (("DEFAULT", "scheduler_max_attempts"),),
+    ("pci", "alias"): (("DEFAULT", "pci_alias"),),
     ("scheduler", "driver"): (("DEFAULT", "scheduler_driver"),),
 }
 _GONE = ("scheduler_driver", "scheduler_host_manager", "scheduler_json_config_location")
@@ -340,13 +342,14 @@ _IN_SCHEDULER = (
 _PLACES: Mapping[str, tuple[str, str]] = {
     **{name: ("scheduler", name) for name in _IN_SCHEDULER},
     "disable_fallback_pcpu_query": ("workarounds", "disable_fallback_pcpu_query"),
+    "pci_alias": ("pci", "alias"),
     "metrics_weight_multiplier": ("metrics", "weight_multiplier"),
     "metrics_weight_setting": ("metrics", "weight_setting"),
     "metrics_required": ("metrics", "required"),
     "metrics_weight_of_unavailable": ("metrics", "weight_of_unavailable"),
 }
 _IN_DEFAULT = frozenset({"service_down_time", "default_availability_zone"})
-_MULTI = frozenset({"available_filters", "weight_classes"})
+_MULTI = frozenset({"available_filters", "weight_classes", "alias"})
 _MINIMUM: Mapping[str, float] = {
     "host_subset_size": 1,
     "max_instances_per_host": 1,
@@ -411,4 +414,5 @@ def _scheduler_settings(conf: Any) -> SchedulerConfig:
     for name in _GONE:
         if conf[name] is not None:
             LOG.warning("[DEFAULT] %s is set and has no effect", name)
+    read_aliases(values["pci_alias"])  # a wrong one is found here and now, not when a server asks for it
     return SchedulerConfig(**values)

@@ -5,6 +5,7 @@ import ipaddress
 import json
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,10 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.properties.device_definitions import fits_cells, has_devices
+from tests.properties.device_strategies import ALIASES, some_host, some_request
 from tests.properties.strategies import NOW, Cloud, clouds, requests
 
 from kilonova.cli.rules import build_engine
 from kilonova.model.aggregate import Aggregate
+from kilonova.model.numa import Ratios
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.extra_specs import match
 from kilonova.scheduler.filters import FILTERS
@@ -30,6 +34,7 @@ CONFIG = SchedulerConfig(
     max_io_ops_per_host=5,
     max_instances_per_host=30,
     metrics_weight_setting=("cpu.percent=1.0", "power=-2.5", "bad"),
+    pci_alias=ALIASES,
 )
 RULES: dict[str, Any] = dict(zip(FILTERS, build_engine(CONFIG).filters, strict=True))
 Aggregates = list[Aggregate]
@@ -283,6 +288,10 @@ def query(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
         return False
 
 
+def ratios(host: HostRecord) -> Ratios:
+    return Ratios(host.inventories[0].allocation_ratio, host.inventories[1].allocation_ratio)
+
+
 DEFINITIONS: dict[str, Callable[[HostRecord, Aggregates, RequestSpec], bool]] = {
     "AggregateCoreFilter": core,
     "AggregateDiskFilter": disk,
@@ -311,7 +320,9 @@ DEFINITIONS: dict[str, Callable[[HostRecord, Aggregates, RequestSpec], bool]] = 
     "ImagePropertiesFilter": image_properties,
     "IoOpsFilter": lambda host, *_: host.num_io_ops < 5,
     "IsolatedHostsFilter": isolated,
+    "NUMATopologyFilter": lambda host, _, spec: fits_cells(host.devices, ratios(host), spec),
     "NumInstancesFilter": lambda host, *_: host.num_instances < 30,
+    "PciPassthroughFilter": lambda host, _, spec: has_devices(host.devices, spec),
     "SameHostFilter": same,
     "ServerGroupAffinityFilter": together,
     "ServerGroupAntiAffinityFilter": apart,
@@ -323,16 +334,20 @@ def test_every_filter_has_a_definition() -> None:
     assert set(DEFINITIONS) == set(FILTERS)
 
 
+def with_devices(rng: Random, cloud: Cloud) -> Cloud:
+    return replace(cloud, records=tuple(replace(host, devices=some_host(rng)) for host in cloud.records))
+
+
 @pytest.mark.parametrize("name", FILTERS)
 def test_ten_thousand_hosts_and_requests(name: str) -> None:
     """Each filter says of every pair what its definition says, and does not say the same of all of them."""
     rng, said = Random(name), set[bool]()
     for _ in range(40):
-        cloud = random_cloud(rng)
+        cloud = with_devices(rng, random_cloud(rng))
         hosts = cloud.table()
         aggregates = [cloud.aggregates_of(host.host) for host in cloud.records]
         for _ in range(5):
-            spec = random_request(rng)
+            spec = random_request(rng) if rng.random() < 0.8 else some_request(rng)
             passed = RULES[name].passes(hosts, spec).tolist()
             each = zip(cloud.records, aggregates, strict=True)
             assert passed == [DEFINITIONS[name](host, listed, spec) for host, listed in each]

@@ -184,12 +184,21 @@ def test_options_of_request_filters_are_in_the_groups_where_nova_has_them(tmp_pa
         (MINIMAL + "[scheduler]\nmax_attempts = 0\n", "max_attempts"),
         (MINIMAL + "[filter_scheduler]\nhost_subset_size = 0\n", "host_subset_size"),
         (MINIMAL + "[DEFAULT]\nservice_down_time = -1\n", "service_down_time"),
+        (MINIMAL + "[pci]\nalias = gpu\n", "[pci] alias = gpu: it is no JSON"),
+        (MINIMAL + "[filter_scheduler]\npci_weight_multiplier = -1\n", "pci_weight_multiplier"),
         ("this is no configuration", "0.conf"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, content: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(words)):
         read(tmp_path, content)
+
+
+def test_aliases_of_pci_devices(tmp_path: Path) -> None:
+    values = [f'{{"name": "{name}", "vendor_id": "10de", "product_id": "1db4"}}' for name in ("a", "b")]
+    lines = "".join(f"alias = {value}\n" for value in values)
+    assert read(tmp_path, f"{MINIMAL}[pci]\n{lines}").scheduler.pci_alias == tuple(values)
+    assert read(tmp_path, f"[DEFAULT]\npci_alias = {values[0]}\n{MINIMAL}").scheduler.pci_alias == (values[0],)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

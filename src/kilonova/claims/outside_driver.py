@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from kilonova.errors import NoValidHost, RequestFilterFailed, RuleFailed, Unavailable
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
@@ -95,7 +96,10 @@ class AnsweredBatch:
         """Return the decision for the next server."""
         return self.answer.decide(self.hosts)
 
-    def place(self, row: int, allocations: Allocations) -> None: ...
+    def place(self, row: int, allocations: Allocations, share: DeviceShare | None = None) -> None:  # noqa: ARG002
+        """Count the cells and devices of a server: the driver names hosts, not what is taken there."""
+        if share:
+            self.hosts.count_devices(row, share)
 
     def alternates(self, count: int, chosen: Collection[str]) -> tuple[RankedHost, ...]:  # noqa: ARG002
         """Return nothing: a driver is asked again when a spawn fails."""

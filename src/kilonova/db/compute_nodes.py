@@ -9,7 +9,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import providers
+from kilonova.db import host_devices, providers
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing, mapping
@@ -50,7 +50,9 @@ def report(tx: Transaction, said: NodeReport) -> ComputeNode:
         uuid = tx.execute(sa.select(table.c.uuid).where(*known)).scalar_one()
         if metrics:
             tx.log("metrics", uuid, metrics)
+        host_devices.report(tx, uuid, said.devices)
         return _log(tx, uuid)
+    host_devices.report(tx, row["uuid"], said.devices)
     same = all(row[name] == value for name, value in values.items())
     measured_anew = (row["metrics"] or {}) != metrics
     if same and not measured_anew:
@@ -157,6 +159,7 @@ def delete_of_host(tx: Transaction, host: str) -> None:
     for node in list_by_host(tx.connection, host):
         if providers.find(tx.connection, node.uuid) is not None:
             providers.delete(tx, node.uuid)
+        host_devices.delete(tx, node.uuid)
         tx.execute(sa.delete(t.compute_nodes).where(t.compute_nodes.c.uuid == node.uuid))
         tx.log("node", node.uuid, None)
 

@@ -12,7 +12,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import isolation_guard
+from kilonova.db import host_devices, isolation_guard
 from kilonova.db import tables as t
 from kilonova.db.database import Change, Database
 from kilonova.db.statements import mapping
@@ -43,6 +43,7 @@ def _everything(connection: Connection) -> Iterator[Change]:
     yield from _providers(connection, names)
     yield from _services(connection, names)
     yield from _nodes(connection, names)
+    yield from _devices(connection, names)
     yield from _aggregates(connection)
     yield from _groups(connection)
     yield from _instances(connection, names)
@@ -197,6 +198,11 @@ def _nodes(connection: Connection, names: _Names) -> Iterator[Change]:
         )
         if metrics:
             yield Change("metrics", names[uuid], metrics)
+
+
+def _devices(connection: Connection, names: _Names) -> Iterator[Change]:
+    for uuid, value in host_devices.list_values(connection).items():
+        yield Change("devices", names[uuid], value)
 
 
 def _aggregates(connection: Connection) -> Iterator[Change]:

@@ -177,6 +177,34 @@ compute_nodes = _table(
     UniqueConstraint("host", "hypervisor_hostname"),
 )
 
+# The guard rows of NUMA cells: their use changes only from the version that was read.
+numa_cells = _table(
+    "numa_cells",
+    Column("node_uuid", String(36), primary_key=True),
+    Column("cell", Integer, primary_key=True, autoincrement=False),
+    Column("facts", _Json, nullable=False),
+    Column("used", _Json, nullable=False),
+    Column("version", BigInteger, nullable=False),
+)
+
+# The guard rows of PCI pools: no more used than there are.
+pci_pools = _table(
+    "pci_pools",
+    Column("node_uuid", String(36), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("facts", _Json, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("used", Integer, nullable=False),
+)
+
+# What each server takes of the cells and pools of its hypervisor.
+device_shares = _table(
+    "device_shares",
+    Column("instance_uuid", String(36), primary_key=True),
+    Column("node_uuid", String(36), nullable=False, index=True),
+    Column("body", _Json, nullable=False),
+)
+
 aggregates = _table(
     "aggregates",
     _key(),

@@ -25,9 +25,12 @@ from kilonova.db import mirror_source
 from kilonova.db import tables as t
 from kilonova.db.compute_nodes import capabilities_from_json
 from kilonova.db.database import Change, Commit, Database, decode_commit
+from kilonova.db.host_devices import devices_from_json
+from kilonova.mirror.device_columns import DeviceColumns
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.placement.provider_tree import SHARING_TRAIT
@@ -49,6 +52,7 @@ class Assumption:
 
     ``allocations``: provider uuid → resource class → amount.
     ``guest``: the kind of the instance to come, for rules that ask what is on a host.
+    ``devices``: of the cells and pools of the hypervisor ``node_uuid``.
     """
 
     claim_id: str
@@ -57,6 +61,8 @@ class Assumption:
     node: str
     group_uuid: str | None = None
     guest: GuestKind | None = None
+    node_uuid: str = ""
+    devices: DeviceShare | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,7 @@ class _Layout:
     failed_builds: NDArray[np.int64]
     num_instances: NDArray[np.int64]
     num_io_ops: NDArray[np.int64]
+    devices: NDArray[np.int32]
     version: int
     inventory: dict[str, Any]
     trait_rows: Mapping[str, int]
@@ -190,6 +197,7 @@ class Mirror:
     lock: threading.RLock = field(default_factory=threading.RLock)
     seq: int = 0
     _providers: ProviderColumns = field(default_factory=ProviderColumns)
+    _devices: DeviceColumns = field(default_factory=DeviceColumns)
     _nodes: dict[str, _Node] = field(default_factory=dict)
     _services: dict[str, _Service] = field(default_factory=dict)
     _aggregates: dict[int, Aggregate] = field(default_factory=dict)
@@ -247,6 +255,8 @@ class Mirror:
                 failed_builds=layout.failed_builds,
                 profiles=layout.profiles,
                 profile=layout.profile,
+                device_states=self._devices.states,
+                devices=layout.devices.copy(),
                 aggregates=self._aggregate_index,
                 instance_rows=_InstanceRows(self._instances, layout.row_of),
                 host_ips=layout.host_ips,
@@ -311,6 +321,12 @@ class Mirror:
         for provider, amounts in assumption.allocations.items():
             self._providers.assume(provider, amounts, sign)
         self._count_on_host((assumption.host, assumption.node), sign, sign, assumption.guest)
+        if assumption.devices:
+            if sign > 0:
+                self._devices.assume(assumption.node_uuid, assumption.claim_id, assumption.devices)
+            else:
+                self._devices.forget(assumption.node_uuid, assumption.claim_id)
+            self._show_devices((assumption.host, assumption.node), assumption.node_uuid)
         if assumption.group_uuid is not None:
             hosts = self._assumed_in_group.setdefault(assumption.group_uuid, {})
             hosts[assumption.host] = hosts.get(assumption.host, 0) + sign
@@ -326,6 +342,7 @@ class Mirror:
         with self.lock:
             self.seq = _NOWHERE  # until everything is here: whatever breaks on the way, the next one loads again
             self._providers = ProviderColumns()
+            self._devices.clear()
             for store in (self._nodes, self._services, self._aggregates, self._groups, self._instances, self._counts):
                 store.clear()
             self._metrics.clear()
@@ -427,6 +444,12 @@ class Mirror:
             changed[row] = value.get(name, np.nan)
             layout.metrics[name] = changed
 
+    def _apply_devices(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        self._devices.set(uuid, None if value is None else devices_from_json(value))
+        node = self._nodes.get(uuid)
+        if node is not None:
+            self._show_devices((node.host, node.node), uuid)
+
     def _apply_service(self, host: str, value: Mapping[str, Any] | None) -> None:
         known = host in self._services
         if value is None:
@@ -490,6 +513,15 @@ class Mirror:
         if self._guests is not None and kind is not None:
             self._guests.add(key, kind, instances)
 
+    def _show_devices(self, key: HostKey, uuid: str) -> None:
+        layout = self._layout
+        if layout is None or (row := layout.row_of.get(key)) is None:
+            return
+        if self._devices.has_too_many_states(len(layout.rows)):
+            self._forget_layout()
+        else:
+            layout.devices[row] = self._devices.number(uuid)
+
     def _interned_profile(self, value: Mapping[str, Any]) -> Capabilities:
         key = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
         known = self._profiles.get(key)
@@ -529,6 +561,7 @@ class Mirror:
                 distinct.append(node.capabilities)
             profile[index] = number
         row_of = {key: row for row, key in enumerate(keys)}
+        uuids = tuple(uuid for _, uuid, _ in found)
         columns = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity")
         return _Layout(
             rows=rows,
@@ -537,13 +570,14 @@ class Mirror:
             row_of=row_of,
             hosts=tuple(host for host, _ in keys),
             nodes=tuple(node for _, node in keys),
-            uuids=tuple(uuid for _, uuid, _ in found),
+            uuids=uuids,
             host_ips=tuple(node.host_ip for _, _, node in found),
             profiles=tuple(distinct),
             profile=profile,
             failed_builds=np.array([node.failed_builds for _, _, node in found], dtype=np.int64),
             num_instances=counts[:, 0].copy(),
             num_io_ops=counts[:, 1].copy(),
+            devices=self._devices.numbers(uuids),
             version=self._providers.version,
             inventory={name: np.asfortranarray(getattr(table, name)[rows]) for name in columns},
             trait_rows=table.trait_rows,

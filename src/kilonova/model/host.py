@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
 
 #: Traits of every hypervisor: that it is one, and that it belongs to this service alone.
@@ -74,6 +75,7 @@ class NodeReport:
     """What an agent says of one hypervisor at start and whenever it changes.
 
     ``metrics``: measurements by name, such as ``cpu.percent``; finite numbers.
+    ``devices``: what there is; the agent's word on what is used of it does not count, nor do the numbers of pools.
     """
 
     host: str
@@ -83,3 +85,4 @@ class NodeReport:
     traits: tuple[str, ...] = ()
     host_ip: str = "127.0.0.1"
     metrics: Mapping[str, float] = field(default_factory=dict)
+    devices: HostDevices = NOTHING

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.engine import Engine, Trace, ranked_host
@@ -85,14 +86,15 @@ class Batch:
         ranked = self._decide_later(count + len(chosen), None).ranked
         return tuple(host for host in ranked if host.host not in chosen)[:count]
 
-    def place(self, row: int, allocations: Allocations | None = None) -> None:
+    def place(self, row: int, allocations: Allocations | None = None, share: DeviceShare | None = None) -> None:
         """Count a server on ``row`` from now on: what it takes of each provider, and its place in the group.
 
+        ``share``: what it takes of NUMA cells and PCI pools.
         ``allocations``: as the engine gives them, for a caller who has asked already.
         """
         host = self._hosts.hosts[row]
         given = allocations or self._engine.allocations(self._hosts, self.spec, row)
-        self._hosts.count_server(row, given, guest_of(self.spec))
+        self._hosts.count_server(row, given, guest_of(self.spec), share)
         group = self.spec.group
         if group is not None:
             members = dict(group.hosts)

@@ -3,8 +3,8 @@
 
 Axes: H hosts (hypervisors), R resource classes, T traits, A aggregates.
 
-A table is a snapshot. Columns that change with every claim (``used``, ``num_instances``, ``num_io_ops``) are the
-caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
+A table is a snapshot. Columns that change with every claim (``used``, ``num_instances``, ``num_io_ops``, ``devices``)
+are the caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
+from kilonova.model.host_devices import NOTHING, DeviceShare, HostDevices
 from kilonova.model.provider import Inventory
 from kilonova.placement.provider_table import ProviderTable
+from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.guests import GuestCounts, GuestKind, MoreGuests, TableGuests
 from kilonova.scheduler.isolation import Isolation, compile_isolation
 
@@ -117,6 +119,7 @@ class HostTable:
     ``disabled``, ``forced_down``: (H,) bool. ``last_seen``: (H,) epoch seconds of the newest heartbeat.
     ``num_instances``, ``num_io_ops``, ``failed_builds``: (H,) int64.
     ``profiles``: distinct capabilities; ``profile``: (H,) index into them.
+    ``devices``: (H,) number of the host's NUMA cells and PCI pools, with what is used of them, among ``device_states``.
     ``instance_rows``: instance uuid → row of its host.
     ``guests``: counts of the instances on the hosts by flavor and by image property, worked out when asked for.
     ``metrics``: name → (H,) what hosts report of themselves, NaN where one does not.
@@ -151,6 +154,8 @@ class HostTable:
     failed_builds: IntArray
     profiles: tuple[Capabilities, ...]
     profile: NDArray[np.int32]
+    device_states: DeviceStates
+    devices: NDArray[np.int32]
     aggregates: AggregateIndex
     instance_rows: Mapping[str, int]
     host_ips: tuple[str, ...]
@@ -202,6 +207,10 @@ class HostTable:
         bits: BoolArray = self.trait_bits[row]
         return bits
 
+    def devices_of(self, row: int) -> HostDevices:
+        """Return the NUMA cells and PCI pools of one host."""
+        return self.device_states[int(self.devices[row])]
+
     def take(self, rows: IntArray) -> "HostTable":
         """Return a table of these rows alone, in that order, with a memo of its own; to be read at once."""
         new_place = {row: place for place, row in enumerate(rows.tolist())}
@@ -232,13 +241,21 @@ class HostTable:
             num_instances=self.num_instances.copy(),
             num_io_ops=self.num_io_ops.copy(),
             guests=MoreGuests(self.guests),
+            devices=self.devices.copy(),
             providers=None if providers is None else replace(providers, used=providers.used.copy(order="K")),
         )
 
-    def count_server(self, row: int, allocations: Mapping[str, Mapping[str, int]], guest: GuestKind) -> None:
+    def count_server(
+        self,
+        row: int,
+        allocations: Mapping[str, Mapping[str, int]],
+        guest: GuestKind,
+        share: DeviceShare | None = None,
+    ) -> None:
         """Count one more server that is being built on a host. Writes to the columns that are the caller's own.
 
-        ``allocations``: provider uuid → resource class → amount.
+        ``allocations``: provider uuid → resource class → amount. ``share``: what it takes of NUMA cells and PCI pools;
+        with one, the lock of ``device_states`` has to be held.
         """
         for name, amount in allocations.get(self.uuids[row], {}).items():
             column = self.column(name)
@@ -250,6 +267,12 @@ class HostTable:
         self.num_instances[row] += 1
         self.num_io_ops[row] += 1
         self.guests.count(row, guest)
+        if share:
+            self.count_devices(row, share)
+
+    def count_devices(self, row: int, share: DeviceShare) -> None:
+        """Count what one more server takes of cells and pools. The lock of ``device_states`` has to be held."""
+        self.devices[row] = self.device_states.number(self.devices_of(row).taking(share))
 
     def rows_of_host(self) -> Mapping[str, Sequence[int]]:
         """Return service host name (exact case) → its rows."""
@@ -285,6 +308,7 @@ _NAMES_OF_ROWS = ("hosts", "nodes", "uuids", "host_ips")
 _COLUMNS = (
     *("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity", "used"),
     *("disabled", "forced_down", "last_seen", "num_instances", "num_io_ops", "failed_builds", "profile"),
+    "devices",
 )
 
 
@@ -335,6 +359,7 @@ class HostRecord:
     metrics: Mapping[str, float] = field(default_factory=dict)
     cell: str = ""
     host_ip: str = "127.0.0.1"
+    devices: HostDevices = NOTHING
 
 
 def build_host_table(
@@ -373,6 +398,7 @@ def build_host_table(
     for row, record in enumerate(records):
         for name, value in record.metrics.items():
             metrics[name][row] = value
+    states = DeviceStates()
     return HostTable(
         hosts=hosts,
         nodes=tuple(record.node or record.host for record in records),
@@ -396,6 +422,8 @@ def build_host_table(
         failed_builds=np.array([record.failed_builds for record in records], dtype=np.int64),
         profiles=tuple(profiles),
         profile=profile,
+        device_states=states,
+        devices=np.array([states.number(record.devices) for record in records], dtype=np.int32),
         aggregates=AggregateIndex.of(aggregates, hosts),
         instance_rows={uuid: row for row, record in enumerate(records) for uuid in record.instances},
         host_ips=tuple(record.host_ip for record in records),

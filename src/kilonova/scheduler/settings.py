@@ -16,10 +16,11 @@ DEFAULT_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """``[filter_scheduler]``, ``[scheduler]``, ``[metrics]``, and what rules read of ``[DEFAULT]`` and more.
+    """The options that rules read: all of ``[filter_scheduler]`` and ``[scheduler]``, and some of other groups.
 
     ``metrics_*`` are the options of ``[metrics]``; ``*_weight_setting`` hold ``name=ratio`` pairs.
     ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
+    ``pci_alias``: ``[pci] alias``, each value a JSON object.
     ``enabled_filters``: bare class names, in the order in which they run; empty items are ignored.
     ``driver``: dotted path or entry point name of the class that chooses hosts.
     ``request_filters``: dotted paths or entry point names, run after the built-in ones.
@@ -77,6 +78,8 @@ class SchedulerConfig:
     metrics_weight_setting: tuple[str, ...] = ()
     metrics_required: bool = True
     metrics_weight_of_unavailable: float = -10000.0
+    # [pci]
+    pci_alias: tuple[str, ...] = ()
     # [DEFAULT]
     service_down_time: int = 60
     default_availability_zone: str = "nova"

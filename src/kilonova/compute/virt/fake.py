@@ -43,6 +43,7 @@ class FakeDriver:
             inventories=host.reported_inventories(self._ratios),
             traits=host.reported_traits,
             metrics=host.metrics,
+            devices=host.devices,
         )
 
     def list_guests(self) -> Mapping[str, PowerState]:

@@ -34,6 +34,8 @@ from kilonova.scheduler.filters.isolated_hosts import IsolatedHostsFilter
 from kilonova.scheduler.filters.json_query import JsonFilter
 from kilonova.scheduler.filters.metrics import MetricsFilter
 from kilonova.scheduler.filters.num_instances import NumInstancesFilter
+from kilonova.scheduler.filters.numa_topology import NUMATopologyFilter
+from kilonova.scheduler.filters.pci_passthrough import PciPassthroughFilter
 from kilonova.scheduler.filters.ram import RamFilter
 from kilonova.scheduler.filters.retry import RetryFilter
 from kilonova.scheduler.filters.same_host import SameHostFilter
@@ -69,7 +71,9 @@ FILTERS: Mapping[str, type[Any]] = {
         IsolatedHostsFilter,
         JsonFilter,
         MetricsFilter,
+        NUMATopologyFilter,
         NumInstancesFilter,
+        PciPassthroughFilter,
         RamFilter,
         RetryFilter,
         SameHostFilter,
@@ -108,7 +112,9 @@ __all__ = [
     "IsolatedHostsFilter",
     "JsonFilter",
     "MetricsFilter",
+    "NUMATopologyFilter",
     "NumInstancesFilter",
+    "PciPassthroughFilter",
     "RamFilter",
     "RetryFilter",
     "SameHostFilter",

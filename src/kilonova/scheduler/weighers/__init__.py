@@ -18,6 +18,7 @@ from kilonova.scheduler.weighers.image_properties import ImagePropertiesWeigher
 from kilonova.scheduler.weighers.io_ops import IoOpsWeigher
 from kilonova.scheduler.weighers.metrics import MetricsWeigher
 from kilonova.scheduler.weighers.num_instances import NumInstancesWeigher
+from kilonova.scheduler.weighers.pci import PCIWeigher
 from kilonova.scheduler.weighers.ram import RAMWeigher
 from kilonova.scheduler.weighers.server_group_soft_affinity import ServerGroupSoftAffinityWeigher
 from kilonova.scheduler.weighers.server_group_soft_anti_affinity import ServerGroupSoftAntiAffinityWeigher
@@ -29,6 +30,7 @@ WEIGHERS: Mapping[str, type[ColumnWeigher]] = {
         CPUWeigher,
         DiskWeigher,
         IoOpsWeigher,
+        PCIWeigher,
         ServerGroupSoftAffinityWeigher,
         ServerGroupSoftAntiAffinityWeigher,
         BuildFailureWeigher,
@@ -54,6 +56,7 @@ __all__ = [
     "IoOpsWeigher",
     "MetricsWeigher",
     "NumInstancesWeigher",
+    "PCIWeigher",
     "RAMWeigher",
     "ServerGroupSoftAffinityWeigher",
     "ServerGroupSoftAntiAffinityWeigher",

@@ -47,7 +47,9 @@ def test_flags_are_those_of_nova() -> None:
         "AggregateIoOpsFilter",
         "AggregateNumInstancesFilter",
         "IoOpsFilter",
+        "NUMATopologyFilter",
         "NumInstancesFilter",
+        "PciPassthroughFilter",
         "ServerGroupAffinityFilter",
         "ServerGroupAntiAffinityFilter",
     }

@@ -111,6 +111,7 @@ def test_defaults_are_those_of_nova() -> None:
         "CPUWeigher": 1.0,
         "DiskWeigher": 1.0,
         "IoOpsWeigher": -1.0,
+        "PCIWeigher": 1.0,
         "ServerGroupSoftAffinityWeigher": 1.0,
         "ServerGroupSoftAntiAffinityWeigher": 1.0,
         "BuildFailureWeigher": 1000000.0,
