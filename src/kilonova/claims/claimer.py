@@ -31,6 +31,8 @@ from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.device_choice import first_that_gives, needs_of
 from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.group_policies import require_support
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.pci_request import Alias
 from kilonova.scheduler.provider_trees import Allocations
@@ -166,7 +168,8 @@ class Claimer:
 
     def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
         """Have a driver choose, outside the lock since it may take its time: what it chose is checked by the claim."""
-        spec = with_resources(order.spec)
+        waiting = tuple(flow.instance_uuid for flow in order.workflows)
+        spec = replace(with_resources(order.spec), instance_uuids=waiting)
         if order.group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(order.group_uuid))
         return driver.answer(spec, self._mirror.snapshot(), self._mirror.group)
@@ -177,6 +180,8 @@ class Claimer:
         needs = needs_of(spec, self._aliases)
         if order.group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(order.group_uuid))
+        if spec.group is not None:
+            require_support(self._engine, spec.group.policy)
         hosts = plan.hosts = self._mirror.snapshot()
         plan.seq = self._mirror.seq
         count = len(order.workflows)
@@ -234,8 +239,12 @@ class Claimer:
             node_uuid=best.uuid,
             devices=devices,
             isolation_version=isolation_version,
+            flavor_id=spec.flavor.flavor_id,
+            image_properties=spec.image.properties if spec.image else {},
         )
-        self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, group_uuid, best.uuid, devices))
+        self._mirror.assume(
+            Assumption(claim.claim_id, given, best.host, best.node, group_uuid, guest_of(spec), best.uuid, devices)
+        )
         return claim
 
     def _forget(self, plan: _Plan) -> None:

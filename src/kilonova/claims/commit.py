@@ -49,6 +49,8 @@ class Claim:
     node_uuid: str = ""
     devices: DeviceShare | None = None
     isolation_version: int = 0
+    flavor_id: str = ""
+    image_properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
     _ALLOCATE.run(tx, allocations, now=tx.now)
     for claim in claims:
         tx.claims.append(claim.claim_id)
-        value = instance_value(claim.host, claim.node, VmState.BUILDING.value, TaskState.SPAWNING.value)
+        states = VmState.BUILDING.value, TaskState.SPAWNING.value
+        value = instance_value(claim.host, claim.node, *states, claim.flavor_id, claim.image_properties)
         tx.log("instance", claim.instance_uuid, value)
     log_usage(tx, _providers(claims))
     return [None] * len(bundles)

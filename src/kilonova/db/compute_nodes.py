@@ -43,17 +43,24 @@ def report(tx: Transaction, said: NodeReport) -> ComputeNode:
     known = table.c.host == said.host, table.c.hypervisor_hostname == said.hypervisor_hostname
     row = tx.execute(sa.select(table).where(*known)).mappings().first()
     values = {"host_ip": said.host_ip, "capabilities": capabilities_as_json(said.capabilities)}
+    metrics = dict(said.metrics)
     if row is None:
         key = {"uuid": new_uuid(), "host": said.host, "hypervisor_hostname": said.hypervisor_hostname}
-        insert_missing(tx, table, {**key, **values, "failed_builds": 0, "created_at": tx.now})
+        insert_missing(tx, table, {**key, **values, "metrics": metrics, "failed_builds": 0, "created_at": tx.now})
         uuid = tx.execute(sa.select(table.c.uuid).where(*known)).scalar_one()
         host_devices.report(tx, uuid, said.devices)
+        if metrics:
+            tx.log("metrics", uuid, metrics)
         return _log(tx, uuid)
     host_devices.report(tx, row["uuid"], said.devices)
-    if all(row[name] == value for name, value in values.items()):
+    same = all(row[name] == value for name, value in values.items())
+    measured_anew = (row["metrics"] or {}) != metrics
+    if same and not measured_anew:
         return _node(row)
-    tx.execute(sa.update(table).where(*known).values(**values, updated_at=tx.now))
-    return _log(tx, row["uuid"])
+    tx.execute(sa.update(table).where(*known).values(**values, metrics=metrics, updated_at=tx.now))
+    if measured_anew:
+        tx.log("metrics", row["uuid"], metrics)
+    return get(tx.connection, row["uuid"]) if same else _log(tx, row["uuid"])
 
 
 def get(connection: Connection, uuid: str) -> ComputeNode:
@@ -215,5 +222,6 @@ def _log(tx: Transaction, uuid: str) -> ComputeNode:
 
 
 def _node(row: Mapping[Any, Any]) -> ComputeNode:
-    fields = {name: value for name, value in row.items() if name not in {"id", "capabilities"}}
-    return ComputeNode(**fields, capabilities=capabilities_from_json(row["capabilities"]))
+    fields = {name: value for name, value in row.items() if name not in {"id", "capabilities", "metrics"}}
+    capabilities = capabilities_from_json(row["capabilities"])
+    return ComputeNode(**fields, capabilities=capabilities, metrics=row["metrics"] or {})

@@ -173,6 +173,7 @@ compute_nodes = _table(
     Column("capabilities", _Json, nullable=False),
     Column("failed_builds", Integer, nullable=False, default=0),
     *_times(),
+    Column("metrics", _Json),
     UniqueConstraint("host", "hypervisor_hostname"),
 )
 
@@ -346,6 +347,7 @@ instances = _table(
     Column("terminated_at", Time),
     Column("deleted_at", Time),
     Column("deleted", Boolean, nullable=False),
+    Column("image_properties", _Json),
     Index("ix_instances_listing", "deleted", "project_id", "created_at"),
     Index("ix_instances_host", "host", "deleted"),
     Index("ix_instances_reservation_id", "reservation_id"),

@@ -116,6 +116,7 @@ class SimulatedHost:
     ``traits``: reported beside those that follow from capabilities and models; ``lacks``: not reported.
     ``models``: image property → the device models it has. Spawns of guests that ask for another one fail; a property
     that is left out is not looked at, and no trait says anything of it.
+    ``metrics``: what it measures of itself, by name.
     ``spawn_delay_s``: how long a spawn takes. ``failing_spawns``: how many spawns fail before one succeeds (-1: all).
     ``disabled``: why the operator disabled its compute service; empty when it is enabled. The simulated hypervisor
     knows nothing of it: whoever plays the scenario sets it.
@@ -131,6 +132,7 @@ class SimulatedHost:
     lacks: tuple[str, ...] = ()
     models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     inventories: Mapping[str, int] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
     spawn_delay_s: float = 0.0
     destroy_delay_s: float = 0.0
     failing_spawns: int = 0

@@ -8,7 +8,7 @@
                               └──── without that host ◀────┘
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -33,6 +33,7 @@ from kilonova.scenario.model import (
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.device_choice import first_that_gives, needs_of
+from kilonova.scheduler.guests import GuestKind, TableGuests, guest_of
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
 from kilonova.scheduler.pci_request import Alias
 from kilonova.scheduler.provider_trees import Allocations
@@ -83,7 +84,9 @@ class _World:
             )
             for number, aggregate in enumerate(scenario.aggregates, start=1)
         )
-        self.table: HostTable = build_host_table([_record(host, around.ratios) for host in scenario.hosts], aggregates)
+        table = build_host_table([_record(host, around.ratios) for host in scenario.hosts], aggregates)
+        self._guests = TableGuests.of([()] * len(table))
+        self.table: HostTable = replace(table, guests=self._guests)
         self.groups = {
             group.name: GroupView(group.name, group.policy, group.max_server_per_host or 1) for group in scenario.groups
         }
@@ -96,7 +99,8 @@ class _World:
         """Count a server in."""
         amounts = engine.allocations(self.table, spec, row)[self.table.uuids[row]]
         needs = needs_of(spec, self._aliases)
-        self._placed[name] = _Place(row, amounts, group, needs.on(self.table, row) if needs else None)
+        share = needs.on(self.table, row) if needs else None
+        self._placed[name] = _Place(row, amounts, group, guest_of(spec), share)
         self._count(self._placed[name], 1)
 
     def remove(self, name: str) -> None:
@@ -114,6 +118,7 @@ class _World:
             devices = table.devices_of(place.row)
             after = devices.taking(place.share) if sign > 0 else devices.without(place.share)
             table.devices[place.row] = table.device_states.number(after)
+        self._guests.tally.add(place.row, place.guest, sign)
         if place.group is not None:
             view = self.groups[place.group]
             members = {**view.hosts, host: view.hosts.get(host, 0) + sign}
@@ -145,6 +150,7 @@ class _Place:
     row: int
     amounts: Mapping[str, int]
     group: str | None
+    guest: GuestKind
     share: DeviceShare | None
 
 
@@ -194,19 +200,23 @@ def _build(
     engine: Decider,
     around: Surroundings,
 ) -> Played:
-    decisions, tried = [first], list[str]()
+    decisions, tried = [first], list[tuple[str, str]]()
     while True:
         best = decisions[-1].ranked[0]
         if world.spawn(name, spec):
-            return Played(name, tuple(decisions), tuple(tried), Landing(best.host))
-        tried.append(best.host)
+            return Played(name, tuple(decisions), _hosts(tried), Landing(best.host))
+        tried.append((best.host, best.node))
         world.remove(name)
         if spec.force_host or spec.force_node or len(tried) >= around.max_attempts:
-            return Played(name, tuple(decisions), tuple(tried), Landing(None, SPAWN))
-        decisions.append(_decide(world, asked, replace(spec, ignore_hosts=frozenset(tried)), engine))
+            return Played(name, tuple(decisions), _hosts(tried), Landing(None, SPAWN))
+        decisions.append(_decide(world, asked, replace(spec, tried=tuple(tried)), engine))
         if not decisions[-1].ranked:
-            return Played(name, tuple(decisions), tuple(tried), Landing(None, decisions[-1].steps[-1].rule))
+            return Played(name, tuple(decisions), _hosts(tried), Landing(None, decisions[-1].steps[-1].rule))
         world.place(name, decisions[-1].ranked[0].row, spec, asked.group, engine)
+
+
+def _hosts(tried: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(host for host, _ in tried)
 
 
 def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Decider) -> Decision:
@@ -222,6 +232,7 @@ def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:
         traits=frozenset({*NODE_TRAITS, *host.reported_traits, *((DISABLED_TRAIT,) if host.disabled else ())}),
         capabilities=host.capabilities,
         devices=host.devices,
+        metrics=host.metrics,
         disabled=bool(host.disabled),
         disabled_reason=host.disabled,
     )

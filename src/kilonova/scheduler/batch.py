@@ -20,6 +20,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.engine import Engine, Trace, ranked_host
 from kilonova.scheduler.funnel import LaterFilter, LaterPlacement, LaterRoom, is_forced, later_filters
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.ranking import Scale, Share, blaming, counts_nothing, ratings, scale, total, weighted
@@ -92,7 +93,8 @@ class Batch:
         ``allocations``: as the engine gives them, for a caller who has asked already.
         """
         host = self._hosts.hosts[row]
-        self._hosts.count_server(row, allocations or self._engine.allocations(self._hosts, self.spec, row), share)
+        given = allocations or self._engine.allocations(self._hosts, self.spec, row)
+        self._hosts.count_server(row, given, guest_of(self.spec), share)
         group = self.spec.group
         if group is not None:
             members = dict(group.hosts)

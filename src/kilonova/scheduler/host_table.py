@@ -7,7 +7,7 @@ A table is a snapshot. Columns that change with every claim (``used``, ``num_ins
 are the caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from kilonova.model.host_devices import NOTHING, DeviceShare, HostDevices
 from kilonova.model.provider import Inventory
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.scheduler.device_states import DeviceStates
+from kilonova.scheduler.guests import GuestCounts, GuestKind, MoreGuests, TableGuests
 from kilonova.scheduler.isolation import Isolation, compile_isolation
 
 BoolArray = NDArray[np.bool_]
@@ -120,6 +121,9 @@ class HostTable:
     ``profiles``: distinct capabilities; ``profile``: (H,) index into them.
     ``devices``: (H,) number of the host's NUMA cells and PCI pools, with what is used of them, among ``device_states``.
     ``instance_rows``: instance uuid → row of its host.
+    ``guests``: counts of the instances on the hosts by flavor and by image property, worked out when asked for.
+    ``metrics``: name → (H,) what hosts report of themselves, NaN where one does not.
+    ``cells``: (H,) the cell of each host; empty when there is only one.
     ``taken_at``: epoch seconds of the snapshot, the "now" of every rule.
     ``memo``: answers from the shared columns only (aggregates, traits, profiles, inventories, names, host_ips).
     ``host_rows``: service host name → its rows; worked out when first needed unless the caller keeps it already.
@@ -156,7 +160,10 @@ class HostTable:
     instance_rows: Mapping[str, int]
     host_ips: tuple[str, ...]
     disabled_reasons: Mapping[int, str]
+    guests: GuestCounts
     taken_at: float
+    metrics: Mapping[str, FloatArray] = field(default_factory=dict)
+    cells: tuple[str, ...] = ()
     memo: Memo = field(default_factory=Memo, compare=False)
     host_rows: Mapping[str, Sequence[int]] | None = field(default=None, compare=False)
     providers: ProviderTable | None = field(default=None, compare=False)
@@ -187,6 +194,11 @@ class HostTable:
         free: IntArray = usable - self.used[:, column]
         return pick(free, rows)
 
+    def metric(self, name: str) -> FloatArray:
+        """Return what each host reports for a metric, NaN where it does not. Shapes: → (H,)."""
+        column = self.metrics.get(name)
+        return self.memo.get("no metric", lambda: np.full(len(self), np.nan)) if column is None else column
+
     def has_trait(self, trait: str) -> BoolArray:
         """Return which hosts report ``trait``. Shapes: → (H,)."""
         row = self.trait_rows.get(trait)
@@ -211,6 +223,9 @@ class HostTable:
             trait_bits=self.trait_bits[:, part],
             aggregates=self.aggregates.take(part),
             instance_rows=_MovedRows(self.instance_rows, new_place),
+            guests=self.guests.take(rows),
+            metrics={name: column[part] for name, column in self.metrics.items()},
+            cells=tuple(self.cells[row] for row in new_place) if self.cells else (),
             disabled_reasons={new_place[row]: why for row, why in self.disabled_reasons.items() if row in new_place},
             memo=Memo(),
             host_rows=None,
@@ -226,11 +241,16 @@ class HostTable:
             num_instances=self.num_instances.copy(),
             num_io_ops=self.num_io_ops.copy(),
             devices=self.devices.copy(),
+            guests=MoreGuests(self.guests),
             providers=None if providers is None else replace(providers, used=providers.used.copy(order="K")),
         )
 
     def count_server(
-        self, row: int, allocations: Mapping[str, Mapping[str, int]], share: DeviceShare | None = None
+        self,
+        row: int,
+        allocations: Mapping[str, Mapping[str, int]],
+        guest: GuestKind,
+        share: DeviceShare | None = None,
     ) -> None:
         """Count one more server that is being built on a host. Writes to the columns that are the caller's own.
 
@@ -246,6 +266,7 @@ class HostTable:
                 self.providers.count(uuid, amounts)
         self.num_instances[row] += 1
         self.num_io_ops[row] += 1
+        self.guests.count(row, guest)
         if share:
             self.count_devices(row, share)
 
@@ -272,6 +293,15 @@ class HostTable:
         mask = np.zeros(len(self), dtype=np.bool_)
         mask[[row for row in rows if node is None or self.nodes[row] == node]] = True
         return mask
+
+    def other_than(self, places: Collection[tuple[str, str]]) -> BoolArray:
+        """Return every row but those of the given (service host, hypervisor) pairs. Shapes: → (H,)."""
+        if not places:
+            return self.everyone
+        others = np.ones(len(self), dtype=np.bool_)
+        rows = self.rows_of_host()
+        others[[row for host, node in places for row in rows.get(host, ()) if self.nodes[row] == node]] = False
+        return others
 
 
 _NAMES_OF_ROWS = ("hosts", "nodes", "uuids", "host_ips")
@@ -325,6 +355,9 @@ class HostRecord:
     num_io_ops: int = 0
     failed_builds: int = 0
     instances: tuple[str, ...] = ()
+    guests: tuple[GuestKind, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    cell: str = ""
     host_ip: str = "127.0.0.1"
     devices: HostDevices = NOTHING
 
@@ -362,6 +395,10 @@ def build_host_table(
         profile[row] = profiles.index(record.capabilities)
     hosts = tuple(record.host for record in records)
     states = DeviceStates()
+    metrics = {name: np.full(len(records), np.nan) for record in records for name in record.metrics}
+    for row, record in enumerate(records):
+        for name, value in record.metrics.items():
+            metrics[name][row] = value
     return HostTable(
         hosts=hosts,
         nodes=tuple(record.node or record.host for record in records),
@@ -391,5 +428,8 @@ def build_host_table(
         instance_rows={uuid: row for row, record in enumerate(records) for uuid in record.instances},
         host_ips=tuple(record.host_ip for record in records),
         disabled_reasons={row: record.disabled_reason for row, record in enumerate(records) if record.disabled},
+        guests=TableGuests.of([record.guests for record in records]),
         taken_at=taken_at,
+        metrics=metrics,
+        cells=tuple(record.cell for record in records) if any(record.cell for record in records) else (),
     )

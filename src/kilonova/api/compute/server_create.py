@@ -317,6 +317,7 @@ def _instances(
                 task_state=TaskState.SCHEDULING,
                 flavor=flavor,
                 image_ref=image.id,
+                image_properties=image.properties,
                 key_name=asked.get("key_name"),
                 user_data=user_data,
                 config_drive="True" if as_bool(asked.get("config_drive") or False) else "",

@@ -43,6 +43,7 @@ class FakeDriver:
             inventories=host.reported_inventories(self._ratios),
             traits=host.reported_traits,
             devices=host.devices,
+            metrics=host.metrics,
         )
 
     def list_guests(self) -> Mapping[str, PowerState]:
