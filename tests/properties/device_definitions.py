@@ -4,8 +4,6 @@
 from collections.abc import Collection, Sequence
 from itertools import permutations
 
-from tests.properties.device_strategies import ALIASES
-
 from kilonova.errors import InvalidRequest
 from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import CpuPolicy, HostCell, InstanceCell, InstanceNuma, Ratios, ThreadPolicy
@@ -13,6 +11,7 @@ from kilonova.model.pci import NumaPolicy, PciPool, PciRequest
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.numa_request import numa_request
 from kilonova.scheduler.pci_request import pci_requests, read_aliases
+from support.device_clouds import ALIASES
 
 
 def fits_cells(host: HostDevices, ratios: Ratios, spec: RequestSpec) -> bool:

@@ -3,10 +3,8 @@
 
 import json
 from dataclasses import replace
-from random import Random
 
 from hypothesis import strategies as st
-from tests.properties.device_strategies import some_host
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
@@ -19,6 +17,7 @@ from kilonova.scheduler.host_table import HostRecord
 from support.random_clouds import (
     CELLS,
     CPUS,
+    DEVICES,
     EXTRA_SPECS,
     EXTRAS,
     FLAVORS,
@@ -39,13 +38,6 @@ from support.random_clouds import (
 )
 
 __all__ = ["NOW", "Cloud", "clouds", "requests"]
-
-DEVICES = tuple(some_host(Random(seed)) for seed in range(12))
-_EXTRA_SPECS = {
-    **EXTRA_SPECS,
-    "hw:numa_nodes": ("2",),
-    "pci_passthrough:alias": ("gpu:1", "nic:1,gpu:2", "unknown:1"),
-}
 
 
 def _some(vocabulary: dict[str, tuple[str, ...]], most: int) -> st.SearchStrategy[dict[str, str]]:
@@ -134,7 +126,7 @@ flavors = st.builds(
     vcpus=st.integers(1, 6),
     memory_mib=st.integers(1, 2_048),
     root_gib=st.sampled_from((0, 5, 7, 50)),
-    extra_specs=st.just({}) | _some(_EXTRA_SPECS, 2),
+    extra_specs=st.just({}) | _some(EXTRA_SPECS, 2),
 )
 images = st.none() | st.builds(Image, id=st.sampled_from(("open", "secret")), properties=_some(PROPERTIES, 3))
 groups = st.none() | st.builds(

@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 from tests.properties.device_definitions import fits_cells, has_devices
-from tests.properties.device_strategies import ALIASES, some_host, some_request
 
 from kilonova.cli.rules import build_engine
 from kilonova.errors import InvalidRequest
@@ -19,12 +18,14 @@ from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.device_choice import needs_of
 from kilonova.scheduler.device_states import shape_of
 from kilonova.scheduler.filters import NUMATopologyFilter, PciPassthroughFilter
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import ALL_ROWS, HostRecord, build_host_table
 from kilonova.scheduler.numa_fit import lay_out
 from kilonova.scheduler.numa_request import numa_request
 from kilonova.scheduler.pci_request import pci_requests, read_aliases
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import PCIWeigher
+from support.device_clouds import ALIASES, some_host, some_request
 
 CONFIG = SchedulerConfig(pci_alias=ALIASES)
 RATIOS = (Ratios(), Ratios(2.0, 1.5))
@@ -162,4 +163,4 @@ def test_servers_of_one_request_are_decided_as_if_each_came_alone(seed: int) -> 
             share = needs_of(spec, aliases).on(hosts, row)
             assert share is not None
             batch.place(row, share=share)
-            hosts.count_server(row, {}, share)
+            hosts.count_server(row, {}, guest_of(spec), share)

@@ -19,6 +19,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import POLICIES, GroupView
 from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from support.device_clouds import some_host
 
 NAMES = tuple(f"node{number}" for number in range(8))
 PROJECTS = ("p", "q", "r")
@@ -75,6 +76,8 @@ EXTRA_SPECS = {
     "capabilities:vcpus_used": (">= 5", "<= 8", "<in> 1"),
     "capabilities:unknown": REQUIREMENTS,
     "hw:cpu_policy": ("dedicated",),
+    "hw:numa_nodes": ("2",),
+    "pci_passthrough:alias": ("gpu:1", "nic:1,gpu:2", "unknown:1"),
     "trait:CUSTOM_A": ("required", "forbidden"),
 }
 PROPERTIES = {
@@ -90,6 +93,7 @@ PROPERTIES = {
 IMAGE_PROPERTIES_OF_GUESTS = ({}, {"os_distro": "a"}, {"os_distro": "5", "k": "a"}, {"architecture": "x86_64"})
 METRICS = {"cpu.percent": (0.0, 0.25, 1.0), "power": (50.0, 120.5)}
 CELLS = ("c1", "c2")
+DEVICES = tuple(some_host(Random(seed)) for seed in range(12))
 ATTRIBUTES = {
     "$free_ram_mb": (0, 2000, 2048.5),
     "$vcpus_used": (0, 5, 8),
@@ -199,6 +203,7 @@ def random_host(rng: Random, name: str, instances: Sequence[str], cell: str, met
         num_instances=rng.randint(0, 40),
         num_io_ops=rng.randint(0, 8),
         failed_builds=rng.randint(0, 3),
+        devices=rng.choice(DEVICES),
         instances=tuple(instances),
         guests=tuple(
             guest_kind(rng.choice(FLAVORS), rng.choice(IMAGE_PROPERTIES_OF_GUESTS))
