@@ -113,7 +113,7 @@ KNOWN: tuple[tuple[str, str, Any, float | None], ...] = (
     ("DEFAULT", "internal_service_availability_zone", "internal", None),
     ("DEFAULT", "service_down_time", 60, 1),
     ("DEFAULT", "report_interval", 10, 1),
-    ("DEFAULT", "scheduler_driver", None, None),
+    ("scheduler", "driver", "filter_scheduler", None),
     ("DEFAULT", "scheduler_host_manager", None, None),
     ("DEFAULT", "scheduler_json_config_location", None, None),
     ("cinder", "cross_az_attach", True, None),

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from kilonova.claims.commit import Bundle, Claim, InstancesGone, commit_bundles
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.workflows import Workflow
@@ -90,6 +91,7 @@ class Claimer:
         *,
         rng: np.random.Generator | None = None,
         alternates: int = 2,
+        driver: OutsideDriver | None = None,
     ) -> None:
         self._database = database
         self._mirror = mirror
@@ -98,6 +100,7 @@ class Claimer:
         self._log = log
         self._rng = rng
         self._alternates = alternates
+        self._driver = driver
         self._class_ids: dict[str, int] = {}
 
     def place(self, order: Order) -> Placed:
@@ -130,6 +133,16 @@ class Claimer:
             return Placed(tuple(claim.workflow for claim in plan.claims), gone, plan.alternates)
         raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
 
+    @property
+    def may_be_slow(self) -> bool:
+        """Whether :meth:`place` asks somebody outside Kilonova, who may take seconds."""
+        return self._driver is not None
+
+    def close(self) -> None:
+        """Wait for nobody outside Kilonova any more."""
+        if self._driver is not None:
+            self._driver.close()
+
     def keep_up(self) -> None:
         """Follow the other processes, so that the next decision after a quiet hour need not load everything anew."""
         self._mirror.catch_up()
@@ -137,15 +150,23 @@ class Claimer:
     def _plan(self, order: Order) -> _Plan:
         """Decide and assume; what was assumed is forgotten before anybody else decides when it comes to nothing."""
         plan = _Plan()
+        answer = None if self._driver is None else self._ask(self._driver, order)
         with self._mirror.lock:
             try:
-                self._decide(order, plan)
+                self._decide(order, plan, answer)
             except BaseException:
                 self._forget(plan)
                 raise
         return plan
 
-    def _decide(self, order: Order, plan: _Plan) -> None:
+    def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
+        """Have a driver choose, outside the lock since it may take its time: what it chose is checked by the claim."""
+        spec = with_resources(order.spec)
+        if order.group_uuid is not None:
+            spec = replace(spec, group=self._mirror.group(order.group_uuid))
+        return driver.answer(spec, self._mirror.snapshot(), self._mirror.group)
+
+    def _decide(self, order: Order, plan: _Plan, answer: Answer | None) -> None:
         """Decide for all servers on one snapshot, each as if the ones before it were on their hosts already."""
         spec = with_resources(order.spec)
         if order.group_uuid is not None:
@@ -156,7 +177,12 @@ class Claimer:
         plan.seq = self._mirror.seq
         count = len(order.workflows)
         limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
-        batch = Batch(self._engine, hosts, spec, limit=limit, rng=self._rng, trace=_tracer(spec, hosts))
+        batch: Batch | AnsweredBatch
+        isolation_version = (answer or hosts.aggregates).isolation_version
+        if answer is None:
+            batch = Batch(self._engine, hosts, spec, limit=limit, rng=self._rng, trace=_tracer(spec, hosts))
+        else:
+            batch = AnsweredBatch(answer, hosts)
         for index, workflow in enumerate(order.workflows):
             decision = batch.decide()
             if not decision.ranked:
@@ -166,7 +192,7 @@ class Claimer:
                 raise _no_valid_host(decision, index, count)
             best = decision.ranked[0]
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best.uuid, best.host, best.node))
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, isolation_version))
             if count > 1:
                 batch.place(best.row)
         chosen = {claim.host for claim in plan.claims}
@@ -177,9 +203,15 @@ class Claimer:
             plan.alternates = tuple(host for host in ranked if host.host not in chosen)[: self._alternates]
 
     def _assume(
-        self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, provider: str, host: str, node: str
+        self,
+        spec: RequestSpec,
+        group_uuid: str | None,
+        workflow: Workflow,
+        best: RankedHost,
+        isolation_version: int,
     ) -> Claim:
         resources = dict(spec.query.resources)
+        provider, host, node = best.uuid, best.host, best.node
         claim = Claim(
             claim_id=new_uuid(),
             instance_uuid=workflow.instance_uuid,
@@ -193,6 +225,7 @@ class Claimer:
             group_uuid=group_uuid,
             flavor_id=spec.flavor.flavor_id,
             image_properties=spec.image.properties if spec.image else {},
+            isolation_version=isolation_version,
         )
         assumption = Assumption(claim.claim_id, provider, resources, host, node, group_uuid, guest_of(spec))
         self._mirror.assume(assumption)
@@ -229,7 +262,7 @@ def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:
     of_many = f" for server {index + 1} of {count}" if count > 1 else ""
     reasons = decision.summary() or "There are no hosts."
     return NoValidHost(
-        f"No valid host was found{of_many}. {reasons}",
+        decision.refusal or f"No valid host was found{of_many}. {reasons}",
         steps=[(step.rule, step.reason, step.hosts_in, step.hosts_out) for step in decision.steps],
     )
 

@@ -23,7 +23,7 @@ from kilonova.api.policy import Policy
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.cli.database_lock import lock_database
-from kilonova.cli.rules import build_engine
+from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.heartbeat import HeartbeatTimer
@@ -56,9 +56,12 @@ class ControlProcess:
     application: WsgiApp
     heartbeat: HeartbeatTimer | None = None
     lock: IO[bytes] | None = None
+    claimer: Claimer | None = None
 
     def close(self) -> None:
         """Stop taking work, finish what runs, let go of the database."""
+        if self.claimer is not None:
+            self.claimer.close()
         if self.heartbeat is not None:
             self.heartbeat.stop()
         self.conductor.stop()
@@ -73,7 +76,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
 
     Raises: ConfigurationError, also when another control process has the SQLite database.
     """
-    engine = engine or build_engine(settings.scheduler)
+    rules = load_rules(settings) if engine is None else Rules(engine)
     policy = Policy(settings.conf, (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES))
     scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
     with ExitStack() as undo:
@@ -90,7 +93,10 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         log = DecisionLog(database, settings.decision_retention)
         attempts = settings.scheduler.max_attempts
         rng = np.random.default_rng()
-        claimer = Claimer(database, mirror, engine, owner, log, rng=rng, alternates=attempts - 1)
+        claimer = Claimer(
+            database, mirror, rules.engine, owner, log, rng=rng, alternates=attempts - 1, driver=rules.driver
+        )
+        undo.callback(claimer.close)
         conductor = Conductor(database, claimer, bus, owner, max_attempts=attempts)
         conductor.register_services(os.uname().nodename, _ONE_PROCESS_SERVICES)
         heartbeat = _start_hosts(settings, scenario, bus)
@@ -103,7 +109,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         app = _application(settings, backend)
         conductor.start()
         undo.pop_all()
-    return ControlProcess(settings, database, mirror, conductor, bus, app, heartbeat, lock)
+    return ControlProcess(settings, database, mirror, conductor, bus, app, heartbeat, lock, claimer)
 
 
 def prepare(settings: Settings) -> None:
@@ -111,7 +117,7 @@ def prepare(settings: Settings) -> None:
 
     Raises: KilonovaError.
     """
-    build_engine(settings.scheduler)
+    load_rules(settings)
     database = Database(settings.database_url)
     lock = lock_database(database)
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where images come from, and a source for clouds without an image service."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from kilonova.errors import NotFound
@@ -13,6 +13,9 @@ class ImageSource(Protocol):
 
     def get(self, image_id: str, *, token: str | None, project_id: str) -> Image:
         """Return an image that the token's owner may see. Raises: NotFound, Unavailable."""
+
+    def list(self, *, token: str | None) -> Sequence[Image]:
+        """Return every image that the token's owner may see, hidden ones included. Raises: Unavailable."""
 
 
 class FixedImages:
@@ -27,3 +30,7 @@ class FixedImages:
             return self._images[image_id]
         except KeyError:
             raise NotFound(f"Image {image_id} could not be found.") from None
+
+    def list(self, *, token: str | None) -> Sequence[Image]:
+        del token
+        return tuple(self._images.values())

@@ -36,6 +36,7 @@ class RequestSpec:
     (2.74) cut the list down before the filters, which then all run.
     ``tried``: (service host, hypervisor) pairs on which a build of this request failed; never chosen again.
     ``source_cell``: the server's cell, on a move that may leave it.
+    ``remote_address``: where the API request came from. ``is_admin``: whether its caller was an administrator.
     """
 
     flavor: Flavor
@@ -57,6 +58,7 @@ class RequestSpec:
     remote_address: str | None = None
     tried: tuple[tuple[str, str], ...] = ()
     source_cell: str | None = None
+    is_admin: bool = False
 
     @property
     def num_instances(self) -> int:

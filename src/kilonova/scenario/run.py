@@ -10,6 +10,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -29,7 +30,6 @@ from kilonova.scenario.model import (
 )
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
-from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.guests import TableGuests, guest_of
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
@@ -55,6 +55,12 @@ class Played:
     decisions: tuple[Decision, ...]
     failed_on: tuple[str, ...]
     landing: Landing
+
+
+class Decider(Protocol):
+    """The engine, or what stands in its place."""
+
+    def decide(self, hosts: HostTable, spec: RequestSpec, *, limit: int) -> Decision: ...
 
 
 class _World:
@@ -104,7 +110,7 @@ class _World:
         return False
 
 
-def play(scenario: Scenario, engine: Engine, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
+def play(scenario: Scenario, engine: Decider, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
     """Ask for the servers one request after the other and say what became of each.
 
     As in a running cloud, the servers of one request are placed together or not at all, a host that fails a spawn is
@@ -120,7 +126,7 @@ def play(scenario: Scenario, engine: Engine, surroundings: Surroundings | None =
 
 
 def _play_request(
-    world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Engine, around: Surroundings
+    world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Decider, around: Surroundings
 ) -> list[Played]:
     together: list[Decision] = []
     for name in asked.names:
@@ -147,7 +153,7 @@ def _build(
     name: str,
     spec: RequestSpec,
     first: Decision,
-    engine: Engine,
+    engine: Decider,
     around: Surroundings,
 ) -> Played:
     decisions, tried = [first], list[tuple[str, str]]()
@@ -169,7 +175,7 @@ def _hosts(tried: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(host for host, _ in tried)
 
 
-def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Engine) -> Decision:
+def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Decider) -> Decision:
     group = world.groups[asked.group] if asked.group else None
     return engine.decide(world.table, replace(spec, group=group), limit=_RANKED_KEPT)
 
@@ -210,6 +216,7 @@ def _spec(scenario: Scenario, asked: ScenarioServer, around: Surroundings) -> Re
             hints={name: (value,) for name, value in asked.hints.items()},
             force_host=host,
             force_node=node,
+            remote_address=asked.remote_address,
         )
     )
 

@@ -2,7 +2,7 @@
 """Which kinds of instances are on which hosts: counts that are laid out as columns once a rule asks for them."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -155,6 +155,32 @@ class TableGuests:
 
     def with_image_property(self, name: str, value: str) -> Counts:
         return self.tally.columns(self.row_of).with_image_property(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnGuests:
+    """Counts of a table with servers that only its holder has placed so far."""
+
+    guests: GuestCounts
+    placed: list[tuple[int, GuestKind]] = field(default_factory=list)
+
+    def count(self, row: int, kind: GuestKind) -> None:
+        self.placed.append((row, kind))
+
+    def take(self, rows: NDArray[np.int64]) -> GuestCounts:
+        return SomeGuests(self, rows)
+
+    def of_other_flavors(self, flavor_id: str) -> Counts:
+        counts = self.guests.of_other_flavors(flavor_id)
+        for row, kind in self.placed:
+            counts[row] += kind.flavor_id != flavor_id
+        return counts
+
+    def with_image_property(self, name: str, value: str) -> Counts:
+        counts = self.guests.with_image_property(name, value)
+        for row, kind in self.placed:
+            counts[row] += (name, value) in kind.image_properties
+        return counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,11 @@ class SchedulerConfig:
     ``metrics_*`` are the options of ``[metrics]``; ``*_weight_setting`` hold ``name=ratio`` pairs.
     ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
     ``enabled_filters``: bare class names, in the order in which they run; empty items are ignored.
-    Units: ``service_down_time`` seconds.
+    ``driver``: dotted path or entry point name of the class that chooses hosts.
+    ``request_filters``: dotted paths or entry point names, run after the built-in ones.
+    ``plugin_path``: folders whose modules and rules are there without further ado.
+    ``nova_import_compat``: whether rules that import from ``nova.scheduler`` run as they are.
+    Units: ``service_down_time`` and ``driver_timeout`` seconds.
     Source: spec SCHEDULER §8.
     """
 
@@ -61,6 +65,11 @@ class SchedulerConfig:
     query_placement_for_image_type_support: bool = False
     query_placement_for_routed_network_aggregates: bool = False
     image_metadata_prefilter: bool = False
+    driver: str = "filter_scheduler"
+    driver_timeout: float = 30.0
+    request_filters: tuple[str, ...] = ()
+    plugin_path: tuple[str, ...] = ()
+    nova_import_compat: bool = False
     # [metrics]
     metrics_weight_multiplier: float = 1.0
     metrics_weight_setting: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 import numpy as np
 from tests.unit.scheduler.small_cloud import flavor, host, request, table
 
+from kilonova.scheduler.driver import with_own_columns
 from kilonova.scheduler.guests import GuestTally, guest_kind, guest_of
 
 UBUNTU = guest_kind("1", {"os_distro": "ubuntu", "os_version": "24.04"})
@@ -74,6 +75,17 @@ def test_some_rows_of_a_table_count_as_the_whole_table_does() -> None:
     again.guests.count(0, UBUNTU)
     assert hosts.guests.with_image_property("os_distro", "ubuntu").tolist() == [3, 0, 0]
     assert again.guests.of_other_flavors("x").tolist() == [3]
+
+
+def test_servers_placed_on_a_copy_count_there_alone() -> None:
+    hosts = table(host("a", guests=(UBUNTU,)), host("b"))
+    own = with_own_columns(hosts)
+    own.count_server(1, {}, UBUNTU)
+    own.count_server(0, {}, PLAIN)
+    assert own.guests.with_image_property("os_distro", "ubuntu").tolist() == [1, 1]
+    assert own.guests.of_other_flavors("1").tolist() == [1, 0]
+    assert own.take(np.array([1])).guests.of_other_flavors("2").tolist() == [1]
+    assert hosts.guests.of_other_flavors("2").tolist() == [1, 0]
 
 
 def test_metrics_and_cells_go_with_their_rows() -> None:
