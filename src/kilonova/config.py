@@ -168,7 +168,6 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             default=False,
             help=_NOT_NEEDED + "group policies are part of the claim, no host checks them later.",
         ),
-        cfg.BoolOpt("disable_fallback_pcpu_query", default=False),
     ),
     "operator": (
         cfg.IntOpt("decision_retention", default=10_000, min=0, help="Decisions kept for `kilonova explain`."),
@@ -338,6 +337,7 @@ _IN_SCHEDULER = (
 #: Field of the scheduler's settings → its group and option, where that is not [filter_scheduler] and the same name.
 _PLACES: Mapping[str, tuple[str, str]] = {
     **{name: ("scheduler", name) for name in _IN_SCHEDULER},
+    "disable_fallback_pcpu_query": ("workarounds", "disable_fallback_pcpu_query"),
     "metrics_weight_multiplier": ("metrics", "weight_multiplier"),
     "metrics_weight_setting": ("metrics", "weight_setting"),
     "metrics_required": ("metrics", "required"),

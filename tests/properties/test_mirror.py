@@ -285,7 +285,7 @@ def test_assumptions_survive_whatever_is_followed(
                 uuid = data.draw(st.sampled_from(followed._providers.uuids))
                 amounts = data.draw(st.dictionaries(CLASSES, st.integers(1, 5), min_size=1, max_size=2))
                 guest = guest_kind(str(made % 3), {"os_distro": "ubuntu"})
-                followed.assume(Assumption(f"claim{made}", uuid, amounts, "h0", "n0", uuid_of(2, 0), guest))
+                followed.assume(Assumption(f"claim{made}", {uuid: amounts}, "h0", "n0", uuid_of(2, 0), guest))
                 made += 1
             if data.draw(st.integers(0, 9)) == 0:
                 followed.reload()

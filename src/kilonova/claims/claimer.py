@@ -32,6 +32,7 @@ from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.group_policies import require_support
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.resources import with_resources
 
 LOG = logging.getLogger(__name__)
@@ -192,9 +193,10 @@ class Claimer:
                 raise _no_valid_host(decision, index, count)
             best = decision.ranked[0]
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, isolation_version))
+            given = self._engine.allocations(hosts, spec, best.row)
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, isolation_version))
             if count > 1:
-                batch.place(best.row)
+                batch.place(best.row, given)
         chosen = {claim.host for claim in plan.claims}
         if count > 1:
             plan.alternates = batch.alternates(self._alternates, chosen)
@@ -208,26 +210,28 @@ class Claimer:
         group_uuid: str | None,
         workflow: Workflow,
         best: RankedHost,
+        given: Allocations,
         isolation_version: int,
     ) -> Claim:
-        resources = dict(spec.query.resources)
-        provider, host, node = best.uuid, best.host, best.node
+        place = {"host": best.host, "node": best.node, "provider": best.uuid}
         claim = Claim(
             claim_id=new_uuid(),
             instance_uuid=workflow.instance_uuid,
             project_id=spec.project_id,
             user_id=spec.user_id,
-            provider_id=self._mirror.provider_id(provider),
-            resources={self._class_id(name): amount for name, amount in resources.items()},
-            host=host,
-            node=node,
-            workflow=replace(workflow, body={**workflow.body, "host": host, "node": node, "provider": provider}),
+            allocations={
+                self._mirror.provider_id(provider): {self._class_id(name): amount for name, amount in amounts.items()}
+                for provider, amounts in given.items()
+            },
+            host=best.host,
+            node=best.node,
+            workflow=replace(workflow, body={**workflow.body, **place}),
             group_uuid=group_uuid,
             flavor_id=spec.flavor.flavor_id,
             image_properties=spec.image.properties if spec.image else {},
             isolation_version=isolation_version,
         )
-        assumption = Assumption(claim.claim_id, provider, resources, host, node, group_uuid, guest_of(spec))
+        assumption = Assumption(claim.claim_id, given, best.host, best.node, group_uuid, guest_of(spec))
         self._mirror.assume(assumption)
         return claim
 

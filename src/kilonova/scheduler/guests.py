@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kilonova.model.image_properties import canonical_value, present_name
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.image_properties import canonical_value, present_name
 
 Counts = NDArray[np.int64]
 Key = TypeVar("Key")

@@ -16,7 +16,7 @@ DEFAULT_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """``[filter_scheduler]``, ``[scheduler]``, ``[metrics]`` and the options of ``[DEFAULT]`` that rules read.
+    """``[filter_scheduler]``, ``[scheduler]``, ``[metrics]``; of ``[workarounds]`` and ``[DEFAULT]`` what rules read.
 
     ``metrics_*`` are the options of ``[metrics]``; ``*_weight_setting`` hold ``name=ratio`` pairs.
     ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
@@ -70,6 +70,8 @@ class SchedulerConfig:
     request_filters: tuple[str, ...] = ()
     plugin_path: tuple[str, ...] = ()
     nova_import_compat: bool = False
+    # [workarounds]
+    disable_fallback_pcpu_query: bool = False
     # [metrics]
     metrics_weight_multiplier: float = 1.0
     metrics_weight_setting: tuple[str, ...] = ()

@@ -2,7 +2,6 @@
 import numpy as np
 from tests.unit.scheduler.small_cloud import flavor, host, request, table
 
-from kilonova.scheduler.driver import with_own_columns
 from kilonova.scheduler.guests import GuestTally, guest_kind, guest_of
 
 UBUNTU = guest_kind("1", {"os_distro": "ubuntu", "os_version": "24.04"})
@@ -79,7 +78,7 @@ def test_some_rows_of_a_table_count_as_the_whole_table_does() -> None:
 
 def test_servers_placed_on_a_copy_count_there_alone() -> None:
     hosts = table(host("a", guests=(UBUNTU,)), host("b"))
-    own = with_own_columns(hosts)
+    own = hosts.with_own_use()
     own.count_server(1, {}, UBUNTU)
     own.count_server(0, {}, PLAIN)
     assert own.guests.with_image_property("os_distro", "ubuntu").tolist() == [1, 1]
