@@ -168,6 +168,7 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             default=False,
             help=_NOT_NEEDED + "group policies are part of the claim, no host checks them later.",
         ),
+        cfg.BoolOpt("disable_fallback_pcpu_query", default=False),
     ),
     "operator": (
         cfg.IntOpt("decision_retention", default=10_000, min=0, help="Decisions kept for `kilonova explain`."),

@@ -49,11 +49,12 @@ def test_the_names_that_older_documents_use(tmp_path: Path) -> None:
         tmp_path,
         "[DEFAULT]\nscheduler_default_filters = ComputeFilter, RamFilter\nscheduler_max_attempts = 9\n"
         "scheduler_available_filters = a.b\nscheduler_available_filters = c.d\n"
-        "scheduler_host_subset_size = 4\nscheduler_weight_classes = e.f\n" + MINIMAL,
+        "scheduler_host_subset_size = 4\nscheduler_weight_classes = e.f\nscheduler_driver = g.h\n" + MINIMAL,
     )
     assert settings.scheduler.enabled_filters == ("ComputeFilter", "RamFilter")
     assert settings.scheduler.available_filters == ("a.b", "c.d")
     assert settings.scheduler.weight_classes == ("e.f",)
+    assert settings.scheduler.driver == "g.h"
     assert (settings.scheduler.max_attempts, settings.scheduler.host_subset_size) == (9, 4)
 
 
@@ -156,6 +157,19 @@ def test_numbers_of_rules(tmp_path: Path) -> None:
     assert settings.scheduler.ram_weight_multiplier == -2.5
     assert settings.scheduler.max_io_ops_per_host == 3
     assert settings.scheduler.shuffle_best_same_weighed_hosts is True
+
+
+def test_options_of_request_filters_are_in_the_groups_where_nova_has_them(tmp_path: Path) -> None:
+    assert not read(tmp_path, MINIMAL).scheduler.image_metadata_prefilter
+    settings = read(
+        tmp_path,
+        MINIMAL + "[scheduler]\nimage_metadata_prefilter = true\nquery_placement_for_image_type_support = true\n"
+        "query_placement_for_routed_network_aggregates = true\n[workarounds]\ndisable_fallback_pcpu_query = true\n",
+    ).scheduler
+    assert settings.image_metadata_prefilter
+    assert settings.query_placement_for_image_type_support
+    assert settings.query_placement_for_routed_network_aggregates
+    assert settings.disable_fallback_pcpu_query
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,8 @@ class Claimer:
 
     def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
         """Have a driver choose, outside the lock since it may take its time: what it chose is checked by the claim."""
-        spec = with_resources(order.spec)
+        waiting = tuple(flow.instance_uuid for flow in order.workflows)
+        spec = replace(with_resources(order.spec), instance_uuids=waiting)
         if order.group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(order.group_uuid))
         return driver.answer(spec, self._mirror.snapshot(), self._mirror.group)
@@ -227,12 +228,11 @@ class Claimer:
             node=best.node,
             workflow=replace(workflow, body={**workflow.body, **place}),
             group_uuid=group_uuid,
+            isolation_version=isolation_version,
             flavor_id=spec.flavor.flavor_id,
             image_properties=spec.image.properties if spec.image else {},
-            isolation_version=isolation_version,
         )
-        assumption = Assumption(claim.claim_id, given, best.host, best.node, group_uuid, guest_of(spec))
-        self._mirror.assume(assumption)
+        self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, group_uuid, guest_of(spec)))
         return claim
 
     def _forget(self, plan: _Plan) -> None:

@@ -43,9 +43,9 @@ class Claim:
     node: str
     workflow: Workflow
     group_uuid: str | None = None
+    isolation_version: int = 0
     flavor_id: str = ""
     image_properties: Mapping[str, str] = field(default_factory=dict)
-    isolation_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kilonova.errors import NoValidHost, RuleFailed, Unavailable
+from kilonova.errors import NoValidHost, RequestFilterFailed, RuleFailed, Unavailable
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
@@ -164,18 +164,18 @@ class OutsideDriver:
             try:
                 said = self._ask(cloud, tried)
                 chosen = _read(said, cloud.hosts, cloud.spec.num_instances)
+                lacking = _without_room(cloud, chosen)
             except _Nonsense as nonsense:
                 LOG.warning("[%s] %s answered nonsense: %s", cloud.spec.request_id, self.name, nonsense.detail)
                 return self._failed(f"answered nonsense: {nonsense.fault}", nonsense.detail)
             except RuleFailed as failure:
                 LOG.exception("[%s] %s failed", cloud.spec.request_id, self.name)
                 return Answer(self.name, refusal=failure.message, detail=failure.message)
-            except NoValidHost as none:
+            except (NoValidHost, RequestFilterFailed) as none:
                 return Answer(self.name, refusal=none.message, detail=none.message)
             except BaseException as error:  # foreign code, in a thread of its own
                 LOG.exception("[%s] %s failed", cloud.spec.request_id, self.name)
                 return self._failed(f"failed: it raised {type(error).__name__}", f"{type(error).__name__}: {error}")
-            lacking = _without_room(cloud, chosen)
             if not lacking:
                 return Answer(self.name, chosen, isolation_version=cloud.hosts.aggregates.isolation_version)
             LOG.info("[%s] %s chose %s", cloud.spec.request_id, self.name, _listed(lacking))

@@ -84,10 +84,10 @@ class RequestSpec:
     ``hints``: hint name → its values, always a tuple; hints starting with ``_nova`` never come from users.
     ``force_host`` / ``force_node`` bypass all filters (``az:host:node``); ``requested_host`` / ``requested_node``
     (2.74) cut the list down before the filters, which then all run.
-    ``tried``: (service host, hypervisor) pairs on which a build of this request failed; never chosen again.
-    ``source_cell``: the server's cell, on a move that may leave it.
     ``remote_address``: where the API request came from. ``is_admin``: whether its caller was an administrator.
     ``networks``: what is known of the requested networks; empty as long as there is no network service.
+    ``tried``: (service host, hypervisor) pairs on which a build of this request failed; never chosen again.
+    ``source_cell``: the server's cell, on a move that may leave it.
     """
 
     flavor: Flavor
@@ -107,10 +107,10 @@ class RequestSpec:
     query: ResourceQuery = field(default_factory=ResourceQuery)
     volume_backed: bool = False
     remote_address: str | None = None
-    tried: tuple[tuple[str, str], ...] = ()
-    source_cell: str | None = None
     is_admin: bool = False
     networks: tuple[RequestedNetwork, ...] = ()
+    tried: tuple[tuple[str, str], ...] = ()
+    source_cell: str | None = None
 
     @property
     def num_instances(self) -> int:

@@ -65,10 +65,10 @@ CAPABILITY_TRAITS = (
 class SimulatedHost:
     """One simulated hypervisor.
 
-    ``metrics``: what it measures of itself, by name.
     ``traits``: reported beside those that follow from capabilities and models; ``lacks``: not reported.
     ``models``: image property → the device models it has. Spawns of guests that ask for another one fail; a property
     that is left out is not looked at, and no trait says anything of it.
+    ``metrics``: what it measures of itself, by name.
     ``spawn_delay_s``: how long a spawn takes. ``failing_spawns``: how many spawns fail before one succeeds (-1: all).
     ``disabled``: why the operator disabled its compute service; empty when it is enabled. The simulated hypervisor
     knows nothing of it: whoever plays the scenario sets it.

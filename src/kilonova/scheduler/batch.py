@@ -91,8 +91,8 @@ class Batch:
         ``allocations``: as the engine gives them, for a caller who has asked already.
         """
         host = self._hosts.hosts[row]
-        taken = allocations or self._engine.allocations(self._hosts, self.spec, row)
-        self._hosts.count_server(row, taken, guest_of(self.spec))
+        given = allocations or self._engine.allocations(self._hosts, self.spec, row)
+        self._hosts.count_server(row, given, guest_of(self.spec))
         group = self.spec.group
         if group is not None:
             members = dict(group.hosts)

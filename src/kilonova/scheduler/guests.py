@@ -2,7 +2,7 @@
 """Which kinds of instances are on which hosts: counts that are laid out as columns once a rule asks for them."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -158,32 +158,6 @@ class TableGuests:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnGuests:
-    """Counts of a table with servers that only its holder has placed so far."""
-
-    guests: GuestCounts
-    placed: list[tuple[int, GuestKind]] = field(default_factory=list)
-
-    def count(self, row: int, kind: GuestKind) -> None:
-        self.placed.append((row, kind))
-
-    def take(self, rows: NDArray[np.int64]) -> GuestCounts:
-        return SomeGuests(self, rows)
-
-    def of_other_flavors(self, flavor_id: str) -> Counts:
-        counts = self.guests.of_other_flavors(flavor_id)
-        for row, kind in self.placed:
-            counts[row] += kind.flavor_id != flavor_id
-        return counts
-
-    def with_image_property(self, name: str, value: str) -> Counts:
-        counts = self.guests.with_image_property(name, value)
-        for row, kind in self.placed:
-            counts[row] += (name, value) in kind.image_properties
-        return counts
-
-
-@dataclass(frozen=True, slots=True)
 class SomeGuests:
     """The counts of some rows of a table."""
 
@@ -201,6 +175,32 @@ class SomeGuests:
 
     def with_image_property(self, name: str, value: str) -> Counts:
         return self.guests.with_image_property(name, value)[self.rows]
+
+
+class MoreGuests:
+    """The counts of a table and, on top, those of a decision that is only tried out."""
+
+    def __init__(self, guests: GuestCounts) -> None:
+        self._guests = guests
+        self._more: list[tuple[int, GuestKind]] = []
+
+    def count(self, row: int, kind: GuestKind) -> None:
+        self._more.append((row, kind))
+
+    def take(self, rows: NDArray[np.int64]) -> GuestCounts:
+        return SomeGuests(self, rows)
+
+    def of_other_flavors(self, flavor_id: str) -> Counts:
+        return self._with(self._guests.of_other_flavors(flavor_id), lambda kind: kind.flavor_id != flavor_id)
+
+    def with_image_property(self, name: str, value: str) -> Counts:
+        found = self._guests.with_image_property(name, value)
+        return self._with(found, lambda kind: (name, value) in kind.image_properties)
+
+    def _with(self, counts: Counts, fits: Callable[[GuestKind], bool]) -> Counts:
+        for row, kind in self._more:
+            counts[row] += fits(kind)
+        return counts
 
 
 def _keep(columns: dict[Key, Counts], key: Key, column: Counts) -> None:

@@ -18,7 +18,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
 from kilonova.placement.provider_table import ProviderTable
-from kilonova.scheduler.guests import GuestCounts, GuestKind, OwnGuests, TableGuests
+from kilonova.scheduler.guests import GuestCounts, GuestKind, MoreGuests, TableGuests
 from kilonova.scheduler.isolation import Isolation, compile_isolation
 
 BoolArray = NDArray[np.bool_]
@@ -231,7 +231,7 @@ class HostTable:
             used=self.used.copy(order="K"),
             num_instances=self.num_instances.copy(),
             num_io_ops=self.num_io_ops.copy(),
-            guests=OwnGuests(self.guests),
+            guests=MoreGuests(self.guests),
             providers=None if providers is None else replace(providers, used=providers.used.copy(order="K")),
         )
 

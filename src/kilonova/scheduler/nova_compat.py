@@ -347,9 +347,9 @@ class HostWeigherAdapter:
 def as_driver_arguments(spec: RequestSpec) -> tuple[View, View]:
     """Return (request_spec, filter_properties) as scheduler drivers know them. The driver may change its copies."""
     properties = View(RequestView(spec))
-    tried = [[host, node] for host, node in spec.tried] + [[host, None] for host in sorted(spec.ignore_hosts)]
-    properties["retry"] = View(num_attempts=len(tried) + 1, hosts=tried) if tried else None
-    properties["ignore_hosts"] = sorted(spec.ignore_hosts.union(host for host, _ in spec.tried))
+    tried = sorted({*((host, None) for host in spec.ignore_hosts), *spec.tried}, key=str)
+    properties["retry"] = View(num_attempts=len(tried) + 1, hosts=list(map(list, tried))) if tried else None
+    properties["ignore_hosts"] = sorted({host for host, _ in tried})
     return properties["request_spec"], properties
 
 

@@ -16,7 +16,7 @@ DEFAULT_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """``[filter_scheduler]``, ``[scheduler]``, ``[metrics]``; of ``[workarounds]`` and ``[DEFAULT]`` what rules read.
+    """``[filter_scheduler]``, ``[scheduler]``, ``[metrics]``, and what rules read of ``[DEFAULT]`` and more.
 
     ``metrics_*`` are the options of ``[metrics]``; ``*_weight_setting`` hold ``name=ratio`` pairs.
     ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
@@ -62,14 +62,14 @@ class SchedulerConfig:
     limit_tenants_to_placement_aggregate: bool = False
     placement_aggregate_required_for_tenants: bool = False
     enable_isolated_aggregate_filtering: bool = False
-    query_placement_for_image_type_support: bool = False
-    query_placement_for_routed_network_aggregates: bool = False
-    image_metadata_prefilter: bool = False
     driver: str = "filter_scheduler"
     driver_timeout: float = 30.0
     request_filters: tuple[str, ...] = ()
     plugin_path: tuple[str, ...] = ()
     nova_import_compat: bool = False
+    query_placement_for_image_type_support: bool = False
+    query_placement_for_routed_network_aggregates: bool = False
+    image_metadata_prefilter: bool = False
     # [workarounds]
     disable_fallback_pcpu_query: bool = False
     # [metrics]

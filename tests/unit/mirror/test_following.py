@@ -198,6 +198,17 @@ def test_a_provider_that_goes_takes_its_assumptions_along(sqlite: Database) -> N
     assert_use_adds_up(mirror)
 
 
+def test_a_broken_isolation_rule_in_the_database_is_logged(sqlite: Database, caplog: pytest.LogCaptureFixture) -> None:
+    add_host(sqlite, "h0")
+    made = sqlite.write(lambda tx: aggregates.create(tx, "pool"))
+    sqlite.write(lambda tx: aggregates.add_host(tx, made.id, "h0", default_zone="nova"))
+    sqlite.write(lambda tx: aggregates.set_metadata(tx, made.id, {"kilonova:only": "flavour=db"}))
+    isolation = Mirror.follow(sqlite).snapshot().aggregates.isolation
+    assert isolation is not None
+    assert not isolation.hosts_under(isolation.met_by(Candidate(Flavor("1", "m1", 1, 1, 1), None, "p"))).any()
+    assert "Nobody may use the hosts of aggregate pool (id 1): kilonova:only: cannot read a condition" in caplog.text
+
+
 def test_metrics_are_followed_and_forgotten(sqlite: Database) -> None:
     mirror = Mirror.follow(sqlite)
     for name in ("h0", "h1"):
@@ -243,14 +254,3 @@ def test_assumed_instances_count_for_rules_that_ask_what_is_on_a_host(sqlite: Da
     assert guests.of_other_flavors("2").tolist() == [1], "an older table keeps its rows"
     mirror.forget("after")
     assert_equal(mirror, Mirror.follow(sqlite))
-
-
-def test_a_broken_isolation_rule_in_the_database_is_logged(sqlite: Database, caplog: pytest.LogCaptureFixture) -> None:
-    add_host(sqlite, "h0")
-    made = sqlite.write(lambda tx: aggregates.create(tx, "pool"))
-    sqlite.write(lambda tx: aggregates.add_host(tx, made.id, "h0", default_zone="nova"))
-    sqlite.write(lambda tx: aggregates.set_metadata(tx, made.id, {"kilonova:only": "flavour=db"}))
-    isolation = Mirror.follow(sqlite).snapshot().aggregates.isolation
-    assert isolation is not None
-    assert not isolation.hosts_under(isolation.met_by(Candidate(Flavor("1", "m1", 1, 1, 1), None, "p"))).any()
-    assert "Nobody may use the hosts of aggregate pool (id 1): kilonova:only: cannot read a condition" in caplog.text

@@ -76,17 +76,6 @@ def test_some_rows_of_a_table_count_as_the_whole_table_does() -> None:
     assert again.guests.of_other_flavors("x").tolist() == [3]
 
 
-def test_servers_placed_on_a_copy_count_there_alone() -> None:
-    hosts = table(host("a", guests=(UBUNTU,)), host("b"))
-    own = hosts.with_own_use()
-    own.count_server(1, {}, UBUNTU)
-    own.count_server(0, {}, PLAIN)
-    assert own.guests.with_image_property("os_distro", "ubuntu").tolist() == [1, 1]
-    assert own.guests.of_other_flavors("1").tolist() == [1, 0]
-    assert own.take(np.array([1])).guests.of_other_flavors("2").tolist() == [1]
-    assert hosts.guests.of_other_flavors("2").tolist() == [1, 0]
-
-
 def test_metrics_and_cells_go_with_their_rows() -> None:
     hosts = table(host("a", metrics={"cpu": 1.0}, cell="c1"), host("b", metrics={"cpu": 2.0}, cell="c2"))
     part = hosts.take(np.array([1]))

@@ -106,6 +106,32 @@ def test_what_is_taken_of_whom() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("extra_specs", "engine", "able"),
+    [
+        ({}, Engine(), [True, True]),
+        ({"resources:VCPU": "33"}, Engine(), [False, False]),
+        (ISOLATED, Engine(), [False, True]),
+        ({"hw:cpu_policy": "dedicated"}, Engine(), [True, True]),
+        ({"hw:cpu_policy": "dedicated"}, Engine(pcpu_fallback=False), [False, False]),
+    ],
+)
+def test_a_host_that_somebody_else_chose_is_held_to_the_same(
+    extra_specs: dict[str, str], engine: Engine, able: list[bool]
+) -> None:
+    hosts = two_hosts()
+    rules = engine.later_room(hosts, asking(extra_specs))
+    assert [all(rule.has_room(hosts, row) for rule in rules) for row in range(2)] == able
+
+
+def test_a_copy_for_a_driver_counts_for_itself() -> None:
+    hosts = two_hosts()
+    mine = hosts.with_own_use()
+    mine.count_server(1, Engine().allocations(mine, asking(ISOLATED), 1))
+    assert Engine().decide(mine, asking(ISOLATED), limit=1).ranked == ()
+    assert takers(Engine().decide(hosts, asking(ISOLATED), limit=1)) == ["b"]
+
+
 @pytest.mark.parametrize(("policy", "expected"), [("none", ["node1"]), ("isolate", [])])
 def test_a_host_that_is_one_provider_serves_all_groups_unless_they_are_isolated(
     policy: str, expected: list[str]
