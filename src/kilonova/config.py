@@ -106,7 +106,6 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.FloatOpt("ram_allocation_ratio", min=0.0),
         cfg.FloatOpt("disk_allocation_ratio", min=0.0),
         cfg.IntOpt("reserved_host_memory_mb", default=512, min=0),
-        cfg.StrOpt("scheduler_driver", help=_REMOVED),
         cfg.StrOpt("scheduler_host_manager", help=_REMOVED),
         cfg.StrOpt("scheduler_json_config_location", help=_REMOVED),
     ),
@@ -187,7 +186,7 @@ _DEPRECATED: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("pci", "alias"): (("DEFAULT", "pci_alias"),),
     ("scheduler", "driver"): (("DEFAULT", "scheduler_driver"),),
 }
-_GONE = ("scheduler_driver", "scheduler_host_manager", "scheduler_json_config_location")
+_GONE = ("scheduler_host_manager", "scheduler_json_config_location")
 
 
 class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no types
