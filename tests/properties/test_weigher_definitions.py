@@ -93,6 +93,12 @@ DEFINITIONS: dict[str, tuple[Definition, float | None, str, float]] = {
         1.0,
     ),
     "NumInstancesWeigher": (lambda host, *_: host.num_instances, None, "num_instances_weight_multiplier", -0.5),
+    "PCIWeigher": (
+        lambda host, *_: 100 - min(sum(pool.free for pool in host.devices.pools), 99),
+        None,
+        "pci_weight_multiplier",
+        1.0,
+    ),
     "MetricsWeigher": (metrics, None, "metrics_weight_multiplier", 1.0),
     "CrossCellWeigher": (home, None, "cross_cell_move_weight_multiplier", 1000000.0),
     "ImagePropertiesWeigher": (properties, None, "image_props_weight_multiplier", 1.5),
