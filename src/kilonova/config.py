@@ -106,7 +106,6 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.FloatOpt("ram_allocation_ratio", min=0.0),
         cfg.FloatOpt("disk_allocation_ratio", min=0.0),
         cfg.IntOpt("reserved_host_memory_mb", default=512, min=0),
-        cfg.StrOpt("scheduler_driver", help=_REMOVED),
         cfg.StrOpt("scheduler_host_manager", help=_REMOVED),
         cfg.StrOpt("scheduler_json_config_location", help=_REMOVED),
     ),
@@ -187,7 +186,7 @@ _DEPRECATED: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("pci", "alias"): (("DEFAULT", "pci_alias"),),
     ("scheduler", "driver"): (("DEFAULT", "scheduler_driver"),),
 }
-_GONE = ("scheduler_driver", "scheduler_host_manager", "scheduler_json_config_location")
+_GONE = ("scheduler_host_manager", "scheduler_json_config_location")
 
 
 class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no types
@@ -408,11 +407,11 @@ def _scheduler_settings(conf: Any) -> SchedulerConfig:
             group, name = _place_of(item.name)
             value = conf[group][name]
             values[item.name] = tuple(value) if isinstance(value, list) else value
-    read_aliases(values["pci_alias"])  # a wrong one is found here and now, not when a server asks for it
     for field_name in _PAIRS:
         if bad := weight_setting(values[field_name])[1]:
             LOG.warning("[%s] %s: not name=ratio, ignored: %s", *_place_of(field_name), ", ".join(bad))
     for name in _GONE:
         if conf[name] is not None:
             LOG.warning("[DEFAULT] %s is set and has no effect", name)
+    read_aliases(values["pci_alias"])  # a wrong one is found here and now, not when a server asks for it
     return SchedulerConfig(**values)

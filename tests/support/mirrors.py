@@ -40,8 +40,8 @@ def hosts_of(table: HostTable) -> list[dict[str, Any]]:
             "profile": profiles[row],
             "aggregates": table.aggregates.of_host(row),
             "reason": table.disabled_reasons.get(row),
-            "devices": table.devices_of(row),
             "metrics": {name: column[row] for name, column in table.metrics.items() if not np.isnan(column[row])},
+            "devices": table.devices_of(row),
         }
         found.append(facts)
     return found

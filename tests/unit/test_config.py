@@ -49,11 +49,12 @@ def test_the_names_that_older_documents_use(tmp_path: Path) -> None:
         tmp_path,
         "[DEFAULT]\nscheduler_default_filters = ComputeFilter, RamFilter\nscheduler_max_attempts = 9\n"
         "scheduler_available_filters = a.b\nscheduler_available_filters = c.d\n"
-        "scheduler_host_subset_size = 4\nscheduler_weight_classes = e.f\n" + MINIMAL,
+        "scheduler_host_subset_size = 4\nscheduler_weight_classes = e.f\nscheduler_driver = g.h\n" + MINIMAL,
     )
     assert settings.scheduler.enabled_filters == ("ComputeFilter", "RamFilter")
     assert settings.scheduler.available_filters == ("a.b", "c.d")
     assert settings.scheduler.weight_classes == ("e.f",)
+    assert settings.scheduler.driver == "g.h"
     assert (settings.scheduler.max_attempts, settings.scheduler.host_subset_size) == (9, 4)
 
 
@@ -113,7 +114,7 @@ KNOWN: tuple[tuple[str, str, Any, float | None], ...] = (
     ("DEFAULT", "internal_service_availability_zone", "internal", None),
     ("DEFAULT", "service_down_time", 60, 1),
     ("DEFAULT", "report_interval", 10, 1),
-    ("DEFAULT", "scheduler_driver", None, None),
+    ("scheduler", "driver", "filter_scheduler", None),
     ("DEFAULT", "scheduler_host_manager", None, None),
     ("DEFAULT", "scheduler_json_config_location", None, None),
     ("cinder", "cross_az_attach", True, None),

@@ -242,8 +242,9 @@ class Claimer:
             flavor_id=spec.flavor.flavor_id,
             image_properties=spec.image.properties if spec.image else {},
         )
+        guest = guest_of(spec)
         self._mirror.assume(
-            Assumption(claim.claim_id, given, best.host, best.node, group_uuid, guest_of(spec), best.uuid, devices)
+            Assumption(claim.claim_id, given, best.host, best.node, group_uuid, guest, best.uuid, devices)
         )
         return claim
 

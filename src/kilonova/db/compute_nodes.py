@@ -48,9 +48,9 @@ def report(tx: Transaction, said: NodeReport) -> ComputeNode:
         key = {"uuid": new_uuid(), "host": said.host, "hypervisor_hostname": said.hypervisor_hostname}
         insert_missing(tx, table, {**key, **values, "metrics": metrics, "failed_builds": 0, "created_at": tx.now})
         uuid = tx.execute(sa.select(table.c.uuid).where(*known)).scalar_one()
-        host_devices.report(tx, uuid, said.devices)
         if metrics:
             tx.log("metrics", uuid, metrics)
+        host_devices.report(tx, uuid, said.devices)
         return _log(tx, uuid)
     host_devices.report(tx, row["uuid"], said.devices)
     same = all(row[name] == value for name, value in values.items())

@@ -431,12 +431,6 @@ class Mirror:
             )
         self._forget_layout()
 
-    def _apply_devices(self, uuid: str, value: Mapping[str, Any] | None) -> None:
-        self._devices.set(uuid, None if value is None else devices_from_json(value))
-        node = self._nodes.get(uuid)
-        if node is not None:
-            self._show_devices((node.host, node.node), uuid)
-
     def _apply_metrics(self, uuid: str, value: Mapping[str, float]) -> None:
         before = self._metrics.get(uuid, {})
         self._metrics[uuid] = value
@@ -449,6 +443,12 @@ class Mirror:
             changed = np.full(len(layout.rows), np.nan) if column is None else column.copy()
             changed[row] = value.get(name, np.nan)
             layout.metrics[name] = changed
+
+    def _apply_devices(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        self._devices.set(uuid, None if value is None else devices_from_json(value))
+        node = self._nodes.get(uuid)
+        if node is not None:
+            self._show_devices((node.host, node.node), uuid)
 
     def _apply_service(self, host: str, value: Mapping[str, Any] | None) -> None:
         known = host in self._services
@@ -560,8 +560,8 @@ class Mirror:
             if number == len(distinct):
                 distinct.append(node.capabilities)
             profile[index] = number
-        uuids = tuple(uuid for _, uuid, _ in found)
         row_of = {key: row for row, key in enumerate(keys)}
+        uuids = tuple(uuid for _, uuid, _ in found)
         columns = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity")
         return _Layout(
             rows=rows,

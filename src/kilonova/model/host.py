@@ -74,8 +74,8 @@ class ComputeNode:
 class NodeReport:
     """What an agent says of one hypervisor at start and whenever it changes.
 
-    ``devices``: what there is; the agent's word on what is used of it does not count, nor do the numbers of pools.
     ``metrics``: measurements by name, such as ``cpu.percent``; finite numbers.
+    ``devices``: what there is; the agent's word on what is used of it does not count, nor do the numbers of pools.
     """
 
     host: str

@@ -114,11 +114,11 @@ class _World:
             assert column is not None
             table.used[place.row, column] += sign * amount
         table.num_instances[place.row] += sign
+        self._guests.tally.add(place.row, place.guest, sign)
         if place.share:
             devices = table.devices_of(place.row)
             after = devices.taking(place.share) if sign > 0 else devices.without(place.share)
             table.devices[place.row] = table.device_states.number(after)
-        self._guests.tally.add(place.row, place.guest, sign)
         if place.group is not None:
             view = self.groups[place.group]
             members = {**view.hosts, host: view.hosts.get(host, 0) + sign}
@@ -231,8 +231,8 @@ def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:
         inventories=host.reported_inventories(ratios),
         traits=frozenset({*NODE_TRAITS, *host.reported_traits, *((DISABLED_TRAIT,) if host.disabled else ())}),
         capabilities=host.capabilities,
-        devices=host.devices,
         metrics=host.metrics,
+        devices=host.devices,
         disabled=bool(host.disabled),
         disabled_reason=host.disabled,
     )

@@ -240,8 +240,8 @@ class HostTable:
             used=self.used.copy(order="K"),
             num_instances=self.num_instances.copy(),
             num_io_ops=self.num_io_ops.copy(),
-            devices=self.devices.copy(),
             guests=MoreGuests(self.guests),
+            devices=self.devices.copy(),
             providers=None if providers is None else replace(providers, used=providers.used.copy(order="K")),
         )
 
@@ -394,11 +394,11 @@ def build_host_table(
             profiles.append(record.capabilities)
         profile[row] = profiles.index(record.capabilities)
     hosts = tuple(record.host for record in records)
-    states = DeviceStates()
     metrics = {name: np.full(len(records), np.nan) for record in records for name in record.metrics}
     for row, record in enumerate(records):
         for name, value in record.metrics.items():
             metrics[name][row] = value
+    states = DeviceStates()
     return HostTable(
         hosts=hosts,
         nodes=tuple(record.node or record.host for record in records),

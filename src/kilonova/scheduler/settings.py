@@ -16,7 +16,7 @@ DEFAULT_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """``[filter_scheduler]``, ``[scheduler]``, ``[metrics]``, and what rules read of ``[DEFAULT]`` and more.
+    """The options that rules read: all of ``[filter_scheduler]`` and ``[scheduler]``, and some of other groups.
 
     ``metrics_*`` are the options of ``[metrics]``; ``*_weight_setting`` hold ``name=ratio`` pairs.
     ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
@@ -73,13 +73,13 @@ class SchedulerConfig:
     image_metadata_prefilter: bool = False
     # [workarounds]
     disable_fallback_pcpu_query: bool = False
-    # [pci]
-    pci_alias: tuple[str, ...] = ()
     # [metrics]
     metrics_weight_multiplier: float = 1.0
     metrics_weight_setting: tuple[str, ...] = ()
     metrics_required: bool = True
     metrics_weight_of_unavailable: float = -10000.0
+    # [pci]
+    pci_alias: tuple[str, ...] = ()
     # [DEFAULT]
     service_down_time: int = 60
     default_availability_zone: str = "nova"

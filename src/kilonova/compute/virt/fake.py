@@ -42,8 +42,8 @@ class FakeDriver:
             capabilities=host.capabilities,
             inventories=host.reported_inventories(self._ratios),
             traits=host.reported_traits,
-            devices=host.devices,
             metrics=host.metrics,
+            devices=host.devices,
         )
 
     def list_guests(self) -> Mapping[str, PowerState]:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0002"
-down_revision = "0005"
+down_revision = "0001"
 
 _OPTIONS: dict[str, Any] = {
     "mariadb_charset": "utf8mb4",
