@@ -130,6 +130,11 @@ class Batch:
             if self._trace is not None:
                 self._trace(rule.rule, self._alive)
         self._touched = _NOBODY
+        if not self._left:
+            # Who is refused wants to know of every host, also of those that the servers before have filled.
+            whole = self._engine.decide(self._hosts, self.spec, limit=limit)
+            if not whole.ranked:
+                return whole
         ranked = self._rank(changed, limit, rng)
         return Decision(ranked, tuple(counts), removed_by, self._left, is_forced(self.spec))
 

@@ -72,6 +72,7 @@ def test_whoever_is_full_makes_room_for_nobody() -> None:
     assert placed(batch, 2) == ["a", "b"]
     nobody = batch.decide()
     assert (nobody.ranked, nobody.survivors) == ((), 0)
+    assert nobody.rejected == {"NumInstancesFilter": 2}, "whoever is refused is told of all hosts"
 
 
 def test_rules_written_host_by_host_see_the_servers_before() -> None:
