@@ -127,7 +127,7 @@ def test_a_host_that_somebody_else_chose_is_held_to_the_same(
 def test_a_copy_for_a_driver_counts_for_itself() -> None:
     hosts = two_hosts()
     mine = hosts.with_own_use()
-    mine.count_server(1, Engine().allocations(mine, asking(ISOLATED), 1))
+    mine.count_server(1, Engine().allocations(mine, asking(ISOLATED), 1), guest_of(asking(ISOLATED)))
     assert Engine().decide(mine, asking(ISOLATED), limit=1).ranked == ()
     assert takers(Engine().decide(hosts, asking(ISOLATED), limit=1)) == ["b"]
 
