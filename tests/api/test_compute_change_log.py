@@ -66,7 +66,8 @@ def test_following_equals_loading(cloud: Cloud) -> None:
     admin.delete(f"/os-server-groups/{group.body['server_group']['id']}")
     cloud.database.write(lambda tx: compute_nodes.count_failed_build(tx, nodes[0].uuid))
     assert {kind for kind, _ in followed} == {"provider", "service", "node", "aggregate", "group"}
-    assert sorted_sets(followed) == sorted_sets(loaded(cloud))
+    untouched = {("isolation", "version"): 0}  # loaded, but no aggregate here has a rule that would raise it
+    assert sorted_sets(untouched | followed) == sorted_sets(loaded(cloud))
 
 
 def test_heartbeats_of_one_transaction_are_one_change(cloud: Cloud) -> None:
