@@ -102,7 +102,7 @@ def _request_filters(hosts: HostTable, spec: RequestSpec, request_filters: Seque
             spec = request_filter.apply(spec, hosts.aggregates)
         except RequestFilterFailed as failure:
             yield Step(request_filter.name, failure.message, np.zeros(len(hosts), dtype=np.bool_))
-            return
+            continue
         if masks := _conditions(hosts, spec.query, before):
             added: BoolArray = np.logical_and.reduce(masks)
             yield Step(request_filter.name, request_filter.reason, added)
