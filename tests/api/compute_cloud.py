@@ -59,9 +59,10 @@ class Client:
     token: str = "admin"
     version: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    root: str = "/compute/v2.1"
 
     def at(self, version: str) -> "Client":
-        return Client(self.app, self.token, version, self.headers)
+        return Client(self.app, self.token, version, self.headers, self.root)
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """Send a request; a body that is bytes goes out as it is."""
@@ -71,7 +72,7 @@ class Client:
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method,
             "SCRIPT_NAME": "",
-            "PATH_INFO": f"/compute/v2.1{path}",
+            "PATH_INFO": f"{self.root}{path}",
             "QUERY_STRING": query,
             "SERVER_NAME": "cloud",
             "SERVER_PORT": "80",

@@ -100,6 +100,12 @@ GOOD_BODIES: tuple[Any, ...] = (
         }
     },
     {"server": _SERVER, "os:scheduler_hints": {"group": "@group", "same_host": ["@server"], "query": '["=","$a","b"]'}},
+    {"flavor": "1", "image": IMAGE, "count": 2, "availability_zone": "nova:node1", "hints": {"same_host": "@server"}},
+    {
+        "flavor": {"vcpus": 99, "ram": 1, "extra_specs": {"a": "b"}},
+        "image": {"properties": {"a": "b"}},
+        "group": "@group",
+    },
     {"reboot": {"type": "HARD"}},
     {"reboot": {"type": "SOFT"}},
     {"os-start": None},

@@ -97,7 +97,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         resumed = conductor.resume()
         if resumed:
             LOG.info("%d unfinished operations are resumed", resumed)
-        backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario))
+        backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario), engine)
         app = _application(settings, backend)
         conductor.start()
         undo.pop_all()

@@ -46,8 +46,7 @@ def explain(
         json.dump({"decisions": decisions}, sys.stdout, indent=2)
         print()
         return
-    console = Console(highlight=False)
-    show(decisions, console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_A_PIPE))
+    show(decisions, output_console())
 
 
 def find_decisions(api: Api, name: str) -> Decisions:
@@ -105,7 +104,7 @@ def _show_one(decision: Mapping[str, Any], attempt: int, console: Console) -> No
     if not ranked:
         console.print(Text("No host was left.", style="red"))
         return
-    console.print(_ranking(ranked, decision["chosen"]))
+    console.print(ranking_table(ranked, decision["chosen"]))
     console.print()
     console.print(
         Text(f"Chosen: {decision['chosen'] or 'none'}, of {hosts_text(decision['survivors'])} left.", style="green")
@@ -122,14 +121,23 @@ def _funnel(steps: Sequence[Mapping[str, Any]]) -> Table:
         removed = step["hosts_in"] - step["hosts_out"]
         why = Text()
         if removed:
-            why.append(f"{hosts_text(removed)}, {step['reason']}: ", style="yellow")
-            why.append(", ".join(map(host_text, step["removed"])))
+            why = removed_text(step)
         counts = (str(step["hosts_in"]), str(step["hosts_out"]))
         table.add_row(step["rule"], *counts, why, style=None if removed else "dim")
     return table
 
 
-def _ranking(ranked: Sequence[Mapping[str, Any]], chosen: str | None) -> Table:
+def removed_text(step: Mapping[str, Any]) -> Text:
+    """Say how many hosts a step removed and why, and which ones where that is known."""
+    text = Text()
+    text.append(f"{hosts_text(step['hosts_in'] - step['hosts_out'])}, {step['reason']}", style="yellow")
+    if step.get("removed"):
+        text.append(": ", style="yellow")
+        text.append(", ".join(map(host_text, step["removed"])))
+    return text
+
+
+def ranking_table(ranked: Sequence[Mapping[str, Any]], chosen: str | None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("", width=1)
     table.add_column("Host", overflow="fold")
@@ -139,6 +147,12 @@ def _ranking(ranked: Sequence[Mapping[str, Any]], chosen: str | None) -> Table:
         shares = ", ".join(f"{weigher} {share:+.4g}" for weigher, share in host["weights"].items() if share)
         table.add_row("→" if host["host"] == chosen else "", host_text(host), f"{host['score']:.4f}", shares or "none")
     return table
+
+
+def output_console() -> Console:
+    """Return the console to print on: as wide as the terminal, or of a fixed width into a pipe."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_A_PIPE)
 
 
 def host_text(place: Mapping[str, Any]) -> str:

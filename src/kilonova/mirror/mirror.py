@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -207,6 +207,13 @@ class Mirror:
                 memo=self._memo,
                 **layout.inventory,
             )
+
+    def snapshot_apart(self) -> HostTable:
+        """Return a snapshot that nothing later reaches, for work outside the lock that may take its time."""
+        with self.lock:
+            hosts = self.snapshot()
+            row_of = dict(self._laid_out().row_of)
+            return replace(hosts, instance_rows=_InstanceRows(dict(self._instances), row_of), memo=Memo())
 
     def providers(self) -> ProviderTable:
         """Return every resource provider as it is now, assumed claims included."""
