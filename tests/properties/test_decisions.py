@@ -11,7 +11,9 @@ from tests.properties.strategies import Cloud, clouds, requests
 
 from kilonova.cli.rules import build_engine
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import SURVIVED
+from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
@@ -157,3 +159,34 @@ def test_room_is_what_placement_says_it_is(cloud: Cloud, spec: RequestSpec) -> N
                 and amount % have.step_size == 0
             )
         assert verdicts[f"Placement: {name}"].tolist() == expected
+
+
+@settings(deadline=None, max_examples=200)
+@given(cloud=clouds(), spec=requests, seed=st.integers(0, 2**32), engine=st.sampled_from((ENGINE, CHANCE)))
+def test_a_batch_decides_as_one_whole_decision_a_server_would(
+    cloud: Cloud, spec: RequestSpec, seed: int, engine: Engine
+) -> None:
+    spec = with_resources(replace(spec, instance_uuids=("i0", "i1", "i2")))
+    rngs = [np.random.default_rng(seed) for _ in range(2)]
+    batch = Batch(engine, cloud.table(), spec, limit=4, rng=rngs[0])
+    hosts = cloud.table()
+    left = np.ones(len(hosts), dtype=np.bool_)
+    for _ in range(12):
+        whole = engine.decide(hosts, spec, limit=4, rng=rngs[1])
+        later = batch.decide()
+        assert later.ranked == whole.ranked
+        assert later.survivors == whole.survivors
+        assert ((later.removed_by == SURVIVED) == (whole.removed_by == SURVIVED)).all()
+        assert sum(step.removed for step in later.steps) + later.survivors == len(hosts)
+        lost = later.removed_by[left & (later.removed_by != SURVIVED)]
+        assert not left.all() or len(lost) == len(hosts) - later.survivors
+        left = later.removed_by == SURVIVED
+        if not whole.ranked:
+            return
+        row = whole.ranked[0].row
+        batch.place(row)
+        hosts.count_server(row, spec.query.resources)
+        if spec.group is not None:
+            members = {**spec.group.hosts, hosts.hosts[row]: spec.group.hosts.get(hosts.hosts[row], 0) + 1}
+            spec = replace(spec, group=replace(spec.group, hosts=members))
+        assert batch.spec == spec

@@ -25,7 +25,8 @@ from kilonova.errors import ClaimLost, NoValidHost
 from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Assumption, Mirror
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.batch import Batch
+from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.resources import with_resources
@@ -50,10 +51,14 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """``workflows`` in the order asked, without the instances that were ``gone`` meanwhile."""
+    """``workflows`` in the order asked, without the instances that were ``gone`` meanwhile.
+
+    ``alternates``: the next best hosts, none of them claimed by this request.
+    """
 
     workflows: tuple[Workflow, ...]
     gone: frozenset[str] = frozenset()
+    alternates: tuple[RankedHost, ...] = ()
 
 
 @dataclass(slots=True)
@@ -64,10 +69,14 @@ class _Plan:
     decisions: list[tuple[str, Decision, str | None]] = field(default_factory=list)
     hosts: HostTable | None = None
     seq: int = 0
+    alternates: tuple[RankedHost, ...] = ()
 
 
 class Claimer:
-    """Turns orders into durable claims. Safe to call from any thread."""
+    """Turns orders into durable claims. Safe to call from any thread.
+
+    ``alternates``: how many hosts a request may fall back on, so one less than it may make attempts.
+    """
 
     def __init__(
         self,
@@ -78,6 +87,7 @@ class Claimer:
         log: DecisionLog,
         *,
         rng: np.random.Generator | None = None,
+        alternates: int = 2,
     ) -> None:
         self._database = database
         self._mirror = mirror
@@ -85,6 +95,7 @@ class Claimer:
         self._owner = owner
         self._log = log
         self._rng = rng
+        self._alternates = alternates
         self._class_ids: dict[str, int] = {}
 
     def place(self, order: Order) -> Placed:
@@ -114,7 +125,7 @@ class Claimer:
                 gone |= outcome.uuids
                 continue
             self._record(order.spec.request_id, plan)
-            return Placed(tuple(claim.workflow for claim in plan.claims), gone)
+            return Placed(tuple(claim.workflow for claim in plan.claims), gone, plan.alternates)
         raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
 
     def keep_up(self) -> None:
@@ -133,25 +144,33 @@ class Claimer:
         return plan
 
     def _decide(self, order: Order, plan: _Plan) -> None:
+        """Decide for all servers on one snapshot, each as if the ones before it were on their hosts already."""
         spec = with_resources(order.spec)
-        hosts = self._mirror.snapshot()
-        plan.hosts, plan.seq = hosts, self._mirror.seq
+        if order.group_uuid is not None:
+            spec = replace(spec, group=self._mirror.group(order.group_uuid))
+        hosts = plan.hosts = self._mirror.snapshot()
+        plan.seq = self._mirror.seq
+        count = len(order.workflows)
+        limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
+        batch = Batch(self._engine, hosts, spec, limit=limit, rng=self._rng, trace=_tracer(spec, hosts))
         for index, workflow in enumerate(order.workflows):
-            if index:
-                hosts = self._mirror.snapshot()
-            if order.group_uuid is not None:
-                spec = replace(spec, group=self._mirror.group(order.group_uuid))
-            decision = self._engine.decide(
-                hosts, spec, limit=_RANKED_KEPT, rng=self._rng, is_first=index == 0, trace=_tracer(spec, hosts)
-            )
+            decision = batch.decide()
             if not decision.ranked:
                 # Placed together or not at all: this one is the reason for every server of the order.
                 plan.decisions = [(each.instance_uuid, decision, None) for each in order.workflows]
                 self._record(spec.request_id, plan)
-                raise _no_valid_host(decision, index, len(order.workflows))
+                raise _no_valid_host(decision, index, count)
             best = decision.ranked[0]
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
             plan.claims.append(self._assume(spec, order.group_uuid, workflow, best.uuid, best.host, best.node))
+            if count > 1:
+                batch.place(best.row)
+        chosen = {claim.host for claim in plan.claims}
+        if count > 1:
+            plan.alternates = batch.alternates(self._alternates, chosen)
+        else:
+            ranked = plan.decisions[0][1].ranked
+            plan.alternates = tuple(host for host in ranked if host.host not in chosen)[: self._alternates]
 
     def _assume(
         self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, provider: str, host: str, node: str
@@ -186,6 +205,7 @@ class Claimer:
                 hosts=plan.hosts,
                 decision=decision,
                 chosen=chosen,
+                alternates=plan.alternates if chosen is not None else (),
             )
 
     def _class_id(self, name: str) -> int:

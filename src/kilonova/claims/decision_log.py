@@ -11,7 +11,7 @@ from typing import Any
 
 from kilonova.db import decisions
 from kilonova.db.database import Database, Transaction
-from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
 
 LOG = logging.getLogger(__name__)
@@ -50,12 +50,13 @@ class DecisionLog:
         hosts: HostTable,
         decision: Decision,
         chosen: str | None,
+        alternates: Sequence[RankedHost] = (),
     ) -> None:
         """Store a decision and the reason for every host that it passed over; returns at once."""
         if not self._retention:
             return
         roster, names = self._roster_of(hosts)
-        body = decisions.body_of(decision, chosen)
+        body = decisions.body_of(decision, chosen, alternates)
         removed_by = zlib.compress(decision.removed_by.tobytes(), 1)
         record = Record(request_id, instance_uuid, seq, body, removed_by, roster, names)
         self._database.submit_merged(self._insert, record).add_done_callback(

@@ -88,8 +88,10 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         bus = LocalBus()
         undo.callback(bus.close)
         log = DecisionLog(database, settings.decision_retention)
-        claimer = Claimer(database, mirror, engine, owner, log, rng=np.random.default_rng())
-        conductor = Conductor(database, claimer, bus, owner, max_attempts=settings.scheduler.max_attempts)
+        attempts = settings.scheduler.max_attempts
+        rng = np.random.default_rng()
+        claimer = Claimer(database, mirror, engine, owner, log, rng=rng, alternates=attempts - 1)
+        conductor = Conductor(database, claimer, bus, owner, max_attempts=attempts)
         conductor.register_services(os.uname().nodename, _ONE_PROCESS_SERVICES)
         heartbeat = _start_hosts(settings, scenario, bus)
         if heartbeat is not None:

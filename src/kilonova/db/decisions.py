@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
-from kilonova.scheduler.decision import SURVIVED, Decision
+from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost
 
 
 class DecisionRecord(Protocol):
@@ -46,10 +46,11 @@ class StoredDecision:
     removed: dict[int, list[tuple[str, str]]]
 
 
-def body_of(decision: Decision, chosen: str | None) -> dict[str, Any]:
+def body_of(decision: Decision, chosen: str | None, alternates: Sequence[RankedHost] = ()) -> dict[str, Any]:
     """Return the JSON part of a decision."""
     return {
         "chosen": chosen,
+        "alternates": [[host.host, host.node] for host in alternates],
         "survivors": decision.survivors,
         "forced": decision.forced,
         "steps": [[step.rule, step.reason, step.hosts_in, step.hosts_out] for step in decision.steps],

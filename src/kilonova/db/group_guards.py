@@ -12,10 +12,27 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
+from kilonova.db.statements import ManyRows, insert_many
 from kilonova.errors import InvalidRequest
 
 _H = t.server_group_hosts.c
 _G = t.server_groups.c
+_ANY_NUMBER = 2**31 - 1
+
+_HOSTS_OF = sa.select(_H.host).where(_H.group_id == sa.bindparam("group_id"))
+_RAISE = ManyRows(
+    {"group_id": sa.BigInteger(), "host": _H.host.type, "members": sa.BigInteger(), "most": sa.BigInteger()},
+    lambda given: (
+        sa.update(t.server_group_hosts)
+        .where(
+            _H.group_id == given["group_id"],
+            _H.host == given["host"],
+            _H.members + given["members"] <= given["most"],
+        )
+        .values(members=_H.members + given["members"])
+    ),
+)
+_OPEN = insert_many(t.server_group_hosts, {"group_id": "group_id", "host": "host", "members": "members"})
 
 
 def add_members(tx: Transaction, group_uuid: str, instance_uuids: Sequence[str]) -> None:
@@ -40,9 +57,15 @@ def join_hosts(tx: Transaction, group_uuid: str, hosts: Mapping[str, int]) -> bo
         if tx.execute(sa.update(t.server_groups).where(same).values(host=host)).rowcount == 0:
             return False
     limit = group.max_server_per_host if group.policy == "anti-affinity" else None
-    for host, members in sorted(hosts.items()):
-        if not _add(tx, group.id, host, members, limit):
-            return False
+    known = set(tx.execute(_HOSTS_OF, {"group_id": group.id}).scalars())
+    rows = [
+        {"group_id": group.id, "host": host, "members": members, "most": _ANY_NUMBER if limit is None else limit}
+        for host, members in sorted(hosts.items())
+    ]
+    more, new = [row for row in rows if row["host"] in known], [row for row in rows if row["host"] not in known]
+    if _RAISE.run(tx, more) != len(more) or any(row["members"] > row["most"] for row in new):
+        return False
+    _OPEN.run(tx, new)
     log(tx, group_uuid)
     return True
 
@@ -107,16 +130,3 @@ def log(tx: Transaction, group_uuid: str) -> None:
     hosts = {row.host: row.members for row in rows if row.members}
     value = {"policy": group.policy, "max": group.max_server_per_host, "host": group.host, "hosts": hosts}
     tx.log("group", group_uuid, value)
-
-
-def _add(tx: Transaction, group_id: int, host: str, members: int, limit: int | None) -> bool:
-    row = sa.and_(_H.group_id == group_id, _H.host == host)
-    room = sa.true() if limit is None else _H.members + members <= limit
-    if tx.execute(sa.update(t.server_group_hosts).where(row, room).values(members=_H.members + members)).rowcount:
-        return True
-    if limit is not None and members > limit:
-        return False
-    if tx.execute(sa.select(_H.host).where(row)).first() is not None:
-        return False
-    tx.execute(sa.insert(t.server_group_hosts), {"group_id": group_id, "host": host, "members": members})
-    return True

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The decision: walk the funnel, rate who is left, return the best few and a reason for everybody else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
-from kilonova.scheduler.funnel import Step, funnel, is_forced
+from kilonova.scheduler.funnel import funnel, is_forced
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.ranking import Share, best, shares, total
 from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
@@ -39,16 +39,12 @@ class Engine:
         *,
         limit: int,
         rng: np.random.Generator | None = None,
-        is_first: bool = True,
-        among: BoolArray | None = None,
         trace: Trace | None = None,
     ) -> Decision:
         """Return the best ``limit`` hosts for one server of the request, and what became of all others.
 
         Each host is counted under the first rule that lost it; rules after the last survivor are not asked.
-        ``among``: the survivors of the decision before, for the servers after the first (``is_first`` false) of one
-        request. Only these hosts are looked at, and rules whose answer cannot have changed are skipped. Without it
-        every decision looks at every host again.
+        Further servers of the same request are decided by a ``Batch``.
 
         Raises: RuleFailed, when a rule raises or answers nonsense.
         """
@@ -56,7 +52,7 @@ class Engine:
         left = len(hosts)
         counts: list[RuleCount] = []
         passed = np.zeros(left, dtype=np.uint8)  # how many rules each host has passed, so the index of its loser
-        for step in self._steps(hosts, spec, None if is_first else among, lambda: alive):  # noqa: B023  by then
+        for step in funnel(hosts, spec, self.request_filters, self.filters, lambda: alive):  # noqa: B023  by then
             before = left
             if step.mask is not everyone:
                 alive = alive & step.mask
@@ -76,13 +72,6 @@ class Engine:
             forced=is_forced(spec),
         )
 
-    def _steps(
-        self, hosts: HostTable, spec: RequestSpec, among: BoolArray | None, still_in: Callable[[], BoolArray]
-    ) -> Iterator[Step]:
-        if among is not None:
-            yield Step("earlier", "passed over for an earlier server of the request", among)
-        yield from funnel(hosts, spec, self.request_filters, self.filters, still_in, skip_run_once=among is not None)
-
     def _rank(
         self,
         hosts: HostTable,
@@ -98,18 +87,21 @@ class Engine:
         rows: Rows = ALL_ROWS if left == len(hosts) else np.flatnonzero(alive)
         parts = shares(self.weighers, hosts, spec, rows, left) if left > 1 else []
         scores = total(parts, left)
-        order = self._order(scores, limit, rng)
+        order = self.order(scores, left, limit, rng)
         chosen = order if isinstance(rows, slice) else rows[order]
         return tuple(
-            _ranked(hosts, row, place, scores, parts)
+            ranked_host(hosts, row, place, scores, parts)
             for row, place in zip(chosen.tolist(), order.tolist(), strict=True)
         )
 
-    def _order(self, scores: FloatArray, limit: int, rng: np.random.Generator | None) -> IntArray:
-        """Return the indices of the best ``limit`` scores; chance plays a part only where configured and given."""
+    def order(self, scores: FloatArray, left: int, limit: int, rng: np.random.Generator | None) -> IntArray:
+        """Return the indices of the best ``limit`` of the ``left`` scores that count; all others are minus infinity.
+
+        Chance plays a part only where configured and given.
+        """
         if rng is None or (self.host_subset_size <= 1 and not self.shuffle):
-            return best(scores, min(limit, len(scores)))
-        order = best(scores, min(max(limit, self.host_subset_size), len(scores)))
+            return best(scores, min(limit, left))
+        order = best(scores, min(max(limit, self.host_subset_size), left))
         if self.shuffle:
             equals = np.flatnonzero(scores == scores[order[0]])
             order = np.concatenate([rng.permutation(equals), order[len(equals) :]])
@@ -119,7 +111,8 @@ class Engine:
         return order[:limit]
 
 
-def _ranked(hosts: HostTable, row: int, place: int, scores: FloatArray, parts: list[Share]) -> RankedHost:
+def ranked_host(hosts: HostTable, row: int, place: int, scores: FloatArray, parts: Sequence[Share]) -> RankedHost:
+    """Return the host of ``row``, whose score and shares of it are found at ``place``."""
     return RankedHost(
         row=row,
         host=hosts.hosts[row],

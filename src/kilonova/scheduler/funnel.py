@@ -4,7 +4,7 @@
 The engine walks the funnel and stops when nobody is left; an explanation walks it to the end with everybody.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,8 +44,6 @@ def funnel(
     request_filters: Sequence[RequestFilter],
     filters: Sequence[Filter],
     still_in: Callable[[], BoolArray],
-    *,
-    skip_run_once: bool = False,
 ) -> Iterator[Step]:
     """Yield the verdicts of the rules that apply to the request, in the order in which they are asked.
 
@@ -60,12 +58,65 @@ def funnel(
         yield from _placement(hosts, spec.query)
     if is_forced(spec):
         return
-    chosen = [
-        each for each in filters if (each.runs_on_rebuild or not rebuild) and not (skip_run_once and each.run_once)
-    ]
-    for each in sorted(chosen, key=lambda one: isinstance(one, HostFilterAdapter)):
+    for each in _in_order(each for each in filters if each.runs_on_rebuild or not rebuild):
         name = rule_name(each)
         yield Step(name, each.reason, _ask(each, name, hosts, spec, still_in))
+
+
+class LaterRoom(NamedTuple):
+    """A resource to ask for again as the servers of one request are placed one after the other."""
+
+    rule: str
+    reason: str
+    resource_class: str
+    amount: int
+
+    def lost(self, hosts: HostTable, rows: IntArray) -> IntArray:
+        """Return which of ``rows`` have no room any more."""
+        column = hosts.column(self.resource_class)
+        if column is None:
+            return rows
+        full: IntArray = rows[hosts.used[rows, column] > _most_used(hosts, column, self.amount)[rows]]
+        return full
+
+
+class LaterFilter(NamedTuple):
+    """A filter whose answer changes as the servers of one request are placed one after the other.
+
+    ``only_where_placed``: it changes for nobody but the host that took the server.
+    """
+
+    rule: str
+    reason: str
+    only_where_placed: bool
+    filter: Filter
+
+    def passes(self, hosts: HostTable, spec: RequestSpec, still_in: BoolArray) -> BoolArray:
+        """Return which hosts pass. Shapes: → (H,). Raises: RuleFailed."""
+        return _ask(self.filter, self.rule, hosts, spec, lambda: still_in)
+
+
+def later_rules(spec: RequestSpec, filters: Sequence[Filter]) -> tuple[LaterRoom | LaterFilter, ...]:
+    """Return the rules to ask again for each server after the first of a request, in order."""
+    room = [
+        LaterRoom(*_words_for(name, amount), name, amount) for name, amount in spec.query.resources.items() if amount
+    ]
+    if is_forced(spec):
+        return tuple(room)
+    return (*room, *(_later(each) for each in _in_order(each for each in filters if not each.run_once)))
+
+
+def _later(each: Filter) -> LaterFilter:
+    return LaterFilter(rule_name(each), each.reason, bool(getattr(each, "only_where_placed", False)), each)
+
+
+def _words_for(name: str, amount: int) -> tuple[str, str]:
+    return f"Placement: {name}", f"cannot give {amount} {name}"
+
+
+def _in_order(filters: Iterable[Filter]) -> list[Filter]:
+    """Return filters on columns first, then those that are asked host by host."""
+    return sorted(filters, key=lambda one: isinstance(one, HostFilterAdapter))
 
 
 def _names(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
@@ -134,7 +185,7 @@ def _placement(hosts: HostTable, query: ResourceQuery) -> Iterator[Step]:
         yield Step(f"Placement: {trait}", "has the forbidden trait", ~hosts.has_trait(trait))
     for name, amount in query.resources.items():
         if amount:
-            yield Step(f"Placement: {name}", f"cannot give {amount} {name}", has_room(hosts, name, amount))
+            yield Step(*_words_for(name, amount), has_room(hosts, name, amount))
 
 
 def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
@@ -142,15 +193,19 @@ def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
     column = hosts.column(resource_class)
     if column is None:
         return np.zeros(len(hosts), dtype=np.bool_)
-    most: IntArray = hosts.memo.get(
-        ("may be used before", column, amount), lambda: _may_be_used_before(hosts, column, amount)
-    )
-    fits: BoolArray = hosts.used[:, column] <= most
+    fits: BoolArray = hosts.used[:, column] <= _most_used(hosts, column, amount)
     return fits
 
 
-def _may_be_used_before(hosts: HostTable, column: int, amount: int) -> IntArray:
+def _most_used(hosts: HostTable, column: int, amount: int) -> IntArray:
     """Return how much of a class may be in use for ``amount`` more to fit; less than nothing where it never does."""
+    most: IntArray = hosts.memo.get(
+        ("may be used before", column, amount), lambda: _may_be_used_before(hosts, column, amount)
+    )
+    return most
+
+
+def _may_be_used_before(hosts: HostTable, column: int, amount: int) -> IntArray:
     allowed = (
         (hosts.min_unit[:, column] <= amount)
         & (hosts.max_unit[:, column] >= amount)

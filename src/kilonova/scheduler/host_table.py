@@ -7,8 +7,8 @@ A table is a snapshot. Columns that change with every claim (``used``, ``num_ins
 caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -172,6 +172,32 @@ class HostTable:
         bits: BoolArray = self.trait_bits[row]
         return bits
 
+    def take(self, rows: IntArray) -> "HostTable":
+        """Return a table of these rows alone, in that order, with a memo of its own; to be read at once."""
+        new_place = {row: place for place, row in enumerate(rows.tolist())}
+        part = slice(int(rows[0]), int(rows[0]) + 1) if len(rows) == 1 else rows
+        columns: dict[str, Any] = {name: getattr(self, name)[part] for name in _COLUMNS}
+        columns |= {name: tuple(getattr(self, name)[row] for row in new_place) for name in _NAMES_OF_ROWS}
+        return replace(
+            self,
+            **columns,
+            trait_bits=self.trait_bits[:, part],
+            aggregates=AggregateIndex(self.aggregates.aggregates, self.aggregates.membership[:, part]),
+            instance_rows=_MovedRows(self.instance_rows, new_place),
+            disabled_reasons={new_place[row]: why for row, why in self.disabled_reasons.items() if row in new_place},
+            memo=Memo(),
+            host_rows=None,
+        )
+
+    def count_server(self, row: int, resources: Mapping[str, int]) -> None:
+        """Count one more server that is being built on a host. Writes to the columns that are the caller's own."""
+        for name, amount in resources.items():
+            column = self.column(name)
+            if column is not None:
+                self.used[row, column] += amount
+        self.num_instances[row] += 1
+        self.num_io_ops[row] += 1
+
     def rows_of_host(self) -> Mapping[str, Sequence[int]]:
         """Return service host name (exact case) → its rows."""
         if self.host_rows is not None:
@@ -191,6 +217,30 @@ class HostTable:
         mask = np.zeros(len(self), dtype=np.bool_)
         mask[[row for row in rows if node is None or self.nodes[row] == node]] = True
         return mask
+
+
+_NAMES_OF_ROWS = ("hosts", "nodes", "uuids", "host_ips")
+_COLUMNS = (
+    *("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity", "used"),
+    *("disabled", "forced_down", "last_seen", "num_instances", "num_io_ops", "failed_builds", "profile"),
+)
+
+
+class _MovedRows(Mapping[str, int]):
+    """Instance uuid → row in a table of some rows, looked up when asked."""
+
+    def __init__(self, rows: Mapping[str, int], new_place: Mapping[int, int]) -> None:
+        self._rows = rows
+        self._new_place = new_place
+
+    def __getitem__(self, uuid: str) -> int:
+        return self._new_place[self._rows[uuid]]
+
+    def __iter__(self) -> Iterator[str]:
+        return (uuid for uuid, row in self._rows.items() if row in self._new_place)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _index(names: Sequence[str]) -> dict[str, list[int]]:

@@ -2,8 +2,10 @@
 """Scale, add up, and find the best few without sorting everybody."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,11 +30,8 @@ def shares(weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, row
     found = []
     for weigher in weighers:
         name = rule_name(weigher)
-        try:
-            values = _share(weigher, hosts, spec, rows, count)
-        except Exception as error:  # third-party code: whatever it raises, the answer is that this rule failed
-            raise RuleFailed(f"Weigher {name} failed.", rule=name) from error
-        found.append(Share(name, values))
+        with blaming(name):
+            found.append(Share(name, _share(weigher, hosts, spec, rows, count)))
     return found
 
 
@@ -63,37 +62,79 @@ def best(scores: FloatArray, count: int) -> IntArray:
     return np.concatenate([above[np.argsort(-scores[above], kind="stable")], equal])
 
 
-def normalised(raw: FloatArray, minimum: float | None, maximum: float | None) -> FloatArray | None:
-    """Clamp ratings to the fixed ends, then scale them to 0 … 1; None is 0 for all. Shapes: (N,) → (N,)."""
-    smallest, largest = float(np.minimum.reduce(raw)), float(np.maximum.reduce(raw))
+class Scale(NamedTuple):
+    """The ends between which ratings are scaled to 0 … 1, and whether some lie beyond a fixed end."""
+
+    low: float
+    high: float
+    clip: bool
+
+    def applied(self, raw: FloatArray) -> FloatArray:
+        """Scale ratings, each by itself. Shapes: (N,) → (N,)."""
+        if self.clip:
+            raw = np.clip(raw, self.low, self.high)
+        scaled: FloatArray = (raw - self.low) / (self.high - self.low) if self.low else raw / self.high
+        return scaled
+
+
+def scale(smallest: float, largest: float, minimum: float | None, maximum: float | None) -> Scale | None:
+    """Return the scale of ratings from ``smallest`` to ``largest`` with these fixed ends; None is 0 for all of them."""
     if not math.isfinite(largest - smallest):
         raise ValueError("a weigher's ratings must be finite numbers")
     low = smallest if minimum is None else minimum
     high = largest if maximum is None else maximum
     if high <= low:
         return None
-    if smallest < low or largest > high:
-        raw = np.clip(raw, low, high)
-    scaled: FloatArray = (raw - low) / (high - low) if low else raw / high
-    return scaled
+    return Scale(low, high, smallest < low or largest > high)
 
 
-def _share(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows, count: int) -> FloatArray | None:
-    factors = weigher.factors(hosts, rows)
-    if isinstance(factors, float | int) and not factors:
-        return None
-    raw = weigher.weigh(hosts, spec, rows)
-    if raw is None:
-        return None
-    raw = np.asarray(raw, dtype=np.float64)
-    if raw.shape != (count,):
-        raise ValueError(f"{raw.shape} ratings for {count} hosts")
-    scaled = normalised(raw, weigher.minimum, weigher.maximum)
-    if scaled is None:
-        return None
+def normalised(raw: FloatArray, minimum: float | None, maximum: float | None) -> FloatArray | None:
+    """Clamp ratings to the fixed ends, then scale them to 0 … 1; None is 0 for all. Shapes: (N,) → (N,)."""
+    ends = scale(float(np.minimum.reduce(raw)), float(np.maximum.reduce(raw)), minimum, maximum)
+    return None if ends is None else ends.applied(raw)
+
+
+def weighted(scaled: FloatArray, factors: float | FloatArray) -> FloatArray:
+    """Multiply scaled ratings. Shapes: (N,) → (N,)."""
     if isinstance(factors, float | int) and factors == 1:
         return scaled
     share: FloatArray = scaled * factors
     if not math.isfinite(factors if isinstance(factors, float | int) else share.sum()):
         raise ValueError("a weigher's multipliers must be finite numbers")
     return share
+
+
+def ratings(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows, count: int) -> FloatArray | None:
+    """Return what a weigher says of ``count`` rows; None is "all the same". Shapes: → (N,). Raises: ValueError."""
+    raw = weigher.weigh(hosts, spec, rows)
+    if raw is None:
+        return None
+    raw = np.asarray(raw, dtype=np.float64)
+    if raw.shape != (count,):
+        raise ValueError(f"{raw.shape} ratings for {count} hosts")
+    return raw
+
+
+def counts_nothing(factors: float | FloatArray) -> bool:
+    """Tell whether a weigher need not be asked at all."""
+    return isinstance(factors, float | int) and not factors
+
+
+@contextmanager
+def blaming(weigher: str) -> Iterator[None]:
+    """Turn whatever third-party code raises into RuleFailed."""
+    try:
+        yield
+    except Exception as error:
+        raise RuleFailed(f"Weigher {weigher} failed.", rule=weigher) from error
+
+
+def _share(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows, count: int) -> FloatArray | None:
+    factors = weigher.factors(hosts, rows)
+    if counts_nothing(factors):
+        return None
+    raw = ratings(weigher, hosts, spec, rows, count)
+    if raw is None:
+        return None
+    scaled = normalised(raw, weigher.minimum, weigher.maximum)
+    return None if scaled is None else weighted(scaled, factors)

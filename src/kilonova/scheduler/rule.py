@@ -25,6 +25,8 @@ class Filter(Protocol):
 
     ``reason``: what is wrong with a host that does not pass.
     ``run_once``: its answers cannot change between the servers of one request.
+    ``only_where_placed`` (may be absent: False): placing a server of the request changes the answer for nobody but the
+    host that took it; so that is the only one asked about again.
     ``runs_on_rebuild``: also judges the present host of a server that is rebuilt with another image.
     """
 

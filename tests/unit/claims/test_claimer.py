@@ -14,13 +14,16 @@ from kilonova.cli.rules import build_engine
 from kilonova.db import instances, resource_classes, workflows
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
-from kilonova.errors import NoValidHost
+from kilonova.errors import NoValidHost, RuleFailed
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import TaskState
+from kilonova.model.request_spec import RequestSpec
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.decision import Decision, RankedHost
-from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.filters import IoOpsFilter
+from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, NewCell, host
 from support.mirrors import assert_equal, assert_use_adds_up
@@ -66,6 +69,9 @@ class Liar:
         self._lies = lies
         self._lock = threading.Lock()
         self.told = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
 
     def decide(self, hosts: HostTable, spec: Any, **options: Any) -> Decision:
         honest = self._engine.decide(hosts, spec, **options)
@@ -247,17 +253,33 @@ def test_a_class_made_anew_is_found_under_its_new_id(cell_of: NewCell) -> None:
     later.database.close()
 
 
-class Broken:
-    def decide(self, hosts: HostTable, _spec: object, **_: object) -> Decision:
-        if hosts.num_instances.sum() == 0:
-            return build_engine(SchedulerConfig()).decide(hosts, _spec, limit=1)  # type: ignore[arg-type]
-        raise ZeroDivisionError
+class Breaks(IoOpsFilter):
+    """Passes everybody until a server is on its way somewhere; then it breaks."""
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        if hosts.num_io_ops.any():
+            raise ZeroDivisionError
+        return super().passes(hosts, spec)
 
 
 def test_an_engine_that_breaks_half_way_leaves_no_assumption(cell_of: NewCell) -> None:
-    cell = cell_of(host("node1"), engine=Broken())
-    with pytest.raises(ZeroDivisionError):
+    cell = cell_of(host("node1"), engine=Engine((), (Breaks(),)))
+    with pytest.raises(RuleFailed):
         cell.claimer.place(order(cell, 3))
+    check(cell)
+
+
+def test_many_of_one_request_are_placed_as_one_after_the_other_would_be_and_leave_alternates(cell_of: NewCell) -> None:
+    cell = cell_of(*(host(f"node{n}", vcpus=2, memory_mib=65536 - n) for n in range(5)))
+    group = cell.add_group("anti-affinity")
+    placed = cell.claimer.place(order(cell, 3, group=group))
+    assert [flow.body["host"] for flow in placed.workflows] == ["node0", "node1", "node2"]
+    assert [each.host for each in placed.alternates] == ["node3", "node4"]
+    single = cell.claimer.place(order(cell, group=group))
+    assert [flow.body["host"] for flow in single.workflows] == ["node3"]
+    assert [each.host for each in single.alternates] == ["node4"]
+    with pytest.raises(NoValidHost, match="for server 2 of 2"):
+        cell.claimer.place(order(cell, 2, group=group))
     check(cell)
 
 
@@ -266,13 +288,11 @@ class Mute:
 
     def decide(self, hosts: HostTable, _spec: object, **_: object) -> Decision:
         honest = build_engine(SchedulerConfig()).decide(hosts, _spec, limit=1)  # type: ignore[arg-type]
-        if hosts.num_instances.sum() == 0:
-            return honest
         return replace(honest, ranked=(replace(honest.ranked[0], uuid="nobody"),))
 
 
 def test_a_claim_that_cannot_be_made_leaves_no_assumption(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), engine=Mute())
     with pytest.raises(KeyError):
-        cell.claimer.place(order(cell, 3))
+        cell.claimer.place(order(cell))
     check(cell)

@@ -317,20 +317,6 @@ def test_one_of_the_best_few_is_taken_at_random_and_the_rest_stay_in_order() -> 
     assert engine.decide(hosts, request(), limit=1).ranked[0].host == "a"
 
 
-def test_later_servers_of_a_request_may_skip_rules_that_run_once() -> None:
-    hosts = cloud("a", "b", "c")
-    engine = Engine((), (Named(frozenset({"a", "b"})), NumInstancesFilter()))
-    first = engine.decide(hosts, request(), limit=1)
-    hosts.num_instances[0] = 50
-    survivors = first.removed_by == SURVIVED
-    later = engine.decide(hosts, request(), limit=3, is_first=False, among=survivors)
-    assert [ranked.host for ranked in later.ranked] == ["b"]
-    assert [step.rule for step in later.steps] == ["earlier", "NumInstancesFilter"]
-    again = engine.decide(hosts, request(), limit=3, is_first=False)
-    assert [step.rule for step in again.steps] == ["Named", "NumInstancesFilter"]
-    assert again.ranked == later.ranked
-
-
 def test_more_steps_than_removed_by_can_name_end_in_the_last() -> None:
     spec = request(flavor=flavor()).with_query(forbidden=frozenset(f"T{number:03}" for number in range(300)))
     hosts = table(host("a", traits=frozenset({"T299"})), host("b", traits=frozenset({"T001"})), host("c"))

@@ -51,6 +51,7 @@ def _view(decision: StoredDecision) -> dict[str, Any]:
         "created_at": decision.created_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "seq": decision.seq,
         "chosen": decision.body["chosen"],
+        "alternates": [{"host": host, "node": node} for host, node in decision.body.get("alternates", ())],
         "survivors": decision.body["survivors"],
         "forced": decision.body["forced"],
         "steps": steps,

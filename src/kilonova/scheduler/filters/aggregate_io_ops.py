@@ -22,6 +22,7 @@ class AggregateIoOpsFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     max_io_ops_per_host: int = 8
     reason: str = "at the max_io_ops_per_host of its aggregates"

@@ -22,6 +22,7 @@ class AggregateNumInstancesFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     max_instances_per_host: int = 50
     reason: str = "at the max_instances_per_host of its aggregates"

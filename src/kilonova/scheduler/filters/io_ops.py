@@ -19,6 +19,7 @@ class IoOpsFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     max_io_ops_per_host: int = 8
     reason: str = "at max_io_ops_per_host"

@@ -19,6 +19,7 @@ class NumInstancesFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     max_instances_per_host: int = 50
     reason: str = "at max_instances_per_host"

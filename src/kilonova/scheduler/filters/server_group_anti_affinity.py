@@ -21,6 +21,7 @@ class ServerGroupAntiAffinityFilter:
     """
 
     run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reason: str = "holds as many members of the server group as it may"
 
@@ -28,10 +29,14 @@ class ServerGroupAntiAffinityFilter:
         group = spec.group
         if group is None or group.policy != "anti-affinity":
             return hosts.everyone
-        rows = hosts.rows_of_host()
         limit = group.max_server_per_host
-        passed = np.ones(len(hosts), dtype=np.bool_)
-        passed[[row for host, members in group.hosts.items() if members >= limit for row in rows.get(host, ())]] = False
+        if len(hosts) < len(group.hosts):
+            passed = np.array([group.hosts.get(host, 0) < limit for host in hosts.hosts], dtype=np.bool_)
+        else:
+            rows = hosts.rows_of_host()
+            full = [row for host, members in group.hosts.items() if members >= limit for row in rows.get(host, ())]
+            passed = np.ones(len(hosts), dtype=np.bool_)
+            passed[full] = False
         if len(spec.instance_uuids) == 1 and (home := hosts.instance_rows.get(spec.instance_uuids[0])) is not None:
             passed[home] = True
         return passed

@@ -17,6 +17,7 @@ class ColumnWeigher(ABC):
     ``multiplier``: negative prefers the small instead of the large.
     ``minimum`` / ``maximum``: fixed ends of the scale, see the engine.
     ``negated``: the multiplier, wherever it comes from, counts against the host.
+    ``only_where_placed``: placing a server changes the rating of nobody but the host that took it.
     Source: spec SCHEDULER §5.
     """
 
@@ -24,6 +25,7 @@ class ColumnWeigher(ABC):
     minimum: ClassVar[float | None] = None
     maximum: ClassVar[float | None] = None
     negated: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
     multiplier: float = 1.0
 
     def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:

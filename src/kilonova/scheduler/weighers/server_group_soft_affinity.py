@@ -26,6 +26,8 @@ def members_on(hosts: HostTable, spec: RequestSpec, rows: Rows, policy: str) -> 
     group = spec.group
     if group is None or group.policy != policy or not group.hosts:
         return None
+    if len(hosts) < len(group.hosts):
+        return pick(np.array([group.hosts.get(host, 0) for host in hosts.hosts], dtype=np.float64), rows)
     members = np.zeros(len(hosts))
     rows_of = hosts.rows_of_host()
     for host, count in group.hosts.items():

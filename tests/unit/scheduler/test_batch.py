@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.unit.scheduler.small_cloud import host, request, table
+
+from kilonova.errors import RuleFailed
+from kilonova.model.request_spec import RequestSpec
+from kilonova.model.server_group import GroupView
+from kilonova.scheduler.batch import Batch
+from kilonova.scheduler.decision import SURVIVED
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.filters import AllHostsFilter, NumInstancesFilter, ServerGroupAffinityFilter
+from kilonova.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.nova_compat import HostFilterAdapter, HostWeigherAdapter
+from kilonova.scheduler.resources import with_resources
+from kilonova.scheduler.weighers import RAMWeigher
+
+GROUP = GroupView("group", "anti-affinity", 1, {})
+
+
+def cloud(*names: str) -> HostTable:
+    return table(*(host(name) for name in names))
+
+
+def placed(batch: Batch, count: int) -> list[str]:
+    """Place servers where the batch wants them; return the hosts."""
+    hosts = []
+    for _ in range(count):
+        best = batch.decide().ranked[0]
+        batch.place(best.row)
+        hosts.append(best.host)
+    return hosts
+
+
+class Picky:
+    """A rule written host by host: at most one server a host, and it looks at whoever is left."""
+
+    def host_passes(self, host_state: object, _spec: object) -> bool:
+        return host_state.num_instances < 1  # type: ignore[attr-defined,no-any-return]
+
+
+class Lonely:
+    """A weigher written host by host that prefers hosts without servers."""
+
+    def _weigh_object(self, host_state: object, _spec: object) -> float:
+        return -float(host_state.num_instances)  # type: ignore[attr-defined]
+
+
+def test_later_servers_are_only_asked_about_by_rules_whose_answer_can_change() -> None:
+    hosts = cloud("a", "b", "c")
+    engine = Engine((), (AllHostsFilter(), NumInstancesFilter(max_instances_per_host=1)))
+    batch = Batch(engine, hosts, request(), limit=3)
+    first = batch.decide()
+    assert [step.rule for step in first.steps][-2:] == ["AllHostsFilter", "NumInstancesFilter"]
+    batch.place(0)
+    later = batch.decide()
+    assert [(step.rule, step.hosts_in, step.hosts_out) for step in later.steps if "Placement" not in step.rule] == [
+        ("earlier", 3, 3),
+        ("NumInstancesFilter", 3, 2),
+    ]
+    assert [ranked.host for ranked in later.ranked] == ["b", "c"]
+    assert later.removed_by.tolist() == [len(later.steps) - 1, SURVIVED, SURVIVED]
+    batch.place(1)
+    assert batch.decide().removed_by.tolist() == [0, len(later.steps) - 1, SURVIVED]
+
+
+def test_whoever_is_full_makes_room_for_nobody() -> None:
+    batch = Batch(Engine((), (NumInstancesFilter(max_instances_per_host=1),)), cloud("a", "b"), request(), limit=1)
+    assert placed(batch, 2) == ["a", "b"]
+    nobody = batch.decide()
+    assert (nobody.ranked, nobody.survivors) == ((), 0)
+
+
+def test_rules_written_host_by_host_see_the_servers_before() -> None:
+    engine = Engine((), (HostFilterAdapter("Picky", Picky()),), (HostWeigherAdapter("Lonely", Lonely()),))
+    assert placed(Batch(engine, cloud("a", "b", "c"), request(), limit=1), 3) == ["a", "b", "c"]
+    spread = Engine((), (), (HostWeigherAdapter("Lonely", Lonely()),))
+    assert placed(Batch(spread, cloud("a", "b", "c"), request(), limit=1), 5) == ["a", "b", "c", "a", "b"]
+
+
+def test_the_first_of_an_affinity_group_decides_for_the_others() -> None:
+    group = replace(GROUP, policy="affinity")
+    engine = Engine((), (ServerGroupAffinityFilter(),), (RAMWeigher(),))
+    batch = Batch(engine, cloud("a", "b", "c"), replace(request(), group=group), limit=1)
+    assert placed(batch, 3) == ["a", "a", "a"]
+    assert batch.spec.group == replace(group, hosts={"a": 3})
+
+
+def test_hypervisors_of_one_service_host_share_the_places_of_a_group() -> None:
+    hosts = table(host("a", node="a1"), host("a", node="a2"), host("b"))
+    engine = Engine((), (ServerGroupAntiAffinityFilter(),))
+    batch = Batch(engine, hosts, replace(request(), group=GROUP), limit=1)
+    assert placed(batch, 2) == ["a", "b"]
+    assert not batch.decide().ranked
+
+
+def test_alternates_are_hosts_that_no_server_of_the_request_got() -> None:
+    batch = Batch(Engine((), (), (RAMWeigher(),)), cloud("a", "b", "c", "d"), with_resources(request()), limit=1)
+    assert batch.alternates(2, ()) == ()
+    chosen = placed(batch, 2)
+    assert [each.host for each in batch.alternates(2, chosen)] == ["c", "d"]
+    assert [each.host for each in batch.alternates(9, chosen)] == ["c", "d"]
+
+
+def test_a_weigher_that_breaks_on_a_later_server_is_named() -> None:
+    class Breaks:
+        def _weigh_object(self, host_state: object, _spec: object) -> float:
+            return float("nan") if host_state.num_instances else 1.0  # type: ignore[attr-defined]
+
+    batch = Batch(Engine((), (), (HostWeigherAdapter("Breaks", Breaks()),)), cloud("a", "b"), request(), limit=1)
+    batch.decide()
+    batch.place(0)
+    with pytest.raises(RuleFailed, match="Breaks"):
+        batch.decide()
+
+
+def test_a_rating_that_is_no_number_is_found_where_only_the_host_is_rated_again() -> None:
+    class Local(RAMWeigher):
+        def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:
+            ratings = super().weigh(hosts, spec, rows)
+            return np.where(hosts.num_instances[rows] > 1, np.nan, ratings)
+
+    batch = Batch(Engine((), (), (Local(),)), cloud("a", "b"), request(), limit=1)
+    batch.decide()
+    batch.place(0)
+    batch.decide()
+    batch.place(0)
+    with pytest.raises(RuleFailed, match="Local"):
+        batch.decide()
