@@ -127,8 +127,12 @@ def _funnel(steps: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any
     for title in ("In", "Out", "Fail", "Alone"):
         table.add_column(title, justify="right")
     table.add_column("Removed, and why", overflow="fold", ratio=1)
-    for index, rule in enumerate(rules):
-        step = steps[index] if index < len(steps) else None
+    asked = {step["rule"]: step for step in steps}
+    known = {rule["rule"] for rule in rules}
+    # Servers after the first start with the hosts that the one before them left; no rule says that.
+    earlier = [{**step, "failed": "", "only_hindrance": 0} for step in steps if step["rule"] not in known]
+    for rule in (*earlier, *rules):
+        step = asked.pop(rule["rule"], None)
         counts = ("", "") if step is None else (str(step["hosts_in"]), str(step["hosts_out"]))
         removed = step is not None and step["hosts_in"] > step["hosts_out"]
         table.add_row(

@@ -13,7 +13,6 @@ only the closest ``_OF_ONE_KIND`` are looked at, when there are more than ``_MOS
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from kilonova.scheduler.changes import (
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import Explanation, explain
-from kilonova.scheduler.host_table import AggregateIndex, BoolArray, FloatArray, HostTable, IntArray, Memo
+from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray
 from kilonova.scheduler.resources import with_resources
 
 _MOST_HOSTS = 2_048
@@ -40,11 +39,6 @@ _OF_ONE_KIND = 64
 _COMBINED_HOSTS = 64
 _MOST_RULES = 10
 _MOST_BITS = 62
-_NAMES = ("hosts", "nodes", "uuids", "host_ips")
-_COLUMNS = (
-    "total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity", "used", "disabled",
-    "forced_down", "last_seen", "num_instances", "num_io_ops", "failed_builds", "profile",
-)  # fmt: skip
 #: A server must have some of these; any other class it can do without.
 _NEEDED = frozenset({"VCPU", "MEMORY_MB"})
 
@@ -102,7 +96,7 @@ class _Search:
         self._bit_of: dict[str, int] = {}
         bits = self._bits(story)
         self._rows = _closest(hosts, with_resources(spec), bits)
-        self._hosts = _taken(hosts, self._rows)
+        self._hosts = hosts if len(self._rows) == len(hosts) else hosts.take(self._rows)
         self._now = bits[self._rows]
         self._options = tuple(self._all_options())
 
@@ -315,22 +309,3 @@ def _closest(hosts: HostTable, spec: RequestSpec, bits: IntArray) -> IntArray:
         for kind in np.argsort(hindrances, kind="stable")
     ]
     return np.sort(np.concatenate(chosen)[:_MOST_HOSTS])
-
-
-def _taken(hosts: HostTable, rows: IntArray) -> HostTable:
-    """Return some hosts as a table of their own."""
-    if len(rows) == len(hosts):
-        return hosts
-    place = {int(row): index for index, row in enumerate(rows)}
-    columns: dict[str, Any] = {name: getattr(hosts, name)[rows] for name in _COLUMNS}
-    columns |= {name: tuple(getattr(hosts, name)[row] for row in rows) for name in _NAMES}
-    return replace(
-        hosts,
-        **columns,
-        trait_bits=hosts.trait_bits[:, rows],
-        aggregates=AggregateIndex(hosts.aggregates.aggregates, hosts.aggregates.membership[:, rows]),
-        instance_rows={uuid: place[row] for uuid, row in hosts.instance_rows.items() if row in place},
-        disabled_reasons={place[row]: text for row, text in hosts.disabled_reasons.items() if row in place},
-        memo=Memo(),
-        host_rows=None,
-    )

@@ -4,8 +4,8 @@
 from dataclasses import dataclass, replace
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.model.server_group import GroupView
-from kilonova.scheduler.decision import Decision, RankedHost
+from kilonova.scheduler.batch import Batch
+from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import Explanation, explain
 from kilonova.scheduler.host_table import HostTable
@@ -32,7 +32,7 @@ class WhatIf:
 
 
 def what_if(hosts: HostTable, spec: RequestSpec, engine: Engine, *, count: int = 1, limit: int = 10) -> WhatIf:
-    """Place ``count`` servers on a copy of the cloud, each seeing the ones before it, best host first.
+    """Place ``count`` servers on a copy of the cloud, as one request for them would, best host first.
 
     Nothing is left to chance: where the configuration does so, this is what is likeliest.
 
@@ -45,27 +45,15 @@ def what_if(hosts: HostTable, spec: RequestSpec, engine: Engine, *, count: int =
         num_io_ops=hosts.num_io_ops.copy(),
     )
     story = explain(hosts, with_resources(spec), engine)
+    batch = Batch(engine, hosts, with_resources(spec), limit=limit)
     decisions: list[Decision] = []
     for index in range(count):
-        decision = engine.decide(hosts, with_resources(spec), limit=limit, is_first=index == 0)
+        decision = batch.decide()
         decisions.append(decision)
         if not decision.ranked:
-            story = explain(hosts, with_resources(spec), engine) if index else story
-            return WhatIf(tuple(decisions), index, story, nearest_misses(hosts, spec, engine))
-        spec = _occupy(hosts, spec, decision.ranked[0])
+            story = explain(hosts, batch.spec, engine) if index else story
+            now = replace(spec, group=batch.spec.group)
+            return WhatIf(tuple(decisions), index, story, nearest_misses(hosts, now, engine))
+        if index + 1 < count:
+            batch.place(decision.ranked[0].row)
     return WhatIf(tuple(decisions), 0, story, ())
-
-
-def _occupy(hosts: HostTable, spec: RequestSpec, best: RankedHost) -> RequestSpec:
-    """Count one server as placed, in the columns that are this table's own; return the request for the next one."""
-    for name, amount in with_resources(spec).query.resources.items():
-        column = hosts.column(name)
-        if column is not None:
-            hosts.used[best.row, column] += amount
-    hosts.num_instances[best.row] += 1
-    hosts.num_io_ops[best.row] += 1
-    return spec if spec.group is None else replace(spec, group=_joined(spec.group, best.host))
-
-
-def _joined(group: GroupView, host: str) -> GroupView:
-    return replace(group, hosts={**group.hosts, host: group.hosts.get(host, 0) + 1})
