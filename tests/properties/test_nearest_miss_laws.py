@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.properties.strategies import NOW, Cloud, clouds, requests
 
@@ -25,6 +25,8 @@ STRICT = build_engine(
         enable_isolated_aggregate_filtering=True,
     )
 )
+
+LAX = build_engine(SchedulerConfig())
 
 
 @settings(deadline=None, max_examples=30)
@@ -62,12 +64,12 @@ def test_no_single_change_of_the_request_is_overlooked(cloud: Cloud, spec: Reque
         assert misses[0].size <= min(enough)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
 @given(cloud=clouds(), spec=requests, data=st.data())
 def test_a_hindrance_that_is_alone_is_what_is_reported(cloud: Cloud, spec: RequestSpec, data: st.DataObject) -> None:
     """Hosts on which the request fits are all given the same single fault; that fault is reported."""
     hosts = cloud.table()
-    story = explain(hosts, with_resources(spec), STRICT)
+    story = explain(hosts, with_resources(spec), LAX)
     fitting = [record for record, passes in zip(cloud.records, story.passed.tolist(), strict=True) if passes]
     assume(fitting)
     fault, kind = data.draw(st.sampled_from([("silent", "heartbeat"), ("forced", "forced down")]))
@@ -76,6 +78,6 @@ def test_a_hindrance_that_is_alone_is_what_is_reported(cloud: Cloud, spec: Reque
     table = only.table()
     if fault == "silent":
         assume(not any(record.forced_down or record.disabled for record in fitting))
-    (best, *_) = nearest_misses(table, spec, STRICT)
+    (best, *_) = nearest_misses(table, spec, LAX)
     assert [change.kind for change in best.changes] == [kind]
     assert [rule for rule, _ in best.hindrances] == ["ComputeFilter"]
