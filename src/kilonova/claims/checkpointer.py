@@ -9,7 +9,7 @@ from datetime import timedelta
 from itertools import islice
 
 from kilonova.db import checkpoints, mirror_source
-from kilonova.db.database import Change, Database
+from kilonova.db.database import Change, Database, utc_now
 from kilonova.errors import Unavailable
 
 LOG = logging.getLogger(__name__)
@@ -47,6 +47,9 @@ class Checkpointer:
     def take_if_due(self) -> int | None:
         """Take a checkpoint and return the seq whose state it holds; None when none is due."""
         every, commits = self._every, self._commits
+        with self._database.read() as connection:  # mostly there is nothing to write
+            if not checkpoints.is_due(connection, utc_now(), every=every, commits=commits):
+                return None
         checkpoint_id = self._database.write(lambda tx: checkpoints.begin(tx, every=every, commits=commits))
         if checkpoint_id is None:
             return None

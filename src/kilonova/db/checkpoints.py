@@ -7,7 +7,7 @@ One is complete from the moment that it has a seq; until then it only keeps othe
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import orjson
 import sqlalchemy as sa
@@ -26,15 +26,23 @@ class Checkpoint:
     seq: int
 
 
-def begin(tx: Transaction, *, every: timedelta, commits: int) -> int | None:
-    """Return the id of a new checkpoint; None while the newest is younger than ``every`` and than ``commits``."""
+def is_due(connection: Connection, now: datetime, *, every: timedelta, commits: int) -> bool:
+    """Tell whether the newest checkpoint is as old as ``every``, or as ``commits``."""
     table = t.checkpoints.c
-    tried = tx.execute(sa.select(table.created_at, table.seq).order_by(table.id.desc()).limit(1)).first()
-    if tried is not None:
-        now = tx.execute(sa.select(t.change_counter.c.seq)).scalar_one()
-        limit = GIVEN_UP if tried.seq is None else every
-        if tx.now - tried.created_at < limit and (tried.seq is None or now - tried.seq < commits):
-            return None
+    newest = connection.execute(sa.select(table.created_at, table.seq).order_by(table.id.desc()).limit(1)).first()
+    if newest is None:
+        return True
+    if newest.seq is None:
+        return bool(now - newest.created_at >= GIVEN_UP)
+    seq = connection.execute(sa.select(t.change_counter.c.seq)).scalar_one()
+    return bool(now - newest.created_at >= every or seq - newest.seq >= commits)
+
+
+def begin(tx: Transaction, *, every: timedelta, commits: int) -> int | None:
+    """Return the id of a new checkpoint; None while none is due."""
+    if not is_due(tx.connection, tx.now, every=every, commits=commits):
+        return None
+    table = t.checkpoints.c
     tx.execute(sa.insert(t.checkpoints), {"created_at": tx.now})
     return int(tx.execute(sa.select(sa.func.max(table.id))).scalar_one())  # nobody else writes meanwhile
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from kilonova.api.compute.server_create import check_host, check_zone, split_zone
-from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.operator.paging import host_filters
 from kilonova.api.operator.views import decision_view, hosts_page, nearest_view, rules_view
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import explain as schemas
@@ -25,13 +26,12 @@ RULES = (
         ("POST", "/operator/v1/explain"),
     ),
 )
-_PAGE = 100
 
 
 def explain_request(ctx: Context, request: Request) -> Reply:
     """POST /v1/explain.  Errors: 400 naming the field, also when it names something that does not exist."""
     ctx.authorize("kilonova:explain")
-    filters = _filters(ctx, request)
+    filters = host_filters(ctx, request)
     spec, group = _asked(ctx, request.body)
     mirror = ctx.backend.mirror
     with mirror.lock:
@@ -49,21 +49,6 @@ def explain_request(ctx: Context, request: Request) -> Reply:
         "nearest_miss": nearest_view(found.nearest),
     }
     return Reply(200, body)
-
-
-def _filters(ctx: Context, request: Request) -> dict[str, Any]:
-    passed = request.param("passed")
-    if passed not in {None, "true", "false"}:
-        raise InvalidRequest(f"Invalid input for query parameters passed. Value: {passed}. Expected true or false.")
-    most = ctx.backend.settings.api.max_limit
-    limit = integer_param(request, "limit")
-    return {
-        "limit": min(_PAGE if limit is None else limit, most),
-        "marker": request.param("marker"),
-        "name": request.param("host"),
-        "rule": request.param("rule"),
-        "passed": None if passed is None else passed == "true",
-    }
 
 
 def _asked(ctx: Context, body: dict[str, Any]) -> tuple[RequestSpec, ServerGroup | None]:
