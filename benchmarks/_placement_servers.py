@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -217,17 +217,19 @@ def _running(
     command: Sequence[str], target: Target, log_file: Path, environment: dict[str, str] | None = None
 ) -> Iterator[Target]:
     with log_file.open("ab") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+        )
     try:
         _wait(lambda: target.connect().ask(target.request("GET", "/")), process, log_file)
         yield replace(target, process_id=process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(10)
-        except subprocess.TimeoutExpired:  # in the middle of an answer that takes minutes
-            process.kill()
-            process.wait()
+        with suppress(ProcessLookupError):  # a worker may be in the middle of an answer that takes minutes
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _wait(ask: Callable[[], Any], process: subprocess.Popen[bytes], log: Path) -> None:

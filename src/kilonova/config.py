@@ -30,6 +30,7 @@ class ApiSettings:
     max_limit: int = 1000
     enable_instance_password: bool = True
     threads: int = 16
+    use_forwarded_for: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,11 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.StrOpt("bind", default=DEFAULT_BIND, help="HOST:PORT to listen on (Kilonova's own)."),
         cfg.IntOpt("max_limit", default=1000, min=1, help="Most items in one answer of a list."),
         cfg.BoolOpt("enable_instance_password", default=True),
+        cfg.BoolOpt(
+            "use_forwarded_for",
+            default=False,
+            help="Take the caller's address from X-Forwarded-For. Only behind a proxy that sets it.",
+        ),
         cfg.IntOpt("threads", default=16, min=1, max=64, help="Requests handled at once (Kilonova's own)."),
     ),
     "database": (cfg.StrOpt("connection", secret=True, help="sqlite:///FILE, postgresql://… or mysql://…"),),
@@ -144,16 +150,64 @@ _DEPRECATED: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("filter_scheduler", "weight_classes"): (("DEFAULT", "scheduler_weight_classes"),),
     ("filter_scheduler", "host_subset_size"): (("DEFAULT", "scheduler_host_subset_size"),),
     ("scheduler", "max_attempts"): (("DEFAULT", "scheduler_max_attempts"),),
+    ("scheduler", "driver"): (("DEFAULT", "scheduler_driver"),),
 }
 
 
-def load(files: Sequence[str]) -> Settings:
-    """Read configuration files, later ones first. Raises: ConfigurationError naming the option."""
-    conf = cfg.ConfigOpts()
+class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no types
+    """The options of the files. Plug-ins add theirs, in sections named like their classes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_plug_ins: list[tuple[str, cfg.Opt]] = []
+
+    def options_of(self, plug_in: type[Any]) -> dict[str, Any]:
+        """Return what section ``[ClassName]`` says of the fields of a dataclass; classes without fields have none.
+
+        Raises: ConfigurationError, for a value that is not of the field's type.
+        """
+        if not dataclasses.is_dataclass(plug_in):
+            return {}
+        section, hints = plug_in.__name__, get_type_hints(plug_in)
+        found = {}
+        for item in dataclasses.fields(plug_in):
+            if not item.init or item.name in _NO_OPTIONS or not _has_option_type(hints[item.name]):
+                continue
+            default = None if item.default is dataclasses.MISSING else item.default
+            option = _option(item.name, hints[item.name], default, [])
+            if self.register_opt(option, group=section):
+                self.of_plug_ins.append((section, option))
+            try:
+                value = self[section][item.name]
+            except ValueError as error:
+                raise ConfigurationError(f"[{section}] {item.name}: {error}") from error
+            if value is not None:
+                found[item.name] = tuple(value) if isinstance(value, list) else value
+        return found
+
+    def share(self) -> None:
+        """Let ``oslo_config.cfg.CONF``, where rules written for Nova look, say what the same files say."""
+        _register(cfg.CONF)
+        cfg.CONF.register_opt(cfg.StrOpt("compute_topic", default="compute"))  # which older drivers ask hosts_up about
+        cfg.CONF([], project="kilonova", default_config_files=self.default_config_files, default_config_dirs=[])
+
+
+def shared_conf() -> Any:
+    """Return the options that the whole process shares, as rules written for Nova expect them to be."""
+    return cfg.CONF
+
+
+def _register(conf: Any) -> None:
     for group, options in _OPTIONS.items():
         conf.register_opts(options, group=None if group == "DEFAULT" else group)
     for name, option in _scheduler_options():
         conf.register_opt(option, group=name)
+
+
+def load(files: Sequence[str]) -> Settings:
+    """Read configuration files, later ones first. Raises: ConfigurationError naming the option."""
+    conf = Configuration()
+    _register(conf)
     try:
         conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
         return _settings(conf)
@@ -175,6 +229,7 @@ def _settings(conf: Any) -> Settings:
                 max_limit=conf.api.max_limit,
                 enable_instance_password=conf.api.enable_instance_password,
                 threads=conf.api.threads,
+                use_forwarded_for=conf.api.use_forwarded_for,
             ),
             fake=FakeSettings(
                 hosts=conf.fake.hosts,
@@ -221,10 +276,10 @@ def scheduling_digest(config: SchedulerConfig) -> str:
 
 
 def public_options(conf: Any) -> dict[str, dict[str, Any]]:
-    """Return group → option → value in force, of Kilonova's own options without the secret ones."""
+    """Return group → option → value in force, of Kilonova's own options and its plug-ins', without the secret ones."""
     known = [(group, option) for group, options in _OPTIONS.items() for option in options]
     shown: dict[str, dict[str, Any]] = {}
-    for group, option in (*known, *_scheduler_options()):
+    for group, option in (*known, *_scheduler_options(), *conf.of_plug_ins):
         if not option.secret:
             values = conf if group == "DEFAULT" else conf[group]
             shown.setdefault(group, {})[option.name] = values[option.dest]
@@ -245,10 +300,15 @@ _SCHEDULER_GROUP = frozenset(
         "limit_tenants_to_placement_aggregate",
         "placement_aggregate_required_for_tenants",
         "enable_isolated_aggregate_filtering",
+        "driver",
+        "driver_timeout",
+        "request_filters",
+        "plugin_path",
+        "nova_import_compat",
     }
 )
 _MULTI = frozenset({"available_filters", "weight_classes"})
-_MINIMUM = {"host_subset_size": 1, "max_instances_per_host": 1, "max_attempts": 1}
+_MINIMUM = {"host_subset_size": 1, "max_instances_per_host": 1, "max_attempts": 1, "driver_timeout": 0.1}
 
 
 def _group_of(name: str) -> str:
@@ -268,11 +328,22 @@ def _scheduler_options() -> list[tuple[str, cfg.Opt]]:
     return options
 
 
+#: Fields of a plug-in that say what it is, not what an operator wants of it.
+_NO_OPTIONS = frozenset({"name", "reason", "run_once", "runs_on_rebuild", "only_where_placed"})
+
+
+def _has_option_type(hint: Any) -> bool:
+    if get_origin(hint) is tuple:
+        return get_args(hint) == (str, ...)
+    kinds = [part for part in get_args(hint) or (hint,) if part is not type(None)]
+    return len(kinds) == 1 and kinds[0] in {int, float, bool, str}
+
+
 def _option(name: str, hint: Any, default: Any, deprecated: list[Any]) -> cfg.Opt:
     common = {"default": default, "deprecated_opts": deprecated}
     if get_origin(hint) is tuple:
         many = cfg.MultiStrOpt if name in _MULTI else cfg.ListOpt
-        return many(name, **{**common, "default": list(default)})
+        return many(name, **{**common, "default": list(default or ())})
     kinds = {int: cfg.IntOpt, float: cfg.FloatOpt, bool: cfg.BoolOpt, str: cfg.StrOpt}
     bare = next((part for part in get_args(hint) if part is not type(None)), hint)
     bounds = {"min": _MINIMUM[name]} if name in _MINIMUM else {}

@@ -13,7 +13,7 @@
     │   ├── ConcurrentUpdate      a generation or compare-and-set did not hold
     │   └── UnexpectedTaskState   somebody else owns the operation
     ├── NoValidHost           wait, or ask for less
-    │   └── RuleFailed            a scheduling rule broke; nothing was decided
+    │   └── RuleFailed            a scheduling rule or driver broke; nothing was decided
     ├── Unavailable           retry as it is
     ├── DriverError           the hypervisor refused; another host may not
     └── ConfigurationError    the operator must change a setting
@@ -71,12 +71,17 @@ class UnexpectedTaskState(Conflict):
 
 
 class NoValidHost(KilonovaError):
+    """``reason``: why, in the words of a scheduler driver; the message says the rest."""
+
     code = "scheduler.no_valid_host"
     retryable = True
 
+    def __init__(self, message: str = "", *, reason: str | None = None, **fields: Any) -> None:
+        super().__init__(message or f"No valid host was found. {reason or ''}".rstrip(), **fields)
+
 
 class RuleFailed(NoValidHost):
-    """A filter or weigher raised or answered nonsense. The message names the rule, the cause is chained for the log."""
+    """A rule or a scheduler driver raised or answered nonsense. The message names it; the cause is chained."""
 
     code = "scheduler.rule_failed"
     retryable = False

@@ -228,3 +228,16 @@ def test_an_unknown_action_is_refused(cloud: Cloud) -> None:
     for body in ({"explode": {}}, {}, {"add_host": {"host": "a"}, "remove_host": {"host": "a"}}, None, []):
         answer = cloud.admin.post("/os-aggregates/1/action", body)
         assert answer.status == 400
+
+
+def test_an_isolation_rule_is_checked_before_it_is_stored(cloud: Cloud) -> None:
+    make(cloud.admin)
+    rules = {"kilonova:only": "image.trove", "kilonova:only.2": "flavor=db.small and project=p"}
+    assert tag(cloud.admin, 1, **rules).body["aggregate"]["metadata"] == rules
+    refused = tag(cloud.admin, 1, **{"kilonova:only.2": None, "kilonova:only.3": "flavour=db.small"})
+    assert refused.status == 400
+    assert "kilonova:only.3: cannot read a condition at 'flavour=db.small'" in refused.body["badRequest"]["message"]
+    assert tag(cloud.admin, 1, **{"kilonova:onyl": "image.trove", "kilonova:only2": "image.trove"}).status == 400
+    assert cloud.admin.get("/os-aggregates/1").body["aggregate"]["metadata"] == rules
+    removed = tag(cloud.admin, 1, **dict.fromkeys([*rules, "kilonova:only2"]))
+    assert removed.body["aggregate"]["metadata"] == {}

@@ -31,6 +31,7 @@ hosts:
   - {name: node, count: 2, memory_mib: 2512}
 images:
   - {name: disk}
+  - {name: tagged, properties: {trove: "true"}}
 """
 
 
@@ -124,10 +125,70 @@ def test_the_options_in_force_are_shown_without_secrets(call: Call, tmp_path: Pa
     assert "keystone_authtoken" not in options
 
 
-@pytest.mark.parametrize("path", ["decisions/x", "options"])
+@pytest.mark.parametrize("path", ["decisions/x", "options", "isolation"])
 def test_a_plain_member_sees_nothing_of_it(call: Call, path: str) -> None:
     assert call("GET", f"/operator/v1/{path}", token="alice:wonder")[0] == 403
 
 
 def test_an_unknown_decision_is_not_found(call: Call) -> None:
     assert call("GET", "/operator/v1/decisions/nobody")[0] == 404
+
+
+def isolate(call: Call, host: str, rule: str) -> None:
+    status, made = call("POST", "/compute/v2.1/os-aggregates", {"aggregate": {"name": f"pool of {host}"}})
+    assert status == 200
+    action = f"/compute/v2.1/os-aggregates/{made['aggregate']['id']}/action"
+    assert call("POST", action, {"add_host": {"host": host}})[0] == 200
+    assert call("POST", action, {"set_metadata": {"metadata": {"kilonova:only": rule}}})[0] == 200
+
+
+def test_isolation_of_a_cloud_without_rules_is_clean(call: Call) -> None:
+    status, answer = call("GET", "/operator/v1/isolation")
+    assert status == 200
+    assert answer["isolation"]["clean"] is True
+    assert answer["isolation"]["open_hosts"] == ["node1", "node2"]
+
+
+def test_isolation_is_kept_and_audited(call: Call) -> None:
+    outside = build(call, imageRef=image_id("tagged"))
+    assert decisions_of(call, outside)[0]["chosen"] == "node1"
+    isolate(call, "node2", "image.trove")
+    servers = {image: build(call, imageRef=image_id(image)) for image in ("disk", "tagged")}
+    assert {image: decisions_of(call, uuid)[0]["chosen"] for image, uuid in servers.items()} == {
+        "disk": "node1",
+        "tagged": "node2",
+    }
+    (step,) = [each for each in decisions_of(call, servers["disk"])[0]["steps"] if each["rule"] == "isolation"]
+    assert (step["reason"], step["removed"]) == (
+        "kept for other servers by isolation",
+        [{"host": "node2", "node": "node2"}],
+    )
+    private = {"name": "own", "ram": 64, "vcpus": 1, "disk": 1, "os-flavor-access:is_public": False}
+    assert call("POST", "/compute/v2.1/flavors", {"flavor": private})[0] == 200
+
+    report = call("GET", "/operator/v1/isolation")[1]["isolation"]
+    assert report["clean"] is False
+    (pool,) = report["pools"]
+    assert pool == {
+        "rule": "image.trove",
+        "aggregates": ["pool of node2"],
+        "hosts": ["node2"],
+        "may_enter": [{"flavors": ["f", "own"], "images": ["tagged"], "projects": ["*"]}],
+    }
+    assert (report["examined"]["flavors"], report["examined"]["images"], report["examined"]["servers"]) == (2, 2, 3)
+    (leak,) = [finding for finding in report["findings"] if finding["severity"] == "leak"]
+    assert (leak["kind"], leak["hosts"]) == ("stray", ["node1"])
+    assert [(each["id"], each["image"]) for each in leak["servers"]] == [(outside, "tagged")]
+    assert call("DELETE", f"/compute/v2.1/servers/{outside}")[0] == 204
+    deadline = time.monotonic() + 5
+    while not call("GET", "/operator/v1/isolation")[1]["isolation"]["clean"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_forced_host_is_no_way_around_isolation(call: Call) -> None:
+    isolate(call, "node2", "image.trove")
+    server_id = build(call, availability_zone="nova:node2")
+    fault = call("GET", f"/compute/v2.1/servers/{server_id}")[1]["server"]["fault"]
+    assert "isolation: 1 of 1 hosts" in fault["message"]
+    assert "trove" not in fault["message"]

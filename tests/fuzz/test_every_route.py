@@ -287,7 +287,7 @@ def test_any_request_is_answered_and_what_is_refused_changed_nothing(world: Worl
     before = world.state()
     answer = world.send(request.method, request.path, request.raw, request.headers)
     _answers[answer.status] = _answers.get(answer.status, 0) + 1
-    assert answer.status < 500, (request, answer.raw)
+    assert answer.status < 500 or answer.status == 501, (request, answer.raw)  # 501: no driver here can do that
     if answer.status < 300:
         world.settle()
     if answer.status >= 300 or request.method in {"GET", "HEAD"}:

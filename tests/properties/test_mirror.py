@@ -94,6 +94,8 @@ def aggregate(number: int, host: str, what: int) -> Operation:
                 aggregates.set_metadata(tx, number, {"ssd": "true" if number % 2 else None, "rack": host})
             case 4:
                 aggregates.update(tx, number, name=f"b{number}", zone=None if number % 2 else f"z{number}")
+            case 5:
+                aggregates.set_metadata(tx, number, {"kilonova:only": f"flavor={host}" if number % 2 else None})
             case _:
                 aggregates.delete(tx, number)
 
@@ -205,7 +207,7 @@ OPERATIONS = st.one_of(
     st.builds(report, HOSTS, NODES, INVENTORIES, TRAITS, st.integers(0, 1)),
     st.builds(heartbeat, st.frozensets(HOSTS)),
     st.builds(service, HOSTS, st.integers(0, 3)),
-    st.builds(aggregate, st.integers(1, 3), HOSTS, NUMBERS),
+    st.builds(aggregate, st.integers(1, 3), HOSTS, st.integers(0, 6)),
     st.builds(make_instance, NUMBERS, HOSTS, NODES, st.none() | st.integers(0, 1)),
     st.builds(change_instance, NUMBERS, st.integers(0, 3), HOSTS),
     st.builds(

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli.rules import build_engine
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.virt.fake import FakeDriver
@@ -158,6 +159,7 @@ def start_cell(
     bus: Any = None,
     database: Database | None = None,
     engine: Any = None,
+    driver: OutsideDriver | None = None,
     max_attempts: int = 3,
 ) -> Cell:
     """Start a control process as ``cli/control.py`` does, on a bus of the test's own."""
@@ -167,7 +169,7 @@ def start_cell(
     owner = new_uuid()
     engine = engine or build_engine(SchedulerConfig())
     log = DecisionLog(database, 1000)
-    claimer = Claimer(database, mirror, engine, owner, log, rng=np.random.default_rng(1))
+    claimer = Claimer(database, mirror, engine, owner, log, rng=np.random.default_rng(1), driver=driver)
     conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts)
     (folder / "hypervisors").mkdir(exist_ok=True)
     drivers = {host.name: FakeDriver(host, folder / "hypervisors" / f"{host.name}.json", PLAIN) for host in hosts}

@@ -68,6 +68,9 @@ class ManualBus:
     def run_in_conductor(self, work: Callable[[], None]) -> None:
         self._work.append(work)
 
+    def run_aside(self, work: Callable[[], None]) -> None:
+        self._work.append(work)
+
     def announce(self, message: HostsStarted) -> Orphans:
         assert self._greeter is not None
         return self._greeter(message)

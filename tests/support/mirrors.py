@@ -64,6 +64,7 @@ def assert_equal(followed: Mirror, loaded: Mirror) -> None:
     """Fail at the first fact in which a mirror that followed differs from one that was loaded anew."""
     one, other = followed.snapshot(), loaded.snapshot()
     assert hosts_of(one) == hosts_of(other)
+    assert one.aggregates.isolation_version == other.aggregates.isolation_version
     assert dict(one.instance_rows) == dict(other.instance_rows)
     assert providers_of(followed.providers()) == providers_of(loaded.providers())
     assert followed._providers.generations == loaded._providers.generations

@@ -44,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
 
 #: The standard library and numpy, as far as it cannot reach a file, a socket, a clock or chance.
 HARMLESS = {
-    "__future__", "abc", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "fnmatch", "fractions",
+    "__future__", "abc", "bisect", "collections", "contextlib", "dataclasses", "datetime", "decimal", "enum", "fnmatch", "fractions",
     "functools", "heapq", "inspect", "ipaddress", "itertools", "json", "math", "numpy", "operator", "re", "string",
     "types", "typing",
 }  # fmt: skip

@@ -5,6 +5,7 @@ Around every request, in this order: authentication, route and method, microvers
 handler, faults. All that differs between the families is in a :class:`Family`.
 """
 
+import ipaddress
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -116,7 +117,8 @@ class Exchange:
             if endpoint.body is not None:
                 endpoint.body.check(body, version)
             request = Request(self.method, self.req.url, self.req.prefix, path, query, headers, version, body)
-            context = Context(self.backend, credentials, self.request_id, self.req.remote_addr)
+            address = _remote_address(environ, trust_proxy=self.backend.settings.api.use_forwarded_for)
+            context = Context(self.backend, credentials, self.request_id, address)
             reply = endpoint.handler(context, request)
         except Exception as error:  # noqa: BLE001 - the border of a request
             reply = self.fault(error, version)
@@ -232,6 +234,16 @@ def _chunked_body(environ: Mapping[str, Any]) -> bytes:
         body: bytes = environ["wsgi.input"].read()
         return body
     return b""
+
+
+def _remote_address(environ: Mapping[str, Any], *, trust_proxy: bool) -> str | None:
+    """Return where a request comes from: the first address of ``X-Forwarded-For`` when a proxy is trusted to set it."""
+    named = environ.get("HTTP_X_FORWARDED_FOR", "").partition(",")[0].strip() if trust_proxy else ""
+    try:
+        return str(ipaddress.ip_address(named))
+    except ValueError:
+        peer: str | None = environ.get("REMOTE_ADDR")
+        return peer
 
 
 def _credentials(environ: Mapping[str, Any]) -> Credentials:

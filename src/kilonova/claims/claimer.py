@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from kilonova.claims.circumstances import Circumstances
 from kilonova.claims.commit import Bundle, Claim, InstancesGone, commit_bundles
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.workflows import Workflow
@@ -91,6 +92,7 @@ class Claimer:
         *,
         rng: np.random.Generator | None = None,
         alternates: int = 2,
+        driver: OutsideDriver | None = None,
     ) -> None:
         self._database = database
         self._mirror = mirror
@@ -99,6 +101,7 @@ class Claimer:
         self._log = log
         self._rng = rng
         self._alternates = alternates
+        self._driver = driver
         self._class_ids: dict[str, int] = {}
 
     def place(self, order: Order) -> Placed:
@@ -131,6 +134,16 @@ class Claimer:
             return Placed(tuple(claim.workflow for claim in plan.claims), gone, plan.alternates)
         raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
 
+    @property
+    def may_be_slow(self) -> bool:
+        """Whether :meth:`place` asks somebody outside Kilonova, who may take seconds."""
+        return self._driver is not None
+
+    def close(self) -> None:
+        """Wait for nobody outside Kilonova any more."""
+        if self._driver is not None:
+            self._driver.close()
+
     def keep_up(self) -> None:
         """Follow the other processes, so that the next decision after a quiet hour need not load everything anew."""
         self._mirror.catch_up()
@@ -138,15 +151,23 @@ class Claimer:
     def _plan(self, order: Order) -> _Plan:
         """Decide and assume; what was assumed is forgotten before anybody else decides when it comes to nothing."""
         plan = _Plan()
+        answer = None if self._driver is None else self._ask(self._driver, order)
         with self._mirror.lock:
             try:
-                self._decide(order, plan)
+                self._decide(order, plan, answer)
             except BaseException:
                 self._forget(plan)
                 raise
         return plan
 
-    def _decide(self, order: Order, plan: _Plan) -> None:
+    def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
+        """Have a driver choose, outside the lock since it may take its time: what it chose is checked by the claim."""
+        spec = with_resources(order.spec)
+        if order.group_uuid is not None:
+            spec = replace(spec, group=self._mirror.group(order.group_uuid))
+        return driver.answer(spec, self._mirror.snapshot(), self._mirror.group)
+
+    def _decide(self, order: Order, plan: _Plan, answer: Answer | None) -> None:
         """Decide for all servers on one snapshot, each as if the ones before it were on their hosts already."""
         spec = with_resources(order.spec)
         if order.group_uuid is not None:
@@ -155,12 +176,17 @@ class Claimer:
         plan.seq = self._mirror.seq
         count = len(order.workflows)
         limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
-        seed = self._seed()
-        rng = None if seed is None else np.random.default_rng(seed)
-        plan.circumstances = Circumstances(
-            order.spec, order.group_uuid, limit, plan.seq, hosts.taken_at, self._mirror.assumed(), seed
-        )
-        batch = Batch(self._engine, hosts, spec, limit=limit, rng=rng, trace=_tracer(spec, hosts))
+        batch: Batch | AnsweredBatch
+        isolation_version = (answer or hosts.aggregates).isolation_version
+        if answer is None:
+            seed = self._seed()
+            rng = None if seed is None else np.random.default_rng(seed)
+            plan.circumstances = Circumstances(
+                order.spec, order.group_uuid, limit, plan.seq, hosts.taken_at, self._mirror.assumed(), seed
+            )
+            batch = Batch(self._engine, hosts, spec, limit=limit, rng=rng, trace=_tracer(spec, hosts))
+        else:
+            batch = AnsweredBatch(answer, hosts)
         for index, workflow in enumerate(order.workflows):
             decision = batch.decide()
             if not decision.ranked:
@@ -171,7 +197,7 @@ class Claimer:
                 raise _no_valid_host(decision, index, count)
             best = decision.ranked[0]
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best.uuid, best.host, best.node))
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, isolation_version))
             if count > 1:
                 batch.place(best.row)
         plan.server_indices = tuple(range(count))
@@ -189,9 +215,15 @@ class Claimer:
         return int(self._rng.integers(2**63))
 
     def _assume(
-        self, spec: RequestSpec, group_uuid: str | None, workflow: Workflow, provider: str, host: str, node: str
+        self,
+        spec: RequestSpec,
+        group_uuid: str | None,
+        workflow: Workflow,
+        best: RankedHost,
+        isolation_version: int,
     ) -> Claim:
         resources = dict(spec.query.resources)
+        provider, host, node = best.uuid, best.host, best.node
         claim = Claim(
             claim_id=new_uuid(),
             instance_uuid=workflow.instance_uuid,
@@ -203,6 +235,7 @@ class Claimer:
             node=node,
             workflow=replace(workflow, body={**workflow.body, "host": host, "node": node, "provider": provider}),
             group_uuid=group_uuid,
+            isolation_version=isolation_version,
         )
         self._mirror.assume(Assumption(claim.claim_id, provider, resources, host, node, group_uuid))
         return claim
@@ -242,7 +275,7 @@ def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:
     of_many = f" for server {index + 1} of {count}" if count > 1 else ""
     reasons = decision.summary() or "There are no hosts."
     return NoValidHost(
-        f"No valid host was found{of_many}. {reasons}",
+        decision.refusal or f"No valid host was found{of_many}. {reasons}",
         steps=[(step.rule, step.reason, step.hosts_in, step.hosts_out) for step in decision.steps],
     )
 

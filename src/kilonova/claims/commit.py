@@ -2,7 +2,8 @@
 """The claim as one guarded transaction, for many claims at once.
 
 Every guard is one row locked by its own UPDATE: use below capacity, members of a group on a host, the one host of an
-affinity group, the instance that still waits, the workflow that is still ours. Bundles are summed per row and written
+affinity group, the instance that still waits, the workflow that is still ours. The version of the isolation rules is
+only read: whoever raises it holds the lock of all writers. Bundles are summed per row and written
 by a few set-based statements; when any row falls short the savepoint is rolled back and the bundles are tried singly,
 in the order in which they came.
 """
@@ -14,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.db import group_guards
+from kilonova.db import group_guards, isolation_guard
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction, together
 from kilonova.db.mirror_source import instance_value
@@ -27,7 +28,10 @@ from kilonova.model.instance import TaskState, VmState
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One instance on one host. ``resources``: resource class id → amount; ``workflow`` is journalled with it."""
+    """One instance on one host. ``resources``: resource class id → amount; ``workflow`` is journalled with it.
+
+    ``isolation_version``: of the isolation rules that the host was chosen by.
+    """
 
     claim_id: str
     instance_uuid: str
@@ -39,6 +43,7 @@ class Claim:
     node: str
     workflow: Workflow
     group_uuid: str | None = None
+    isolation_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,12 @@ commit_bundles = together(_write, _refusal)
 _INSTANCE, _INVENTORY, _FLOW = t.instances.c, t.inventories.c, t.workflows.c
 _NOW = sa.bindparam("now", type_=t.Time)
 _PLACE = ManyRows(
-    {"uuid": _INSTANCE.uuid.type, "host": _INSTANCE.host.type, "node": _INSTANCE.node.type},
+    {
+        "uuid": _INSTANCE.uuid.type,
+        "host": _INSTANCE.host.type,
+        "node": _INSTANCE.node.type,
+        "isolation": sa.BigInteger(),
+    },
     lambda given: (
         sa.update(t.instances)
         .where(
@@ -115,6 +125,7 @@ _PLACE = ManyRows(
             _INSTANCE.uuid == given["uuid"],
             _INSTANCE.vm_state == VmState.BUILDING.value,
             _INSTANCE.task_state == TaskState.SCHEDULING.value,
+            given["isolation"] == isolation_guard.VERSION,
         )
         .values(host=given["host"], node=given["node"], task_state=TaskState.SPAWNING.value, updated_at=_NOW)
     ),
@@ -169,9 +180,19 @@ _ALLOCATE = insert_many(
 
 
 def _place_instances(tx: Transaction, claims: Sequence[Claim]) -> None:
-    rows = [{"uuid": claim.instance_uuid, "host": claim.host, "node": claim.node} for claim in claims]
+    rows = [
+        {
+            "uuid": claim.instance_uuid,
+            "host": claim.host,
+            "node": claim.node,
+            "isolation": claim.isolation_version,
+        }
+        for claim in claims
+    ]
     if _PLACE.run(tx, rows, now=tx.now) == len(rows):
         return
+    if {claim.isolation_version for claim in claims} != {isolation_guard.version(tx.connection)}:
+        raise _Short("the isolation rules of aggregates have changed")
     columns = t.instances.c
     waiting = tx.execute(
         sa.select(columns.uuid).where(

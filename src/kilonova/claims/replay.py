@@ -62,7 +62,7 @@ def replay_all(
     of: bytes | None = None
     for stored in found:
         if stored.circumstances is None or stored.server_index is None:
-            yield NoReplay("It was stored without what it was made on.")
+            yield NoReplay("What it was made on was not stored: an outside driver chose, or an older release did.")
             continue
         # A refusal belongs to every server of its request, so the same one may come again.
         if known is None or of != stored.circumstances or (isinstance(known, _Again) and known.is_past(stored)):

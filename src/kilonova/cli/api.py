@@ -105,9 +105,9 @@ def _check_start(settings: Any) -> None:
     from kilonova.cli.scenario_settings import require_known_options  # noqa: PLC0415
     from kilonova.scenario.load import load_scenario  # noqa: PLC0415
 
+    prepare(settings)
     if settings.fake.scenario:
         require_known_options(load_scenario(settings.fake.scenario), settings)
-    prepare(settings)
 
 
 def _hold_port(host: str, port: int) -> socket.socket:

@@ -49,6 +49,6 @@ def _option_differences(scenario: Scenario, running: Mapping[str, Any]) -> list[
     differing = [
         f"[{group}] {name}"
         for group, name in dict.fromkeys(looked_at)
-        if running.get(group, {}).get(name) != expected[group][name]
+        if running.get(group, {}).get(name) != expected.get(group, scenario.options.get(group, {})).get(name)
     ]
     return [f"other options: {', '.join(differing)}"] if differing else []

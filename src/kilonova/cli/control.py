@@ -24,7 +24,7 @@ from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.cli.database_lock import lock_database
-from kilonova.cli.rules import build_engine
+from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.heartbeat import HeartbeatTimer
@@ -58,9 +58,12 @@ class ControlProcess:
     heartbeat: HeartbeatTimer | None = None
     lock: IO[bytes] | None = None
     checkpointer: Checkpointer | None = None
+    claimer: Claimer | None = None
 
     def close(self) -> None:
         """Stop taking work, finish what runs, let go of the database."""
+        if self.claimer is not None:
+            self.claimer.close()
         if self.heartbeat is not None:
             self.heartbeat.stop()
         if self.checkpointer is not None:
@@ -77,7 +80,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
 
     Raises: ConfigurationError, also when another control process has the SQLite database.
     """
-    engine = engine or build_engine(settings.scheduler)
+    rules = load_rules(settings) if engine is None else Rules(engine)
     policy = Policy(settings.conf, (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES))
     scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
     with ExitStack() as undo:
@@ -94,7 +97,10 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         log = DecisionLog(database, settings.decision_retention, configuration=scheduling_digest(settings.scheduler))
         attempts = settings.scheduler.max_attempts
         rng = np.random.default_rng()
-        claimer = Claimer(database, mirror, engine, owner, log, rng=rng, alternates=attempts - 1)
+        claimer = Claimer(
+            database, mirror, rules.engine, owner, log, rng=rng, alternates=attempts - 1, driver=rules.driver
+        )
+        undo.callback(claimer.close)
         conductor = Conductor(database, claimer, bus, owner, max_attempts=attempts)
         conductor.register_services(os.uname().nodename, _ONE_PROCESS_SERVICES)
         heartbeat = _start_hosts(settings, scenario, bus)
@@ -103,13 +109,15 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         resumed = conductor.resume()
         if resumed:
             LOG.info("%d unfinished operations are resumed", resumed)
-        backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario), engine)
+        backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario), rules.engine)
         app = _application(settings, backend)
         conductor.start()
         checkpointer = Checkpointer(database, settings.checkpoints_kept if settings.decision_retention else 0)
         checkpointer.start()
         undo.pop_all()
-    return ControlProcess(settings, database, mirror, conductor, bus, app, heartbeat, lock, checkpointer)
+    return ControlProcess(
+        settings, database, mirror, conductor, bus, app, heartbeat, lock, checkpointer, claimer
+    )
 
 
 def prepare(settings: Settings) -> None:
@@ -117,7 +125,7 @@ def prepare(settings: Settings) -> None:
 
     Raises: KilonovaError.
     """
-    build_engine(settings.scheduler)
+    load_rules(settings)
     database = Database(settings.database_url)
     lock = lock_database(database)
     try:

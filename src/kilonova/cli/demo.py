@@ -40,6 +40,11 @@ def demo(
 
     path = find_scenario(name)
     scenario = load_scenario(path)
+    if any(server.remote_address for server in scenario.servers):
+        raise ConfigurationError(
+            f"scenario {scenario.name} asks for servers from several addresses, which one client cannot pretend: "
+            "start its cloud with `kilonova up` and send requests through proxies that set X-Forwarded-For"
+        )
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_WIDTH_OF_A_PIPE)

@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "placement": "kilonova.cli.placement:app",
     "explain": "kilonova.cli.explain:explain",
     "whatif": "kilonova.cli.whatif:whatif",
+    "audit": "kilonova.cli.audit:app",
     "demo": "kilonova.cli.demo:demo",
 }
 

@@ -204,6 +204,9 @@ def _details(tried: Sequence[str], error: str) -> str:
 
 
 def _claim_one(conductor: "Conductor", flow: Workflow) -> Workflow | None:
+    if conductor.claimer.may_be_slow:
+        conductor.claim_soon([flow])
+        return None
     placed = claim_together(conductor, [flow])
     return placed[0] if placed else None
 

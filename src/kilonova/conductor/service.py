@@ -108,7 +108,7 @@ class Conductor:
             for flow, instance in zip(flows, built, strict=True):
                 self._flows[flow.uuid] = flow
                 self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), spec, group_uuid)
-        self._bus.run_in_conductor(lambda: self._claim(flows))
+        self.claim_soon(flows)
 
     def _store_together(self, tx: Transaction, requests: Sequence[NewServers]) -> Sequence[Mapping[str, int]]:
         instances.insert(tx, [(instance, new.group_uuid) for new in requests for instance in new.instances])
@@ -220,7 +220,7 @@ class Conductor:
             else:
                 self._bus.run_in_conductor(lambda flow=flow: self._run(flow))  # type: ignore[misc]
         for flows in waiting.values():
-            self._bus.run_in_conductor(lambda flows=flows: self._claim(flows))  # type: ignore[misc]
+            self.claim_soon(flows)
 
     def start(self) -> None:
         """Begin to renew leases and to adopt the workflows of dead processes."""
@@ -407,6 +407,11 @@ class Conductor:
         with self._lock:
             self._flows[flow.uuid] = flow
         self._bus.run_in_conductor(lambda: self._run(flow))
+
+    def claim_soon(self, flows: Sequence[Workflow]) -> None:
+        """Claim hosts for the servers of one request in the background, where it holds up nothing else."""
+        run = self._bus.run_aside if self.claimer.may_be_slow else self._bus.run_in_conductor
+        run(lambda: self._claim(flows))
 
     def _claim(self, flows: Sequence[Workflow]) -> None:
         with self._mending(flows):

@@ -12,13 +12,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import compute_nodes
+from kilonova.db import compute_nodes, isolation_guard
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
+from kilonova.scheduler.isolation import is_rule_key
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
@@ -85,6 +86,7 @@ def set_metadata(tx: Transaction, aggregate_id: int, metadata: Mapping[str, str 
         _set_zone(tx, aggregate, zone)
     for key, value in rest.items():
         _put(tx, aggregate_id, key, value)
+    _note_isolation(tx, rest)
     return _log(tx, aggregate_id)
 
 
@@ -108,6 +110,7 @@ def add_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str
                 f" {default_zone} to {zone}."
             )
     tx.execute(sa.insert(t.aggregate_hosts), {"aggregate_id": aggregate_id, "host": host})
+    _note_isolation(tx, aggregate.metadata)
     for provider_id in compute_nodes.provider_ids(tx.connection, host):
         _join_in_placement(tx, provider_id, aggregate.uuid)
     return _log(tx, aggregate_id)
@@ -140,6 +143,7 @@ def delete(tx: Transaction, aggregate_id: int) -> None:
         raise InvalidRequest(f"Cannot remove aggregate {aggregate_id}: host aggregate is not empty.")
     tx.execute(sa.delete(t.aggregate_metadata).where(t.aggregate_metadata.c.aggregate_id == aggregate_id))
     tx.execute(sa.delete(t.aggregates).where(t.aggregates.c.id == aggregate_id))
+    _note_isolation(tx, aggregate.metadata)
     tx.log("aggregate", str(aggregate_id), None)
 
 
@@ -168,6 +172,13 @@ def mirror_exactly(tx: Transaction, host: str) -> None:
     for aggregate in list_all(tx.connection):
         if host not in aggregate.hosts:
             _leave_in_placement(tx, aggregate.uuid, host)
+    _note_isolation(tx, aggregate.metadata)
+
+
+def _note_isolation(tx: Transaction, keys: Collection[str]) -> None:
+    """Let claims under way decide again when a rule of isolation is among ``keys``, changed or over changed hosts."""
+    if any(map(is_rule_key, keys)):
+        isolation_guard.rise(tx)
 
 
 # --- zones ------------------------------------------------------------------------------------------------------------

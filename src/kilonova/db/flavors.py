@@ -98,6 +98,20 @@ def projects(connection: Connection, flavor_id: str) -> tuple[str, ...]:
     )
 
 
+def all_projects(connection: Connection) -> dict[str, frozenset[str]]:
+    """Return public id → the projects that it is shared with, of every flavor that is not public."""
+    share = t.flavor_projects
+    joined = (
+        sa.select(t.flavors.c.flavor_id, share.c.project_id)
+        .outerjoin(share, share.c.flavor_id == t.flavors.c.id)
+        .where(t.flavors.c.is_public.is_(False))
+    )
+    found: dict[str, set[str]] = {}
+    for flavor_id, project_id in connection.execute(joined):
+        found.setdefault(flavor_id, set()).update({project_id} - {None})
+    return {flavor_id: frozenset(shared) for flavor_id, shared in found.items()}
+
+
 def add_project(tx: Transaction, flavor_id: str, project_id: str) -> None:
     """Share a flavor. Raises: NotFound, Conflict when shared already."""
     row_id = _row_id(tx.connection, flavor_id)

@@ -12,6 +12,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.db import isolation_guard
 from kilonova.db import tables as t
 from kilonova.db.database import Change, Database
 from kilonova.db.statements import mapping
@@ -204,6 +205,7 @@ def _aggregates(connection: Connection) -> Iterator[Change]:
     metadata: dict[int, dict[str, str]] = defaultdict(dict)
     for aggregate_id, key, value in connection.execute(sa.select(t.aggregate_metadata)):
         metadata[aggregate_id][key] = value
+    yield Change("isolation", "version", isolation_guard.version(connection))
     for row in connection.execute(sa.select(t.aggregates).order_by(t.aggregates.c.id)):
         value = {"uuid": row.uuid, "name": row.name, "hosts": hosts[row.id], "metadata": metadata[row.id]}
         yield Change("aggregate", str(row.id), value)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request specs: what was asked when the instance was made, kept for every later move (hints included)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,6 +11,7 @@ from kilonova.db import flavors
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.model.image import Image
+from kilonova.model.placed_server import PlacedServer
 from kilonova.model.request_spec import RequestSpec
 
 _PLAIN = (
@@ -24,6 +25,7 @@ _PLAIN = (
     "requested_node",
     "volume_backed",
     "remote_address",
+    "is_admin",
 )
 _IMAGE_FIELDS = tuple(Image.__dataclass_fields__)
 
@@ -50,6 +52,21 @@ def get_many(connection: Connection, uuids: Sequence[str]) -> dict[str, tuple[Re
     return found
 
 
+def placed(connection: Connection) -> Iterator[PlacedServer]:
+    """Return every server that has a host, with the flavor that it has and the image as it was when it was made."""
+    server = t.instances.c
+    columns = (server.uuid, server.name, server.host, server.project_id, server.flavor, t.request_specs.c.body)
+    joined = (
+        sa.select(*columns)
+        .outerjoin(t.request_specs, t.request_specs.c.instance_uuid == server.uuid)
+        .where(server.deleted.is_(False), server.host.is_not(None))
+        .order_by(server.id)
+    )
+    for row in connection.execute(joined):
+        image = None if row.body is None or row.body["image"] is None else Image(**row.body["image"])
+        yield PlacedServer(row.uuid, row.name, row.host, row.project_id, flavors.from_json(row.flavor), image)
+
+
 def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
     """Return a request as JSON. The resource query is left out: it is worked out again at each decision."""
     image = None if spec.image is None else {name: getattr(spec.image, name) for name in _IMAGE_FIELDS}
@@ -73,6 +90,6 @@ def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:
         image=None if image is None else Image(**image),
         hints={name: tuple(values) for name, values in body["hints"].items()},
         ignore_hosts=frozenset(body["ignore_hosts"]),
-        **{name: body[name] for name in _PLAIN},
+        **{name: body[name] for name in _PLAIN if name in body},
     )
     return spec, body["group"]

@@ -200,6 +200,13 @@ aggregate_metadata = _table(
     Column("value", String(255), nullable=False),
 )
 
+#: One row, once there is an isolation rule: what claims compare to know that rules and hosts under them are the same.
+isolation_version = _table(
+    "isolation_version",
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("version", BigInteger, nullable=False),
+)
+
 # --- what servers are made of -----------------------------------------------------------------------------------------
 
 flavors = _table(

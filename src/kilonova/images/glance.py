@@ -3,7 +3,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -52,23 +52,38 @@ class GlanceImages:
         del project_id  # the token's
         # In quotes, since the service takes a bare comma or colon for its own syntax.
         quoted = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        answer = self._ask(f"{self._endpoint}/v2/images?name=in:{quote(quoted, safe='')}", token)
+        answer = self._ask(f"/v2/images?name=in:{quote(quoted, safe='')}", token)
         if answer.status_code != requests.codes.ok:
             raise Unavailable(f"The image service answered {answer.status_code}.")
         return tuple(image for image in map(image_of, answer.json()["images"]) if image.name == name)
 
+    def list(self, *, token: str | None) -> Sequence[Image]:
+        both = (self._pages(f"/v2/images?visibility=all&os_hidden={hidden}", token) for hidden in ("false", "true"))
+        return tuple(image_of(content) for pages in both for page in pages for content in page["images"])
+
+    def _pages(self, path: str, token: str | None) -> Iterator[Mapping[str, Any]]:
+        following: str | None = path
+        while following:
+            answer = self._ask(following, token)
+            if answer.status_code != requests.codes.ok:
+                raise Unavailable(f"The image service answered {answer.status_code}.")
+            page = answer.json()
+            yield page
+            following = page.get("next")
+
     def _fetch(self, image_id: str, token: str | None) -> Image:
-        url = f"{self._endpoint}/v2/images/{quote(image_id, safe='')}"
-        answer = self._ask(url, token)
+        answer = self._ask(f"/v2/images/{quote(image_id, safe='')}", token)
         if answer.status_code in {400, 403, 404}:
             raise NotFound(f"Image {image_id} could not be found.")
         if answer.status_code != requests.codes.ok:
             raise Unavailable(f"The image service answered {answer.status_code}.")
         return image_of(answer.json())
 
-    def _ask(self, url: str, token: str | None) -> requests.Response:
+    def _ask(self, path: str, token: str | None) -> requests.Response:
         try:
-            return self._session.get(url, headers={"X-Auth-Token": token or ""}, timeout=_TIMEOUT_S)
+            return self._session.get(
+                f"{self._endpoint}{path}", headers={"X-Auth-Token": token or ""}, timeout=_TIMEOUT_S
+            )
         except requests.RequestException as error:
             raise Unavailable("The image service cannot be reached.") from error
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where images come from, and a source for clouds without an image service."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from kilonova.errors import NotFound
@@ -16,6 +16,9 @@ class ImageSource(Protocol):
 
     def named(self, name: str, *, token: str | None, project_id: str) -> tuple[Image, ...]:
         """Return the images of that name that the token's owner may see. Raises: Unavailable."""
+
+    def list(self, *, token: str | None) -> Sequence[Image]:
+        """Return every image that the token's owner may see, hidden ones included. Raises: Unavailable."""
 
 
 class FixedImages:
@@ -34,3 +37,7 @@ class FixedImages:
     def named(self, name: str, *, token: str | None, project_id: str) -> tuple[Image, ...]:
         del token, project_id
         return tuple(image for image in self._images.values() if image.name == name)
+
+    def list(self, *, token: str | None) -> Sequence[Image]:
+        del token
+        return tuple(self._images.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bus inside one process: a small pool of threads for all agents, another for the conductor."""
+"""The bus inside one process: a small pool of threads for all agents, another for the conductor, one for what waits."""
 
 import logging
 from collections.abc import Callable
@@ -14,6 +14,7 @@ LOG = logging.getLogger(__name__)
 Accept = Callable[[AgentMessage], Callable[[], None] | None]
 _AGENT_THREADS = 32
 _CONDUCTOR_THREADS = 4
+_ASIDE_THREADS = 16
 
 
 class Bus(Protocol):
@@ -38,6 +39,7 @@ class LocalBus:
         self._greeter: Callable[[HostsStarted], Orphans] | None = None
         self._agent_pool = ThreadPoolExecutor(_AGENT_THREADS, thread_name_prefix="agent")
         self._conductor_pool = ThreadPoolExecutor(_CONDUCTOR_THREADS, thread_name_prefix="conductor")
+        self._aside_pool = ThreadPoolExecutor(_ASIDE_THREADS, thread_name_prefix="aside")
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._agents[host] = accept
@@ -68,6 +70,10 @@ class LocalBus:
         """Run the conductor's own work on its pool."""
         self._conductor_pool.submit(_guarded, work)
 
+    def run_aside(self, work: Callable[[], None]) -> None:
+        """Run the conductor's own work where it may wait for seconds and hold nothing else up."""
+        self._aside_pool.submit(_guarded, work)
+
     def announce(self, message: HostsStarted) -> Orphans:
         if self._greeter is None:
             raise Unavailable("No conductor is there.")
@@ -77,6 +83,7 @@ class LocalBus:
         """Stop taking messages and wait for the ones that run."""
         self._agents.clear()
         self._agent_pool.shutdown(wait=True, cancel_futures=True)
+        self._aside_pool.shutdown(wait=True, cancel_futures=True)
         self._conductor_pool.shutdown(wait=True, cancel_futures=True)
 
 

@@ -31,6 +31,7 @@ from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
+from kilonova.scheduler.isolation import rule_of
 
 LOG = logging.getLogger(__name__)
 
@@ -137,6 +138,12 @@ def _collector_resting() -> Iterator[None]:
             gc.enable()
 
 
+def _complain_of_broken_rule(aggregate: Aggregate) -> None:
+    rule = rule_of(aggregate.metadata)
+    for _, _, why in rule.broken if rule is not None else ():
+        LOG.error("Nobody may use the hosts of aggregate %s (id %d): %s", aggregate.name, aggregate.id, why)
+
+
 @dataclass(slots=True)
 class Mirror:
     """Everything the scheduler needs, in memory. Every public method may be called from any thread.
@@ -152,6 +159,7 @@ class Mirror:
     _nodes: dict[str, _Node] = field(default_factory=dict)
     _services: dict[str, _Service] = field(default_factory=dict)
     _aggregates: dict[int, Aggregate] = field(default_factory=dict)
+    _isolation_version: int = 0
     _groups: dict[str, _Group] = field(default_factory=dict)
     _instances: dict[str, tuple[str, str, bool]] = field(default_factory=dict)
     _counts: dict[HostKey, list[int]] = field(default_factory=dict)
@@ -187,7 +195,9 @@ class Mirror:
             layout = self._laid_out()
             services = self._service_facts(layout)
             if self._aggregate_index is None:
-                self._aggregate_index = AggregateIndex.of(tuple(self._aggregates.values()), layout.hosts)
+                self._aggregate_index = AggregateIndex.of(
+                    tuple(self._aggregates.values()), layout.hosts, isolation_version=self._isolation_version
+                )
             view = self._providers.view_used
             used = view[: len(layout.rows)].copy(order="K") if layout.identity else np.asfortranarray(view[layout.rows])
             return HostTable(
@@ -400,8 +410,13 @@ class Mirror:
         else:
             hosts, metadata = tuple(value["hosts"]), dict(value["metadata"])
             self._aggregates[int(key)] = Aggregate(int(key), value["uuid"], value["name"], hosts, metadata)
+            _complain_of_broken_rule(self._aggregates[int(key)])
         self._aggregate_index = None
         self._memo = Memo()
+
+    def _apply_isolation(self, _key: str, value: int) -> None:
+        self._isolation_version = value
+        self._aggregate_index = None
 
     def _apply_group(self, uuid: str, value: Mapping[str, Any] | None) -> None:
         if value is None:

@@ -34,6 +34,7 @@ class RequestSpec:
     ``hints``: hint name → its values, always a tuple; hints starting with ``_nova`` never come from users.
     ``force_host`` / ``force_node`` bypass all filters (``az:host:node``); ``requested_host`` / ``requested_node``
     (2.74) cut the list down before the filters, which then all run.
+    ``remote_address``: where the API request came from. ``is_admin``: whether its caller was an administrator.
     """
 
     flavor: Flavor
@@ -53,6 +54,7 @@ class RequestSpec:
     query: ResourceQuery = field(default_factory=ResourceQuery)
     volume_backed: bool = False
     remote_address: str | None = None
+    is_admin: bool = False
 
     @property
     def num_instances(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
-from kilonova.errors import ConfigurationError
+from kilonova.errors import ConfigurationError, InvalidRequest
 from kilonova.model.host import Capabilities
 from kilonova.scenario.model import (
     DEFAULT_CAPABILITIES,
@@ -24,6 +24,7 @@ from kilonova.scenario.model import (
     default_hosts,
     projects_named,
 )
+from kilonova.scheduler.isolation import is_rule_key, parse_alternative
 
 T = TypeVar("T")
 
@@ -166,8 +167,17 @@ def _check_aggregates(scenario: Scenario, where: str) -> None:
     for aggregate in scenario.aggregates:
         place = f"{where}: aggregate {aggregate.name}"
         _require_known(place, "host", aggregate.hosts, hosts)
-        for value in aggregate.metadata.values():
+        for key, value in aggregate.metadata.items():
             _require_known(place, "project", projects_named(value), PROJECTS)
+            if is_rule_key(key):
+                _require_readable(place, key, value)
+
+
+def _require_readable(place: str, key: str, value: str) -> None:
+    try:
+        parse_alternative(key, value)
+    except InvalidRequest as error:
+        raise ConfigurationError(f"{place}: {error.message}") from None
 
 
 def _check_groups(scenario: Scenario, where: str) -> None:

@@ -122,6 +122,7 @@ class ScenarioServer:
     """Servers asked for in one request, and what has to become of them.
 
     ``zone``: as the API takes it: ``ZONE``, ``ZONE:HOST`` or ``ZONE:HOST:NODE``.
+    ``remote_address``: where the request comes from, for scheduler drivers that look at it.
     ``expect``: the hosts that may be used; empty when the request has to fail.
     ``uses``: hosts of ``expect`` that have to be used at least once.
     ``refused_by``: the rule that has to leave no host, or ``spawn`` when the hypervisors have to fail it.
@@ -135,6 +136,7 @@ class ScenarioServer:
     zone: str | None = None
     group: str | None = None
     hints: Mapping[str, str] = field(default_factory=dict)
+    remote_address: str | None = None
     expect: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     refused_by: str | None = None

@@ -10,6 +10,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -29,7 +30,6 @@ from kilonova.scenario.model import (
 )
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
-from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.resources import with_resources
@@ -54,6 +54,12 @@ class Played:
     decisions: tuple[Decision, ...]
     failed_on: tuple[str, ...]
     landing: Landing
+
+
+class Decider(Protocol):
+    """The engine, or what stands in its place."""
+
+    def decide(self, hosts: HostTable, spec: RequestSpec, *, limit: int) -> Decision: ...
 
 
 class _World:
@@ -100,7 +106,7 @@ class _World:
         return False
 
 
-def play(scenario: Scenario, engine: Engine, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
+def play(scenario: Scenario, engine: Decider, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
     """Ask for the servers one request after the other and say what became of each.
 
     As in a running cloud, the servers of one request are placed together or not at all, a host that fails a spawn is
@@ -116,7 +122,7 @@ def play(scenario: Scenario, engine: Engine, surroundings: Surroundings | None =
 
 
 def _play_request(
-    world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Engine, around: Surroundings
+    world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Decider, around: Surroundings
 ) -> list[Played]:
     together: list[Decision] = []
     for name in asked.names:
@@ -143,7 +149,7 @@ def _build(
     name: str,
     spec: RequestSpec,
     first: Decision,
-    engine: Engine,
+    engine: Decider,
     around: Surroundings,
 ) -> Played:
     decisions, tried = [first], list[str]()
@@ -161,7 +167,7 @@ def _build(
         world.change(decisions[-1].ranked[0].row, spec, asked.group, 1)
 
 
-def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Engine) -> Decision:
+def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Decider) -> Decision:
     group = world.groups[asked.group] if asked.group else None
     return engine.decide(world.table, replace(spec, group=group), limit=_RANKED_KEPT)
 
@@ -201,6 +207,7 @@ def _spec(scenario: Scenario, asked: ScenarioServer, around: Surroundings) -> Re
             hints={name: (value,) for name, value in asked.hints.items()},
             force_host=host,
             force_node=node,
+            remote_address=asked.remote_address,
         )
     )
 

@@ -43,6 +43,7 @@ class Decision:
     Shapes: ``removed_by`` (H,) uint8, the index into ``steps`` of the first rule that lost the host, or ``SURVIVED``.
     ``survivors``: how many hosts passed every rule (``ranked`` holds only the best of them).
     ``forced``: the filters were bypassed by a forced host.
+    ``refusal``: why nobody may, in words, where a scheduler driver decided.
     """
 
     ranked: tuple[RankedHost, ...]
@@ -50,6 +51,7 @@ class Decision:
     removed_by: NDArray[np.uint8]
     survivors: int
     forced: bool = False
+    refusal: str | None = None
 
     @property
     def rejected(self) -> dict[str, int]:

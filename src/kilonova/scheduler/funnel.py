@@ -13,6 +13,7 @@ from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import RequestSpec, ResourceQuery
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
+from kilonova.scheduler.isolation import Candidate
 from kilonova.scheduler.nova_compat import HostFilterAdapter
 from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
 
@@ -48,10 +49,11 @@ def funnel(
     """Yield the verdicts of the rules that apply to the request, in the order in which they are asked.
 
     ``still_in``: tells which hosts are left by now; only filters that go host by host care. Shapes: → (H,).
-    Forced hosts bypass the filters, not Placement. A rebuild check asks neither request filters nor Placement, and
-    only the filters made for it. Filters on columns go before those that are asked host by host.
+    Forced hosts bypass the filters, neither isolation nor Placement. A rebuild check asks neither request filters nor
+    Placement, and only the filters made for it. Filters on columns go before those that are asked host by host.
     """
     yield from _names(hosts, spec)
+    yield from isolation_steps(hosts, spec)
     rebuild = is_rebuild_check(spec)
     if not rebuild:
         yield from _request_filters(hosts, spec, request_filters)
@@ -143,6 +145,21 @@ def _destination(hosts: HostTable, spec: RequestSpec) -> BoolArray:
     passed = np.zeros(len(hosts), dtype=np.bool_)
     passed[[row for row in rows if not node or hosts.nodes[row] == node]] = True
     return passed
+
+
+def isolation_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
+    """Yield what the isolation rules of aggregates demand, where there are any: always on, and with no way around it.
+
+    The reasons reach users in the fault of a server, so they quote no rule.
+    """
+    isolation = hosts.aggregates.isolation
+    if isolation is None:
+        return
+    met = isolation.met_by(Candidate(spec.flavor, spec.image, spec.project_id))
+    reason = (
+        "outside the hosts that isolation rules keep this server to" if met else "kept for other servers by isolation"
+    )
+    yield Step("isolation", reason, isolation.hosts_under(met))
 
 
 def _request_filters(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]) -> Iterator[Step]:

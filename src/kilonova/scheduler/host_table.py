@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
+from kilonova.scheduler.isolation import Isolation, compile_isolation
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -60,20 +61,33 @@ class Memo:
 
 @dataclass(frozen=True, slots=True)
 class AggregateIndex:
-    """Host aggregates over the table's rows. Shapes: ``membership`` (A, H) bool."""
+    """Host aggregates over the table's rows. Shapes: ``membership`` (A, H) bool.
+
+    ``isolation``: what their isolation rules demand, None without any. ``isolation_version``: of these rules and the
+    hosts under them, as the database numbers them.
+    """
 
     aggregates: tuple[Aggregate, ...]
     membership: BoolArray
+    isolation: Isolation | None = None
+    isolation_version: int = 0
 
     @classmethod
-    def of(cls, aggregates: Sequence[Aggregate], hosts: Sequence[str]) -> "AggregateIndex":
+    def of(
+        cls, aggregates: Sequence[Aggregate], hosts: Sequence[str], *, isolation_version: int = 0
+    ) -> "AggregateIndex":
         """Compile ``aggregates`` against the service host names of the rows. Unknown hosts are left out."""
         rows = _index(hosts)
         membership = np.zeros((len(aggregates), len(hosts)), dtype=np.bool_)
         for index, aggregate in enumerate(aggregates):
             members = [row for host in aggregate.hosts for row in rows.get(host, ())]
             membership[index, members] = True
-        return cls(tuple(aggregates), membership)
+        return cls(tuple(aggregates), membership, compile_isolation(aggregates, membership), isolation_version)
+
+    def take(self, rows: Rows) -> "AggregateIndex":
+        """Return the same aggregates over these rows alone."""
+        isolation = self.isolation and replace(self.isolation, class_of=self.isolation.class_of[rows])
+        return replace(self, membership=self.membership[:, rows], isolation=isolation)
 
     def hosts_in_any(self, wanted: Sequence[bool] | BoolArray) -> BoolArray:
         """Return which hosts are in at least one wanted aggregate. Shapes: (A,) → (H,)."""
@@ -182,7 +196,7 @@ class HostTable:
             self,
             **columns,
             trait_bits=self.trait_bits[:, part],
-            aggregates=AggregateIndex(self.aggregates.aggregates, self.aggregates.membership[:, part]),
+            aggregates=self.aggregates.take(part),
             instance_rows=_MovedRows(self.instance_rows, new_place),
             disabled_reasons={new_place[row]: why for row, why in self.disabled_reasons.items() if row in new_place},
             memo=Memo(),

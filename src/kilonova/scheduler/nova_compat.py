@@ -6,8 +6,10 @@ A Nova-style filter has ``host_passes(host_state, spec_obj)``, a Nova-style weig
 They run host by host, after the column rules and only on the hosts those left over.
 """
 
+import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_attributes import COLUMNS
 from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray, Rows
+from kilonova.scheduler.weighers.base import WeighedHost
 
 
 class View(dict[str, Any]):
@@ -29,18 +32,22 @@ class View(dict[str, Any]):
         except KeyError:
             raise AttributeError(name) from None
 
+    def obj_attr_is_set(self, name: str) -> bool:
+        return name in self
+
 
 class HostState:
-    """One host as Nova's filters know it. Read from the table when asked; writing to it changes nothing.
+    """One host as Nova's filters know it. Read from the table when asked; what a rule writes to it only the rule sees.
 
     Units: MiB (``*_mb``) and GiB (``*_gb``) as in the names. ``limits`` is a scratch dict.
     """
 
-    __slots__ = ("_hosts", "_row", "limits")
+    __slots__ = ("__dict__", "_hosts", "_row", "limits")
 
     numa_topology = None
     pci_stats = None
     metrics: tuple[Any, ...] = ()
+    allocation_candidates: tuple[Any, ...] = ()
     cell_uuid = None
 
     def __init__(self, hosts: HostTable, row: int) -> None:
@@ -84,6 +91,11 @@ class HostState:
     @property
     def host_ip(self) -> str:
         return self._hosts.host_ips[self._row]
+
+    @property
+    def updated(self) -> datetime:
+        """When the host was as it is here: the moment of the decision."""
+        return datetime.fromtimestamp(self._hosts.taken_at, UTC)
 
     @property
     def aggregates(self) -> list[View]:
@@ -149,6 +161,10 @@ class RequestView(Mapping[str, Any]):
     numa_topology = None
     pci_requests = None
     retry = None
+    network_metadata = None
+    requested_networks = None
+    requested_resources: tuple[Any, ...] = ()
+    security_groups: tuple[Any, ...] = ()
 
     def __init__(self, spec: RequestSpec) -> None:
         self.spec = spec
@@ -197,6 +213,9 @@ class RequestView(Mapping[str, Any]):
         if values is None:
             return default
         return values[0] if len(values) == 1 else values
+
+    def obj_attr_is_set(self, name: str) -> bool:
+        return hasattr(self, name)
 
     def __getitem__(self, key: str) -> Any:
         return self._nested[key]
@@ -268,6 +287,8 @@ class HostFilterAdapter:
 
     @property
     def run_once(self) -> bool:
+        if hasattr(self.filter, "run_filter_for_index"):
+            return not self.filter.run_filter_for_index(1)
         return bool(getattr(self.filter, "run_filter_once_per_request", False))
 
     @property
@@ -307,16 +328,28 @@ class HostWeigherAdapter:
         return getattr(self.weigher, "maxval", None)
 
     def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
-        if not hasattr(self.weigher, "weight_multiplier"):
-            return 1.0
-        return np.array([self.weigher.weight_multiplier(state) for state in _states(hosts, rows)], dtype=np.float64)
+        multiplier = getattr(self.weigher, "weight_multiplier", 1.0)
+        if not callable(multiplier):
+            return float(multiplier)
+        if not inspect.signature(multiplier).parameters:  # as it was before aggregates had a say in it
+            return float(multiplier())
+        return np.array([multiplier(state) for state in _states(hosts, rows)], dtype=np.float64)
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:
-        view = RequestView(spec)
-        return np.array(
-            [self.weigher._weigh_object(state, view) for state in _states(hosts, rows)],  # noqa: SLF001  Nova's name
-            dtype=np.float64,
-        )
+        view, states = RequestView(spec), _states(hosts, rows)
+        if hasattr(self.weigher, "weigh_objects"):
+            ratings = self.weigher.weigh_objects([WeighedHost(state) for state in states], view)
+        else:
+            ratings = [self.weigher._weigh_object(state, view) for state in states]  # noqa: SLF001  Nova's name
+        return np.array(ratings, dtype=np.float64)
+
+
+def as_driver_arguments(spec: RequestSpec) -> tuple[View, View]:
+    """Return (request_spec, filter_properties) as scheduler drivers know them. The driver may change its copies."""
+    properties = View(RequestView(spec))
+    tried = sorted(spec.ignore_hosts)
+    properties["retry"] = View(num_attempts=len(tried) + 1, hosts=[[host, None] for host in tried]) if tried else None
+    return properties["request_spec"], properties
 
 
 def _states(hosts: HostTable, rows: Rows) -> list[HostState]:

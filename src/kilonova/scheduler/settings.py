@@ -18,7 +18,11 @@ class SchedulerConfig:
 
     ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
     ``enabled_filters``: bare class names, in the order in which they run; empty items are ignored.
-    Units: ``service_down_time`` seconds.
+    ``driver``: dotted path or entry point name of the class that chooses hosts.
+    ``request_filters``: dotted paths or entry point names, run after the built-in ones.
+    ``plugin_path``: folders whose modules and rules are there without further ado.
+    ``nova_import_compat``: whether rules that import from ``nova.scheduler`` run as they are.
+    Units: ``service_down_time`` and ``driver_timeout`` seconds.
     Source: spec SCHEDULER §8.
     """
 
@@ -50,5 +54,10 @@ class SchedulerConfig:
     limit_tenants_to_placement_aggregate: bool = False
     placement_aggregate_required_for_tenants: bool = False
     enable_isolated_aggregate_filtering: bool = False
+    driver: str = "filter_scheduler"
+    driver_timeout: float = 30.0
+    request_filters: tuple[str, ...] = ()
+    plugin_path: tuple[str, ...] = ()
+    nova_import_compat: bool = False
     # [DEFAULT]
     service_down_time: int = 60

@@ -253,7 +253,9 @@ def test_hosts_that_fail_cannot_be_told_by_looking() -> None:
     assert differences(of, own.seats()["admin"].api) == ()
 
 
-@pytest.mark.parametrize("arguments", [["nowhere"], [], ["zones", "--data", "missing"], ["zones", "--fast"]])
+@pytest.mark.parametrize(
+    "arguments", [["nowhere"], [], ["zones", "--data", "missing"], ["zones", "--fast"], ["ip-scheduler"]]
+)
 def test_bad_input_is_one_line_and_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", *arguments]) == 2
     out, err = capsys.readouterr()

@@ -113,6 +113,7 @@ def test_nobody_there() -> None:
 def test_fixed_images() -> None:
     images = FixedImages([Image("i")])
     assert images.get("i", token=None, project_id="p").id == "i"
+    assert [image.id for image in images.list(token=None)] == ["i"]
     with pytest.raises(NotFound):
         images.get("j", token=None, project_id="p")
 
@@ -131,3 +132,20 @@ def test_fixed_images_are_found_by_name() -> None:
     fixed = FixedImages([Image("i", "cirros"), Image("j", "other")])
     assert fixed.named("cirros", token=None, project_id="p") == (Image("i", "cirros"),)
     assert fixed.named("none", token=None, project_id="p") == ()
+
+
+def test_all_images_are_listed_page_by_page_and_hidden_ones_too(glance: Glance) -> None:
+    first, hidden = (f"/v2/images?visibility=all&os_hidden={value}" for value in ("false", "true"))
+    glance.answers[first] = 200, {"images": [{"id": "a", "status": "active"}], "next": "/v2/images?marker=a"}
+    glance.answers["/v2/images?marker=a"] = 200, {"images": [{"id": "b", "status": "queued", "k": "v"}]}
+    glance.answers[hidden] = 200, {"images": [{"id": "c", "status": "active"}]}
+    listed = images_of(glance, [0.0]).list(token="t")
+    assert [(image.id, image.status, dict(image.properties)) for image in listed] == [
+        ("a", "active", {}),
+        ("b", "queued", {"k": "v"}),
+        ("c", "active", {}),
+    ]
+    assert {token for _, token in glance.asked} == {"t"}
+    glance.answers[hidden] = 500, {}
+    with pytest.raises(Unavailable):
+        images_of(glance, [0.0]).list(token="t")

@@ -4,12 +4,14 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from kilonova.db import change_log, compute_nodes, providers, resource_classes, services
+from kilonova.db import aggregates, change_log, compute_nodes, providers, resource_classes, services
 from kilonova.db.database import Commit, Database, Transaction
 from kilonova.mirror.mirror import Assumption, Mirror
 from kilonova.mirror.provider_columns import ProviderColumns
+from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, NodeReport
 from kilonova.model.provider import Inventory
+from kilonova.scheduler.isolation import Candidate
 from support.mirrors import assert_equal, assert_use_adds_up, hosts_of, providers_of
 
 
@@ -193,3 +195,14 @@ def test_a_provider_that_goes_takes_its_assumptions_along(sqlite: Database) -> N
     sqlite.write(lambda tx: providers.create(tx, uuid, "p"))
     mirror.forget("c")
     assert_use_adds_up(mirror)
+
+
+def test_a_broken_isolation_rule_in_the_database_is_logged(sqlite: Database, caplog: pytest.LogCaptureFixture) -> None:
+    add_host(sqlite, "h0")
+    made = sqlite.write(lambda tx: aggregates.create(tx, "pool"))
+    sqlite.write(lambda tx: aggregates.add_host(tx, made.id, "h0", default_zone="nova"))
+    sqlite.write(lambda tx: aggregates.set_metadata(tx, made.id, {"kilonova:only": "flavour=db"}))
+    isolation = Mirror.follow(sqlite).snapshot().aggregates.isolation
+    assert isolation is not None
+    assert not isolation.hosts_under(isolation.met_by(Candidate(Flavor("1", "m1", 1, 1, 1), None, "p"))).any()
+    assert "Nobody may use the hosts of aggregate pool (id 1): kilonova:only: cannot read a condition" in caplog.text

@@ -96,6 +96,10 @@ def test_project_references_are_filled_in() -> None:
         (small(options={"filter_scheduler": "x"}), "options.filter_scheduler must be a mapping"),
         (small(aggregates=[{"name": "x", "hosts": ["node9"]}]), "aggregate x: there is no host 'node9'. Known: node1"),
         (small(aggregates=[{"name": "x", "metadata": {"a": "${project:b}"}}]), "there is no project 'b'"),
+        (
+            small(aggregates=[{"name": "x", "metadata": {"kilonova:only": "flavour=a"}}]),
+            "x: kilonova:only: cannot read",
+        ),
         (small(groups=[{"name": "g", "policy": "close"}]), "group g: there is no policy 'close'"),
         (small(groups=[{"name": "g", "policy": "affinity", "max_server_per_host": 2}]), "for anti-affinity only"),
         (with_server(flavor="huge"), "server one: there is no flavor 'huge'. Known: tiny"),

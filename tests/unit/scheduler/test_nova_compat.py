@@ -65,12 +65,15 @@ def test_a_host_state_has_the_attributes_nova_documents() -> None:
     }
     assert {name: getattr(state, name) for name in expected} == expected
     assert isinstance(state.free_ram_mb, int)
+    assert (state.updated.timestamp(), state.allocation_candidates) == (HOSTS.taken_at, ())
     assert "free_ram_mb" in dir(state)
     assert list(state.instances) == ["i1"]
     assert state.service["disabled"] is True
     assert state.service.disabled_reason == "broken"
     with pytest.raises(AttributeError):
         _ = state.nonsense
+    state.nonsense = state.free_ram_mb = 7
+    assert (state.nonsense, state.free_ram_mb, HostState(HOSTS, 1).free_ram_mb) == (7, 7, 6656)
 
 
 def test_a_host_state_knows_its_aggregates() -> None:
@@ -114,6 +117,8 @@ def test_a_request_reads_as_an_object() -> None:
     assert not hasattr(view.image.properties, "__wrapped__")
     assert (view.project_id, view.user_id, view.num_instances, view.instance_uuid) == ("p", "u", 2, "i1")
     assert view.availability_zone == "z"
+    assert (view.obj_attr_is_set("flavor"), view.obj_attr_is_set("nonsense")) == (True, False)
+    assert (view.flavor.obj_attr_is_set("name"), view.flavor.obj_attr_is_set("nonsense")) == (True, False)
     assert view.ignore_hosts == ["x", "y"]
     assert (view.force_hosts, view.force_nodes) == (["compute2"], ["n"])
     assert view.get_scheduler_hint("group") == "g"

@@ -14,6 +14,7 @@ from kilonova.api.schemas import queries
 from kilonova.db import aggregates
 from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
+from kilonova.scheduler.isolation import is_rule_key, parse_alternative
 
 _ONE, _ACTION = "/os-aggregates/{aggregate_id}", "/os-aggregates/{aggregate_id}/action"
 RULES = (
@@ -99,9 +100,12 @@ def remove_host(ctx: Context, request: Request) -> Reply:
 
 
 def set_metadata(ctx: Context, request: Request) -> Reply:
-    """Merge metadata; null removes a key.  Errors: 400 also for the zone, 404."""
+    """Merge metadata; null removes a key.  Errors: 400 also for the zone and for a bad isolation rule, 404."""
     ctx.authorize("os_compute_api:os-aggregates:set_metadata")
     aggregate_id, metadata = _id(request), request.body["set_metadata"]["metadata"]
+    for key, value in metadata.items():
+        if value is not None and is_rule_key(key):
+            parse_alternative(key, value)
     changed = ctx.backend.database.write(lambda tx: aggregates.set_metadata(tx, aggregate_id, metadata))
     return _reply(request, changed)
 

@@ -74,6 +74,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         requested_host=target.requested_host,
         requested_node=target.requested_node,
         remote_address=ctx.remote_address,
+        is_admin=ctx.may("context_is_admin"),
     )
     ctx.backend.conductor.build(built, spec, group_uuid)
     if as_bool(asked.get("return_reservation_id", False)):

@@ -23,4 +23,11 @@ class BaseHostFilter:
 
     def filter_all(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> Iterator[Any] | None:
         """Yield the hosts that pass; None instead of an iterator leaves no host at all."""
-        return (host_state for host_state in filter_obj_list if self.host_passes(host_state, spec_obj))
+        return (host_state for host_state in filter_obj_list if self._filter_one(host_state, spec_obj))
+
+    def _filter_one(self, obj: Any, spec_obj: Any) -> bool:
+        return self.host_passes(obj, spec_obj)
+
+    def run_filter_for_index(self, index: int) -> bool:
+        """Tell whether the filter is asked for the server with this number of one request."""
+        return not self.run_filter_once_per_request or index == 0

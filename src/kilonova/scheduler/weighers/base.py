@@ -2,6 +2,7 @@
 """The bases of weighers: on columns, and written Nova's way."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -38,6 +39,14 @@ class ColumnWeigher(ABC):
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None: ...
 
 
+@dataclass(slots=True)
+class WeighedHost:
+    """A host as ``weigh_objects`` gets it: its state, and a weight nobody looks at."""
+
+    obj: Any
+    weight: float = 0.0
+
+
 class BaseHostWeigher:
     """Subclass this and override ``_weigh_object``, to rate host by host as Nova's weighers do.
 
@@ -54,3 +63,7 @@ class BaseHostWeigher:
     def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
         """Rate the host; more is more."""
         raise NotImplementedError
+
+    def weigh_objects(self, weighed_obj_list: Sequence[WeighedHost], weight_properties: Any) -> Sequence[float]:
+        """Rate hosts together; only what compares them has to override this."""
+        return [self._weigh_object(each.obj, weight_properties) for each in weighed_obj_list]

@@ -8,7 +8,7 @@ from alembic import op
 from sqlalchemy.dialects import mysql
 
 revision = "0006"
-down_revision = "0001"
+down_revision = "0005"
 
 _OPTIONS: dict[str, Any] = {
     f"{dialect}_{option}": value

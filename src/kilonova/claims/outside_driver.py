@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask a scheduler driver that is not Kilonova's own, and believe nothing it says.
+
+::
+
+    request ── thread of its own ── select_destinations ──▶ read the answer ──▶ room for all? ──▶ decisions
+                  │ too late, raised                           │ nonsense          │ no: ask again without these hosts
+                  ▼                                            ▼                   ▼ asked often enough
+               refusal                                      refusal             refusal
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kilonova.errors import NoValidHost, RuleFailed, Unavailable
+from kilonova.model.request_spec import RequestSpec
+from kilonova.model.server_group import GroupView
+from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
+from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler, with_own_columns
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
+from kilonova.scheduler.funnel import has_room, isolation_steps
+from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.nova_compat import as_driver_arguments
+
+LOG = logging.getLogger(__name__)
+#: Calls that were given up but go on; so many at most, since nothing can end a thread.
+_MOST_ABANDONED = 64
+_NOT_CHOSEN = "not the host that the driver chose"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A host and node that exist."""
+
+    host: str
+    node: str
+
+
+class Answer:
+    """What a driver said of one request, as the decisions it stands for.
+
+    ``isolation_version``: of the isolation rules that it was checked by.
+    ``refusal``: why there is no destination, for whoever asked; ``detail`` is for administrators and may name hosts.
+    """
+
+    def __init__(
+        self,
+        driver: str,
+        destinations: Sequence[Destination] = (),
+        *,
+        refusal: str | None = None,
+        detail: str = "",
+        isolation_version: int = 0,
+    ) -> None:
+        self.isolation_version = isolation_version
+        self._driver = driver
+        self._left: Iterator[Destination] = iter(destinations)
+        self._refusal = refusal
+        self._detail = detail
+
+    def decide(self, hosts: HostTable) -> Decision:
+        """Return the decision for the next server of the request: one step, which names the driver."""
+        refusal, detail = self._refusal, self._detail or _NOT_CHOSEN
+        row = None
+        if refusal is None:
+            destination = next(self._left)
+            row = _row(hosts, destination.host, destination.node)
+            if row is None:
+                refusal = detail = f"Scheduler driver {self._driver} chose a host that is gone by now."
+        removed_by = np.zeros(len(hosts), dtype=np.uint8)
+        ranked: tuple[RankedHost, ...] = ()
+        if row is not None:
+            removed_by[row] = SURVIVED
+            ranked = (RankedHost(row, hosts.hosts[row], hosts.nodes[row], hosts.uuids[row], 0.0),)
+        step = RuleCount(self._driver, detail, len(hosts), len(ranked))
+        return Decision(ranked, (step,), removed_by, len(ranked), refusal=refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredBatch:
+    """A driver's answer in the place of the engine's decisions: it counted the servers against each other already."""
+
+    answer: Answer
+    hosts: HostTable
+
+    def decide(self) -> Decision:
+        """Return the decision for the next server."""
+        return self.answer.decide(self.hosts)
+
+    def place(self, row: int) -> None: ...
+
+    def alternates(self, count: int, chosen: Collection[str]) -> tuple[RankedHost, ...]:  # noqa: ARG002
+        """Return nothing: a driver is asked again when a spawn fails."""
+        return ()
+
+
+class OutsideDriver:
+    """A configured driver, with a deadline for each of its answers.
+
+    ``max_attempts``: how often it is asked for one request when the hosts it names have no room.
+    Units: ``timeout_s`` seconds, for all that is asked for one request.
+    """
+
+    def __init__(
+        self,
+        driver: Scheduler,
+        engine: Engine,
+        *,
+        timeout_s: float = 30.0,
+        max_attempts: int = 3,
+        service_down_time_s: float = 60,
+    ) -> None:
+        self.name = type(driver).__name__
+        self._driver = driver
+        self._engine = engine
+        self._timeout_s = timeout_s
+        self._max_attempts = max_attempts
+        self._service_down_time_s = service_down_time_s
+        self._running = threading.BoundedSemaphore(_MOST_ABANDONED)
+        self._closing = threading.Event()
+        self._calls: set[_Call] = set()
+        self._told: dict[str, Any] = {}
+        self._told_of: tuple[Any, Any] = (None, None)
+
+    def answer(
+        self, spec: RequestSpec, hosts: HostTable, group_of: Callable[[str], GroupView | None] = lambda _: None
+    ) -> Answer:
+        """Have the driver choose for every server of ``spec``. Whatever it does, the outcome is an answer.
+
+        Raises: Unavailable, when the process stops meanwhile.
+        """
+        cloud = Cloud(hosts, spec, self._engine, group_of, self._service_down_time_s, np.random.default_rng())
+        if not self._running.acquire(blocking=False):
+            return self._failed(f"is busy with {_MOST_ABANDONED} earlier requests")
+        call = _Call(lambda: self._choose(cloud), self._running.release)
+        self._calls.add(call)
+        try:
+            if self._closing.is_set():
+                call.abandon()
+            return call.result(self._timeout_s)
+        except TimeoutError:
+            LOG.warning("[%s] %s did not answer within %g s", spec.request_id, self.name, self._timeout_s)
+            return self._failed(f"did not answer within {self._timeout_s:g} s")
+        finally:
+            self._calls.discard(call)
+
+    def close(self) -> None:
+        """Stop waiting for answers."""
+        self._closing.set()
+        for call in list(self._calls):
+            call.abandon()
+
+    def _choose(self, cloud: Cloud) -> Answer:
+        tried: tuple[str, ...] = ()
+        for _ in range(self._max_attempts):
+            try:
+                said = self._ask(cloud, tried)
+                chosen = _read(said, cloud.hosts, cloud.spec.num_instances)
+            except _Nonsense as nonsense:
+                LOG.warning("[%s] %s answered nonsense: %s", cloud.spec.request_id, self.name, nonsense.detail)
+                return self._failed(f"answered nonsense: {nonsense.fault}", nonsense.detail)
+            except RuleFailed as failure:
+                LOG.exception("[%s] %s failed", cloud.spec.request_id, self.name)
+                return Answer(self.name, refusal=failure.message, detail=failure.message)
+            except NoValidHost as none:
+                return Answer(self.name, refusal=none.message, detail=none.message)
+            except BaseException as error:  # foreign code, in a thread of its own
+                LOG.exception("[%s] %s failed", cloud.spec.request_id, self.name)
+                return self._failed(f"failed: it raised {type(error).__name__}", f"{type(error).__name__}: {error}")
+            lacking = _without_room(cloud, chosen)
+            if not lacking:
+                return Answer(self.name, chosen, isolation_version=cloud.hosts.aggregates.isolation_version)
+            LOG.info("[%s] %s chose %s", cloud.spec.request_id, self.name, _listed(lacking))
+            tried = (*tried, *lacking)
+        detail = f"chose {_listed(lacking)}"
+        return self._failed("chose no host that can take the server", detail)
+
+    def _ask(self, cloud: Cloud, tried: Sequence[str]) -> Any:
+        self._tell_capabilities(cloud.hosts)
+        spec = replace(cloud.spec, ignore_hosts=cloud.spec.ignore_hosts | frozenset(tried))
+        asked = replace(cloud, spec=spec)
+        return self._driver.select_destinations(RequestContext.of(asked), *as_driver_arguments(spec))
+
+    def _tell_capabilities(self, hosts: HostTable) -> None:
+        """Tell a driver that wants to know what new and changed hosts report."""
+        news = (hosts.profiles, hosts.profile)
+        unchanged = news[0] is self._told_of[0] and news[1] is self._told_of[1]
+        if unchanged or type(self._driver).update_service_capabilities is Scheduler.update_service_capabilities:
+            return
+        for row, host in enumerate(hosts.hosts):
+            capabilities = hosts.profiles[int(hosts.profile[row])]
+            if self._told.get(hosts.uuids[row]) != capabilities:
+                report = {
+                    "hypervisor_hostname": hosts.nodes[row],
+                    "hypervisor_type": capabilities.hypervisor_type,
+                    "hypervisor_version": capabilities.hypervisor_version,
+                    "supported_instances": [list(triple) for triple in capabilities.supported_instances],
+                    "cpu_info": dict(capabilities.cpu_info),
+                    **capabilities.extra,
+                }
+                self._driver.update_service_capabilities("compute", host, report)
+                self._told[hosts.uuids[row]] = capabilities
+        self._told_of = news
+
+    def _failed(self, how: str, detail: str | None = None) -> Answer:
+        refusal = f"Scheduler driver {self.name} {how}."
+        return Answer(self.name, refusal=refusal, detail=detail or refusal)
+
+
+class _Call:
+    """Work in a daemon thread of its own, so that nothing has to wait for its end, the process least of all."""
+
+    def __init__(self, work: Callable[[], Answer], at_end: Callable[[], None]) -> None:
+        self._done = threading.Event()
+        self._answer: Answer | None = None
+        self._error: BaseException | None = None
+        threading.Thread(target=self._run, args=(work, at_end), name="scheduler driver", daemon=True).start()
+
+    def result(self, timeout_s: float) -> Answer:
+        """Wait for the answer. Raises: TimeoutError; Unavailable, when nobody waits any more; what the work raised."""
+        if not self._done.wait(timeout_s):
+            raise TimeoutError
+        if self._error is not None:
+            raise self._error
+        if self._answer is None:
+            raise Unavailable("The service stops.")
+        return self._answer
+
+    def abandon(self) -> None:
+        self._done.set()
+
+    def _run(self, work: Callable[[], Answer], at_end: Callable[[], None]) -> None:
+        try:
+            self._answer = work()
+        except Exception as error:  # noqa: BLE001  raised again where the answer is waited for
+            self._error = error
+        finally:
+            at_end()
+            self._done.set()
+
+
+class _Nonsense(Exception):
+    """``fault`` names no host, ``detail`` may."""
+
+    def __init__(self, fault: str, detail: str | None = None) -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.detail = detail or fault
+
+
+def _read(said: Any, hosts: HostTable, count: int) -> tuple[Destination, ...]:
+    """Return the destinations of an answer. Raises: _Nonsense; NoValidHost when there are too few."""
+    if not isinstance(said, list | tuple):
+        raise _Nonsense(f"a list was expected, not {type(said).__name__}")
+    read = tuple(_destination(item, hosts) for item in said)
+    if len(read) < count:
+        raise _Nonsense(f"it named {len(read)} of {count} hosts")
+    if len(read) > count:
+        raise _Nonsense(f"it named {len(read)} hosts for {count} servers")
+    return read
+
+
+def _destination(item: Any, hosts: HostTable) -> Destination:
+    if not isinstance(item, Mapping):
+        raise _Nonsense(f"a destination is a dict, not {type(item).__name__}")
+    host, node = item.get("host"), item.get("nodename")
+    if not isinstance(host, str) or not (node is None or isinstance(node, str)):
+        raise _Nonsense("a destination has the name of a host, and that of a node or None", f"{host!r}, {node!r}")
+    row = _row(hosts, host, node)
+    if row is None:
+        raise _Nonsense("there is no such host", f"there is no host {host!r} with node {node!r}")
+    return Destination(host, hosts.nodes[row])
+
+
+def _row(hosts: HostTable, host: str, node: str | None) -> int | None:
+    rows = hosts.rows_of_host().get(host, ())
+    return next((row for row in rows if node is None or hosts.nodes[row] == node), None)
+
+
+def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]:
+    """Return host → what it cannot give, for the hosts that cannot take all the servers they were chosen for."""
+    hosts, spec = with_own_columns(cloud.hosts), cloud.spec
+    lacking: dict[str, str] = {}
+    for destination in chosen:
+        row = _row(hosts, destination.host, destination.node)
+        assert row is not None
+        if (hindrance := _hindrance(hosts, spec, row)) is not None:
+            lacking[destination.host] = hindrance
+            continue
+        hosts.count_server(row, spec.query.resources)
+        if (group := spec.group) is not None:
+            members = {**group.hosts, destination.host: group.hosts.get(destination.host, 0) + 1}
+            spec = replace(spec, group=replace(group, hosts=members))
+    return lacking
+
+
+def _hindrance(hosts: HostTable, spec: RequestSpec, row: int) -> str | None:
+    """Return why a host cannot take one more server: what the claim would find."""
+    for name, amount in spec.query.resources.items():
+        if amount and not has_room(hosts, name, amount)[row]:
+            return f"cannot give {amount} {name}"
+    for step in isolation_steps(hosts, spec):
+        if not step.mask[row]:
+            return step.reason
+    for rule in (ServerGroupAntiAffinityFilter(), ServerGroupAffinityFilter()):
+        if not rule.passes(hosts, spec)[row]:
+            return rule.reason
+    return None
+
+
+def _listed(lacking: Mapping[str, str]) -> str:
+    return ", ".join(f"{host} ({why})" for host, why in lacking.items())

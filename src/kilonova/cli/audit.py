@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova audit``: prove that what is meant to hold does hold in a running cloud."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kilonova.cli.explain import OPERATOR, Api, hosts_text
+
+_WIDTH_OF_A_PIPE = 120
+_SERVERS_SHOWN = 10
+_COLORS = {"leak": "red", "fault": "yellow", "note": "cyan"}
+_ANY_OTHER = "*"
+
+app = typer.Typer(no_args_is_help=True, help="Prove that what is meant to hold does hold.")
+
+
+@app.callback()
+def audit() -> None:
+    """Prove that what is meant to hold does hold."""
+
+
+@app.command()
+def isolation(
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Data folder of the cloud that `kilonova up` runs.")
+    ] = None,
+    os_cloud: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Cloud of an administrator in clouds.yaml; default: kilonova.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what the operator API answers.")] = False,
+) -> int:
+    """Try every flavor with every image and project on every host, and name leaks; exit code 1 when there are any."""
+    from kilonova.cli.connection import Connection, find_cloud  # noqa: PLC0415  # slow to import
+
+    return report_isolation(Connection(find_cloud(data, os_cloud)), as_json=as_json)
+
+
+def report_isolation(api: Api, *, as_json: bool) -> int:
+    """Print the audit of a cloud. Returns the exit code: 1 when something is found, 0 for notes and nothing."""
+    report: Mapping[str, Any] = api.get(OPERATOR, "/isolation")["isolation"]
+    if as_json:
+        json.dump({"isolation": report}, sys.stdout, indent=2)
+        print()
+    else:
+        console = Console(highlight=False)
+        show(report, console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_A_PIPE))
+    return 0 if report["clean"] else 1
+
+
+def show(report: Mapping[str, Any], console: Console) -> None:
+    """Print the pools, the findings, and what was examined."""
+    if report["pools"]:
+        console.print(_pools(report))
+        console.print()
+    for finding in report["findings"]:
+        _show_finding(finding, report["examined"]["projects"], console)
+    examined = report["examined"]
+    console.print(
+        f"Examined: {examined['flavors']} flavors, {examined['images']} images and one without properties, as"
+        f" {examined['combinations']} kinds of servers; {examined['servers']} servers that run."
+    )
+    found = [finding for finding in report["findings"] if finding["severity"] != "note"]
+    if found:
+        console.print(Text(f"{len(found)} found.", style="red"))
+    else:
+        console.print(Text("Nothing leaks.", style="green"))
+
+
+def _pools(report: Mapping[str, Any]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, ratio in (("Aggregates", 2), ("Only", 3), ("Hosts", 2), ("May enter, and only there", 5)):
+        table.add_column(name, overflow="fold", ratio=ratio)
+    for pool in report["pools"]:
+        known = report["examined"]["projects"]
+        groups = [Text(group_text(group, known)) for group in pool["may_enter"]]
+        entering = Text("\n").join(groups) if groups else Text("nobody", "yellow")
+        table.add_row(", ".join(pool["aggregates"]), pool["rule"], ", ".join(pool["hosts"]) or "none", entering)
+    table.add_row("", "", ", ".join(report["open_hosts"]) or "none", Text("everybody else", style="dim"))
+    return table
+
+
+def group_text(group: Mapping[str, Any], known: Sequence[str]) -> str:
+    """Name servers in one line. ``known``: all projects that were told apart."""
+    projects = [name for name in group["projects"] if name != _ANY_OTHER]
+    if set(group["projects"]) == set(known):
+        where = "any project"
+    elif _ANY_OTHER in group["projects"]:
+        where = " or ".join([*(f"project {name}" for name in projects), "a project that no rule names"])
+    else:
+        where = f"project {', '.join(projects)}"
+    return f"{', '.join(group['flavors'])} with {', '.join(group['images'])}, {where}"
+
+
+def _show_finding(finding: Mapping[str, Any], known: Sequence[str], console: Console) -> None:
+    console.print(Text(f"{finding['severity']}: {finding['kind']}", style=_COLORS.get(finding["severity"], "")))
+    lines = [finding["what"]]
+    lines += [f"rule: {rule}" for rule in finding["rules"]]
+    if finding["hosts"]:
+        lines.append(f"{hosts_text(len(finding['hosts']))}: {', '.join(finding['hosts'])}")
+    lines += _servers(finding["servers"])
+    lines += [f"who: {group_text(group, known)}" for group in finding["who"]]
+    lines.append(finding["remedy"])
+    for line in lines:
+        console.print(Text(f"    {line}"))
+    console.print()
+
+
+def _servers(servers: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [f"server {each['name']} ({each['id']}) on {each['host']}" for each in servers[:_SERVERS_SHOWN]]
+    if len(servers) > _SERVERS_SHOWN:
+        lines.append(f"and {len(servers) - _SERVERS_SHOWN} more; --json names them all")
+    return lines

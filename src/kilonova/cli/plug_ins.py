@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find plug-ins: by dotted path, by the name of an entry point, or in a folder of the operator's.
+
+Nothing is loaded that is not asked for, but for the modules in ``[scheduler] plugin_path``.
+"""
+
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from kilonova.errors import ConfigurationError
+from kilonova.scheduler.driver import Scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a plug-in can be. ``fits`` tells whether a class is one; ``needs`` says so to an operator."""
+
+    group: str
+    fits: Callable[[Any], bool]
+    needs: str
+
+
+def _has(*methods: str) -> Callable[[Any], bool]:
+    return lambda cls: inspect.isclass(cls) and any(callable(getattr(cls, name, None)) for name in methods)
+
+
+def _is_driver(cls: Any) -> bool:
+    overrides = getattr(cls, "select_destinations", None) is not Scheduler.select_destinations
+    return inspect.isclass(cls) and issubclass(cls, Scheduler) and overrides
+
+
+FILTERS = Kind("kilonova.scheduler.filters", _has("passes", "host_passes"), "passes or host_passes")
+WEIGHERS = Kind("kilonova.scheduler.weighers", _has("weigh", "_weigh_object"), "weigh or _weigh_object")
+REQUEST_FILTERS = Kind("kilonova.scheduler.request_filters", _has("apply"), "apply")
+DRIVERS = Kind("kilonova.scheduler.drivers", _is_driver, "select_destinations, and kilonova.scheduler.driver.Scheduler")
+KINDS = (FILTERS, WEIGHERS, REQUEST_FILTERS, DRIVERS)
+
+Source = Callable[[str], Iterable[EntryPoint]]
+"""Entry point group → its members."""
+
+
+def installed(group: str) -> Iterable[EntryPoint]:
+    """Return the entry points of everything that is installed."""
+    return entry_points(group=group)
+
+
+class PlugIns:
+    """The plug-ins that have a name of their own.
+
+    Raises: ConfigurationError, for a folder or a module in it that cannot be used, and for a name that is taken twice.
+    """
+
+    def __init__(self, folders: Iterable[str] = (), source: Source = installed) -> None:
+        self._classes: dict[Kind, dict[str, type[Any]]] = {kind: {} for kind in KINDS}
+        self._points: dict[Kind, dict[str, EntryPoint]] = {kind: {} for kind in KINDS}
+        for module in _modules(folders):
+            for kind in KINDS:
+                self._take_in(kind, module)
+        for kind in KINDS:
+            for point in source(kind.group):
+                self._announce(kind, point)
+
+    def find(self, kind: Kind, name: str) -> type[Any] | None:
+        """Return the class with a name, None when there is none. Raises: ConfigurationError, when it cannot be used."""
+        if name in self._classes[kind]:
+            return self._classes[kind][name]
+        point = self._points[kind].get(name)
+        if point is None:
+            return None
+        try:
+            found = point.load()
+        except Exception as error:  # foreign code, which may do anything when it is imported
+            raise ConfigurationError(f"Entry point {name!r} of {kind.group} cannot be loaded: {error}.") from error
+        if not kind.fits(found):
+            raise ConfigurationError(
+                f"Entry point {name!r} of {kind.group} gives {found!r}, which has no {kind.needs}."
+            )
+        cls: type[Any] = found
+        return cls
+
+    def require_no_clash(self, kind: Kind, others: Mapping[str, type[Any]]) -> None:
+        """Refuse names that ``others`` have as well, for something else. Raises: ConfigurationError."""
+        for name in sorted({*self._classes[kind], *self._points[kind]} & others.keys()):
+            if self.find(kind, name) is not others[name]:
+                raise clash(name, class_path(others[name]), self._place_of(kind, name))
+
+    def _take_in(self, kind: Kind, module: ModuleType) -> None:
+        for name, cls in inspect.getmembers(module, kind.fits):
+            if cls.__module__ != module.__name__:
+                continue
+            if name in self._classes[kind]:
+                raise clash(name, self._place_of(kind, name), class_path(cls))
+            self._classes[kind][name] = cls
+
+    def _announce(self, kind: Kind, point: EntryPoint) -> None:
+        known = self._points[kind].get(point.name)
+        if point.name in self._classes[kind] or (known is not None and known.value != point.value):
+            raise clash(point.name, self._place_of(kind, point.name), f"entry point {point.value}")
+        self._points[kind][point.name] = point
+
+    def _place_of(self, kind: Kind, name: str) -> str:
+        if name in self._classes[kind]:
+            return class_path(self._classes[kind][name])
+        return f"entry point {self._points[kind][name].value}"
+
+
+def clash(name: str, one: str, other: str) -> ConfigurationError:
+    """Return what is said when two plug-ins have one name."""
+    return ConfigurationError(f"Two rules are called {name!r}: {one} and {other}. Rename one, or list only one.")
+
+
+def class_path(cls: type[Any]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def at_path(path: str) -> Any:
+    """Return what a dotted path leads to. Raises: ValueError, with a reason that fits into a line."""
+    module_path, _, name = path.rpartition(".")
+    if not module_path:
+        raise ValueError("a bare name, no path")
+    try:
+        return getattr(import_module(module_path), name)
+    except Exception as error:  # foreign code, which may do anything when it is imported
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+def _modules(folders: Iterable[str]) -> Iterator[ModuleType]:
+    """Import every module of the folders, by its bare name."""
+    for folder in filter(None, map(str.strip, folders)):
+        place = Path(folder).absolute()
+        if not place.is_dir():
+            raise ConfigurationError(f"[scheduler] plugin_path: there is no folder {folder}.")
+        if str(place) not in sys.path:
+            sys.path.append(str(place))  # at the end: nothing that is installed is replaced
+        for found in pkgutil.iter_modules([str(place)]):
+            yield _module(place, found.name)
+
+
+def _module(place: Path, name: str) -> ModuleType:
+    try:
+        module = import_module(name)
+    except Exception as error:  # foreign code, which may do anything when it is imported
+        what = f"{type(error).__name__}: {error}"
+        raise ConfigurationError(f"[scheduler] plugin_path: {place / name} cannot be imported: {what}.") from error
+    file = Path(module.__file__ or "")
+    if place not in {file.parent, file.parent.parent}:
+        raise ConfigurationError(
+            f"[scheduler] plugin_path: {place / name} has the name of {file}, which Python knows by that name already."
+            " Rename it."
+        )
+    return module

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Isolation rules: only these servers on those hosts, and those servers nowhere else.
+
+An aggregate with metadata keys ``kilonova:only`` or ``kilonova:only.SUFFIX`` has a rule. Each key is an alternative, a
+list of conditions that must all hold; the rule is met when one alternative is. Aggregates with the same alternatives,
+whatever their keys are called, share one rule, and all their hosts are its pool.
+
+::
+
+    alternative  condition { and condition }
+    condition    image.NAME[=VALUE] | spec.NAME[=VALUE] | flavor=VALUE | project=VALUE | trait=VALUE
+    VALUE        letters, digits and most signs as they are; anything at all in double quotes, with \" and \\ in them
+
+A server and a host belong together if and only if, for every rule, the server meets it exactly when the host is in its
+pool: the set of rules that the server meets equals the set of rules that the host is under.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kilonova.errors import InvalidRequest
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.flavor import Flavor
+from kilonova.model.image import Image
+from kilonova.scheduler.resources import flavor_traits, image_traits
+
+PREFIX = "kilonova:only"
+SYNTAX = "image.NAME[=VALUE], spec.NAME[=VALUE], flavor=VALUE, project=VALUE or trait=VALUE"
+
+_KEY = re.compile(re.escape(PREFIX) + r"(\.[A-Za-z0-9_.-]+)?")
+_VALUE = r'"(?:[^"\\]|\\["\\])*"|[^\s"\\,;&|=]+'
+_CONDITION = re.compile(
+    rf"(?:(?P<of>image|spec)\.(?P<name>[A-Za-z0-9_.:-]+)(?:=(?P<its>{_VALUE}))?"
+    rf"|(?P<single>flavor|project|trait)=(?P<is>{_VALUE}))(?=\s|\Z)"
+)
+_AND = re.compile(r"\s+and\s+")
+_ESCAPED = re.compile(r"\\(.)")
+_BARE = re.compile(r'[^\s"\\,;&|=]+')
+_TRAIT = re.compile(r"[A-Z][A-Z0-9_]{0,254}")
+
+
+class Candidate(NamedTuple):
+    """What rules ask about a server."""
+
+    flavor: Flavor
+    image: Image | None
+    project_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``source``: image, spec, flavor, project or trait. ``name``: of a property or an extra spec, else empty.
+
+    ``value`` None of a property or an extra spec: that it is there is enough. Names and values are compared exactly.
+    """
+
+    source: str
+    name: str
+    value: str | None
+
+    def holds(self, server: Candidate) -> bool:
+        """Tell whether the server meets the condition; one without an image has no image properties.
+
+        A trait may be required by flavor or image, in any group of requests.
+        """
+        if self.source == "image":
+            return server.image is not None and _has(server.image.properties, self.name, self.value)
+        if self.source == "spec":
+            return _has(server.flavor.extra_specs, self.name, self.value)
+        if self.source == "flavor":
+            return server.flavor.name == self.value
+        if self.source == "project":
+            return server.project_id == self.value
+        return self.value in flavor_traits(server.flavor)[0] or self.value in image_traits(server.image)
+
+    @property
+    def subject(self) -> str:
+        return f"{self.source}.{self.name}" if self.name else self.source
+
+    def __str__(self) -> str:
+        return self.subject if self.value is None else f"{self.subject}={_written(self.value)}"
+
+
+def _has(pairs: Mapping[str, str], name: str, value: str | None) -> bool:
+    return name in pairs and (value is None or pairs[name] == value)
+
+
+def _written(value: str) -> str:
+    if _BARE.fullmatch(value):
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+Alternative = frozenset[Condition]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What one or several aggregates demand. ``broken``: keys and values that cannot be read, and why.
+
+    A broken rule keeps everybody off its hosts. Servers that meet what can be read of it are still kept to them, and so
+    find no host at all.
+    """
+
+    alternatives: frozenset[Alternative]
+    broken: tuple[tuple[str, str, str], ...] = ()
+
+    def is_met(self, server: Candidate) -> bool:
+        """Tell whether the server has to be on the rule's hosts."""
+        return any(all(condition.holds(server) for condition in each) for each in self.alternatives)
+
+    def __str__(self) -> str:
+        read = sorted(" and ".join(sorted(map(str, each))) for each in self.alternatives)
+        return " | ".join([*read, *(f"{key}={value}" for key, value, _ in self.broken)])
+
+
+def is_rule_key(key: str) -> bool:
+    """Tell whether a metadata key is about isolation, well formed or nearly so: a typing error must not open hosts."""
+    return key.strip().lower().startswith(PREFIX)
+
+
+def parse_alternative(key: str, value: str) -> Alternative:
+    """Read one key of a rule. Raises: InvalidRequest, naming the key and what is wrong."""
+    if not _KEY.fullmatch(key):
+        raise InvalidRequest(f"{key} is no isolation key: write {PREFIX}, or {PREFIX}.SUFFIX for more keys.", field=key)
+    text = value.strip()
+    if not text:
+        raise InvalidRequest(f"{key}: the rule is empty; a condition is {SYNTAX}.", field=key)
+    conditions: set[Condition] = set()
+    at = 0
+    while True:
+        found = _CONDITION.match(text, at)
+        if found is None:
+            raise InvalidRequest(
+                f"{key}: cannot read a condition at {text[at:]!r}; a condition is {SYNTAX}, and a value with other"
+                ' than plain characters stands in "double quotes".',
+                field=key,
+            )
+        conditions.add(_condition(key, found))
+        at = found.end()
+        if at == len(text):
+            break
+        more = _AND.match(text, at)
+        if more is None:
+            raise InvalidRequest(f"{key}: expected 'and' between conditions at {text[at:].strip()!r}.", field=key)
+        at = more.end()
+    _require_possible(key, conditions)
+    return frozenset(conditions)
+
+
+def _condition(key: str, found: re.Match[str]) -> Condition:
+    if found["of"]:
+        return Condition(found["of"], found["name"], _unquoted(found["its"]))
+    value = _unquoted(found["is"])
+    if not value:
+        raise InvalidRequest(f"{key}: {found['single']} is empty.", field=key)
+    if found["single"] == "trait" and not _TRAIT.fullmatch(value):
+        raise InvalidRequest(f"{key}: {value!r} is no name of a trait.", field=key)
+    return Condition(found["single"], "", value)
+
+
+def _unquoted(value: str | None) -> str | None:
+    return _ESCAPED.sub(r"\1", value[1:-1]) if value and value.startswith('"') else value
+
+
+def _require_possible(key: str, conditions: set[Condition]) -> None:
+    """Refuse what no server can be: everything but a trait has one value."""
+    values: dict[str, str] = {}
+    for condition in sorted(conditions, key=str):
+        value = condition.value
+        if value is None or condition.source == "trait":
+            continue
+        name = condition.subject
+        if values.setdefault(name, value) != value:
+            raise InvalidRequest(
+                f"{key}: {name} cannot be both {values[name]!r} and {value!r}; alternatives go into keys of their own,"
+                f" {PREFIX}.SUFFIX.",
+                field=key,
+            )
+
+
+def rule_of(metadata: Mapping[str, str]) -> Rule | None:
+    """Return the rule of an aggregate, or None when it has none."""
+    keys = sorted(key for key in metadata if is_rule_key(key))
+    if not keys:
+        return None
+    alternatives: set[Alternative] = set()
+    broken: list[tuple[str, str, str]] = []
+    for key in keys:
+        try:
+            alternatives.add(parse_alternative(key, metadata[key]))
+        except InvalidRequest as error:
+            broken.append((key, metadata[key], error.message))
+    return Rule(frozenset(alternatives), tuple(broken))
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """The rules of a cloud, compiled against the rows of its host table.
+
+    ``rules``: each once, in the order of their first aggregates. ``under``: which rules a host is under, as a set of
+    bits → number of its class. ``class_of``: (H,) class of each host; -1 for those under a broken rule.
+    ``filed``: project → (bit, alternative) of all alternatives that name it, so that hundreds of projects with pools of
+    their own cost a decision nothing; None → those that name no project.
+    """
+
+    rules: tuple[Rule, ...]
+    filed: Mapping[str | None, Sequence[tuple[int, Alternative]]]
+    under: Mapping[int, int]
+    class_of: NDArray[np.int32]
+
+    def met_by(self, server: Candidate) -> int:
+        """Return which rules the server meets, as a set of bits."""
+        met = 0
+        for project in (None, server.project_id):
+            for bit, alternative in self.filed.get(project, ()):
+                if not met & bit and all(condition.holds(server) for condition in alternative):
+                    met |= bit
+        return met
+
+    def hosts_under(self, rules: int) -> NDArray[np.bool_]:
+        """Return the hosts that are under exactly these rules. Shapes: → (H,)."""
+        kind = self.under.get(rules)
+        mask: NDArray[np.bool_] = (
+            np.zeros(len(self.class_of), dtype=np.bool_) if kind is None else self.class_of == kind
+        )
+        return mask
+
+
+def compile_isolation(aggregates: Sequence[Aggregate], membership: NDArray[np.bool_]) -> Isolation | None:
+    """Return the rules of the aggregates, None when no aggregate has one. Shapes: membership (A, H)."""
+    numbers: dict[Rule, int] = {}
+    under = [0] * membership.shape[1]
+    for index, aggregate in enumerate(aggregates):
+        rule = rule_of(aggregate.metadata)
+        if rule is None:
+            continue
+        bit = 1 << numbers.setdefault(rule, len(numbers))
+        for row in np.flatnonzero(membership[index]).tolist():
+            under[row] |= bit
+    if not numbers:
+        return None
+    closed = sum(1 << number for rule, number in numbers.items() if rule.broken)
+    classes: dict[int, int] = {}
+    class_of = [-1 if bits & closed else classes.setdefault(bits, len(classes)) for bits in under]
+    filed: dict[str | None, list[tuple[int, Alternative]]] = {}
+    for rule, number in numbers.items():
+        for alternative in rule.alternatives:
+            project = next((condition.value for condition in alternative if condition.source == "project"), None)
+            filed.setdefault(project, []).append((1 << number, alternative))
+    return Isolation(tuple(numbers), filed, classes, np.array(class_of, dtype=np.int32))

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prove which servers could land where, and name whatever makes that other than the rules of isolation mean.
+
+In: the hosts, all flavors and images, the servers that run. Out: the pools with everybody who may enter them, and
+findings: leaks (a server is, or could be, where it must not), faults (something that cannot work) and notes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.image import Image
+from kilonova.model.placed_server import PlacedServer
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.isolation import Alternative, Candidate, Isolation, Rule, rule_of
+from kilonova.scheduler.isolation_universe import (
+    Combination,
+    Group,
+    Judge,
+    OfferedFlavor,
+    combinations,
+    conditions_of,
+    grouped,
+    labels,
+)
+from kilonova.scheduler.older_isolation import Pool as OlderPool
+from kilonova.scheduler.older_isolation import older_pools, without_effect
+from kilonova.scheduler.settings import SchedulerConfig
+
+LEAK, FAULT, NOTE = "leak", "fault", "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``severity``: leak, fault or note. ``what`` is a sentence for people; the rest names everything concerned."""
+
+    kind: str
+    severity: str
+    what: str
+    remedy: str
+    rules: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    servers: tuple[PlacedServer, ...] = ()
+    who: tuple[Group, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The hosts of one rule, and everybody who may enter any of them."""
+
+    rule: str
+    aggregates: tuple[str, ...]
+    hosts: tuple[str, ...]
+    may_enter: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``open_hosts``: those under no rule. ``projects``: those that rules name, and ``*`` for every other.
+
+    ``combinations``: how many kinds of servers were tried.
+    """
+
+    pools: tuple[Pool, ...]
+    open_hosts: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    projects: tuple[str, ...]
+    flavors: int
+    images: int
+    servers: int
+    combinations: int
+
+    @property
+    def is_clean(self) -> bool:
+        return all(finding.severity == NOTE for finding in self.findings)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What is learnt from the combinations, one after the other."""
+
+    met: dict[int, list[Combination]] = field(default_factory=dict)
+    may_enter: dict[Rule, list[Combination]] = field(default_factory=dict)
+    stuck: list[Combination] = field(default_factory=list)
+    usable_flavors: set[str] = field(default_factory=set)
+    usable_images: set[str] = field(default_factory=set)
+    strangers: dict[OlderPool, list[Combination]] = field(default_factory=dict)
+    strays: dict[OlderPool, list[Combination]] = field(default_factory=dict)
+    outside: dict[OlderPool, BoolArray] = field(default_factory=dict)
+
+
+def audit(
+    hosts: HostTable,
+    offered: Sequence[OfferedFlavor],
+    images: Sequence[Image],
+    servers: Sequence[PlacedServer],
+    config: SchedulerConfig,
+) -> Report:
+    """Try every kind of server on every host. ``images``: those that can be booted."""
+    aggregates = hosts.aggregates.aggregates
+    isolation = hosts.aggregates.isolation
+    under = _Under.of(aggregates)
+    tried = combinations(aggregates, isolation, offered, images, config)
+    older = older_pools(hosts, offered, images, config)
+    walk = _walk(hosts, isolation, under, tried, older, Judge.of(hosts, config))
+    complaints = without_effect(aggregates, offered, conditions_of(isolation), config)
+    findings = [
+        *_broken(under),
+        *_misplaced(under, isolation, servers),
+        *_rules(under, isolation, walk),
+        *_overlaps(isolation, under, walk),
+        *(_unusable(offered, images, walk) if len(hosts) and tried else ()),
+        *_taggable(under, walk),
+        *_older(hosts, older, walk),
+        *(Finding("no effect", LEAK, what, remedy) for what, remedy in complaints),
+    ]
+    order = {LEAK: 0, FAULT: 1, NOTE: 2}
+    return Report(
+        pools=tuple(
+            Pool(str(rule), under.aggregates[rule], under.hosts[rule], grouped(walk.may_enter.get(rule, ())))
+            for rule in under.hosts
+        ),
+        open_hosts=tuple(sorted(set(hosts.hosts) - under.rules.keys())),
+        findings=tuple(sorted(findings, key=lambda finding: order[finding.severity])),
+        projects=tuple(sorted({each.project for each in tried})),
+        flavors=len(offered),
+        images=len(images),
+        servers=len(servers),
+        combinations=len(tried),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Under:
+    """Which hosts are under which rules, by name: also hosts that report nothing any more."""
+
+    hosts: dict[Rule, tuple[str, ...]]
+    aggregates: dict[Rule, tuple[str, ...]]
+    rules: dict[str, set[Rule]]
+
+    @classmethod
+    def of(cls, aggregates: Sequence[Aggregate]) -> "_Under":
+        under = cls({}, {}, {})
+        for aggregate in aggregates:
+            rule = rule_of(aggregate.metadata)
+            if rule is None:
+                continue
+            names = {*under.hosts.get(rule, ()), *aggregate.hosts}
+            under.hosts[rule] = tuple(sorted(names))
+            under.aggregates[rule] = (*under.aggregates.get(rule, ()), aggregate.name)
+            for host in aggregate.hosts:
+                under.rules.setdefault(host, set()).add(rule)
+        return under
+
+    def finding(self, rule: Rule, kind: str, severity: str, what: str, remedy: str, **more: Any) -> Finding:
+        named = {"rules": (str(rule),), "aggregates": self.aggregates[rule], "hosts": self.hosts[rule]}
+        return Finding(kind, severity, what, remedy, **{**named, **more})
+
+
+def _walk(
+    hosts: HostTable,
+    isolation: Isolation | None,
+    under: _Under,
+    tried: Sequence[Combination],
+    older: Sequence[OlderPool],
+    judge: Judge,
+) -> _Walk:
+    walk = _Walk()
+    rules = isolation.rules if isolation is not None else ()
+    pools = [_rows_of(hosts, under.hosts[rule]) for rule in rules]
+    for each in tried:
+        met = isolation.met_by(Candidate(each.flavor, each.image, each.project)) if isolation is not None else 0
+        walk.met.setdefault(met, []).append(each)
+        allowed = judge.may_use(each)
+        if not allowed.any():
+            walk.stuck.append(each)
+            continue
+        walk.usable_flavors.update(each.flavors)
+        walk.usable_images.update(each.images)
+        for number, rule in enumerate(rules):
+            # Nobody may enter the pool of a rule that it does not meet.
+            if met >> number & 1 and (allowed & pools[number]).any():
+                walk.may_enter.setdefault(rule, []).append(each)
+        for pool in older:
+            if pool.is_stranger(each.spec):
+                if (allowed & pool.hosts).any():
+                    walk.strangers.setdefault(pool, []).append(each)
+            elif (outside := allowed & ~pool.home(each.spec)).any():
+                walk.strays.setdefault(pool, []).append(each)
+                walk.outside[pool] = walk.outside.get(pool, outside) | outside
+    return walk
+
+
+def _rows_of(hosts: HostTable, names: Sequence[str]) -> BoolArray:
+    mask = np.zeros(len(hosts), dtype=np.bool_)
+    mask[[row for name in names for row in hosts.rows_of_host().get(name, ())]] = True
+    return mask
+
+
+def _broken(under: _Under) -> Iterator[Finding]:
+    for rule in under.hosts:
+        for key, _, why in rule.broken:
+            yield under.finding(
+                rule,
+                "broken rule",
+                FAULT,
+                f"Nobody may use the hosts of {_names(under.aggregates[rule])}, because a rule cannot be read: {why}",
+                f"Write {key} again, or unset it.",
+            )
+
+
+def _misplaced(under: _Under, isolation: Isolation | None, servers: Sequence[PlacedServer]) -> Iterator[Finding]:
+    """Yield the servers that run where the rules of now would not put them."""
+    if isolation is None:
+        return
+    bits = {rule: 1 << number for number, rule in enumerate(isolation.rules)}
+    broken = sum(bit for rule, bit in bits.items() if rule.broken)
+    over = {host: sum(bits[rule] for rule in rules) for host, rules in under.rules.items()}
+    strangers: dict[Rule, list[PlacedServer]] = {}
+    strays: dict[Rule, list[PlacedServer]] = {}
+    for server in servers:
+        met = isolation.met_by(Candidate(server.flavor, server.image, server.project_id))
+        here = over.get(server.host, 0)
+        if met == here and not here & broken:
+            continue
+        for rule, bit in bits.items():
+            if here & bit & (broken | ~met):
+                strangers.setdefault(rule, []).append(server)
+            if met & bit & ~here:
+                strays.setdefault(rule, []).append(server)
+    for rule, found in strangers.items():
+        yield under.finding(
+            rule,
+            "stranger",
+            LEAK,
+            f"{_count(found, 'server')} on hosts of {_names(under.aggregates[rule])} without meeting the rule.",
+            "Move or delete them, or change the rule; the rule keeps others from joining them.",
+            hosts=_hosts_of(found),
+            servers=tuple(found),
+        )
+    for rule, found in strays.items():
+        yield under.finding(
+            rule,
+            "stray",
+            LEAK,
+            f"{_count(found, 'server')} outside the hosts of {_names(under.aggregates[rule])} that meet its rule.",
+            "Move or delete them, or change the rule; the rule keeps others from following them.",
+            hosts=_hosts_of(found),
+            servers=tuple(found),
+        )
+
+
+def _rules(under: _Under, isolation: Isolation | None, walk: _Walk) -> Iterator[Finding]:
+    """Yield rules without hosts, and rules that nothing meets."""
+    for number, rule in enumerate(isolation.rules if isolation is not None else ()):
+        names = _names(under.aggregates[rule])
+        meeting = [each for met, found in walk.met.items() if met >> number & 1 for each in found]
+        if not under.hosts[rule]:
+            yield under.finding(
+                rule,
+                "empty pool",
+                FAULT,
+                f"{names} has no hosts, so servers that meet its rule have nowhere to go.",
+                "Add hosts, or unset the rule.",
+                who=grouped(meeting),
+            )
+        if not meeting and not rule.broken:
+            yield under.finding(
+                rule,
+                "unmet rule",
+                FAULT,
+                f"No flavor with any image in any project meets the rule of {names}: its hosts stand empty.",
+                "Look for a typing error in the rule, or make the flavor or image that it means.",
+            )
+
+
+def _overlaps(isolation: Isolation | None, under: _Under, walk: _Walk) -> Iterator[Finding]:
+    """Yield sets of rules that some servers meet together."""
+    for met, found in walk.met.items():
+        rules = [rule for number, rule in enumerate(isolation.rules) if met >> number & 1] if isolation else []
+        if len(rules) < 2 or isolation is None:
+            continue
+        shared = sorted(name for name, over in under.rules.items() if over == set(rules))
+        pools = " and ".join(_names(under.aggregates[rule]) for rule in rules)
+        yield Finding(
+            "overlap",
+            NOTE if shared else FAULT,
+            f"Some servers meet the rules of {pools}, and may use only hosts under exactly these:"
+            f" {', '.join(shared) if shared else 'there are none'}.",
+            "Nothing has to be done when that is meant." if shared else "Add a host to all of them, or narrow a rule.",
+            rules=tuple(map(str, rules)),
+            aggregates=tuple(name for rule in rules for name in under.aggregates[rule]),
+            hosts=tuple(shared),
+            who=grouped(found),
+        )
+
+
+def _unusable(offered: Sequence[OfferedFlavor], images: Sequence[Image], walk: _Walk) -> Iterator[Finding]:
+    """Yield flavors and images with which no server finds a host, whatever it is combined with."""
+    flavors = tuple(each.flavor.name for each in offered if each.flavor.name not in walk.usable_flavors)
+    lost = tuple(name for name in labels(images).values() if name not in walk.usable_images)
+    for kind, found, example in (("flavor", flavors, "image"), ("image", lost, "flavor")):
+        if found:
+            yield Finding(
+                f"unusable {kind}",
+                FAULT,
+                f"Servers of {kind} {', '.join(found)} find no host that all rules allow, whatever their {example} and"
+                " project.",
+                "Add hosts under exactly the rules that it meets, or change them.",
+                who=grouped([each for each in walk.stuck if set(found) & {*each.flavors, *each.images}]),
+            )
+
+
+def _taggable(under: _Under, walk: _Walk) -> Iterator[Finding]:
+    """Yield rules that a customer can meet by what they write on an image of their own."""
+    for rule in under.hosts:
+        open_to_all = sorted(map(_alternative, filter(_is_up_to_the_image, rule.alternatives)))
+        if open_to_all and rule in walk.may_enter:
+            yield under.finding(
+                rule,
+                "anybody may tag",
+                NOTE,
+                f"Whoever may upload an image can write on it what the rule of {_names(under.aggregates[rule])} asks"
+                f" for: {' | '.join(open_to_all)}.",
+                "Protect the property in the image service, or add a project or a private flavor to the rule.",
+            )
+
+
+def _is_up_to_the_image(alternative: Alternative) -> bool:
+    return all(condition.source in {"image", "trait"} for condition in alternative)
+
+
+def _alternative(alternative: Alternative) -> str:
+    return " and ".join(sorted(map(str, alternative)))
+
+
+def _older(hosts: HostTable, older: Sequence[OlderPool], walk: _Walk) -> Iterator[Finding]:
+    """Yield what the older means of isolation let through."""
+    remedy = "Set a kilonova:only rule on the aggregate."
+    for pool in older:
+        if found := walk.strangers.get(pool):
+            named = _named(hosts, pool.hosts)
+            kind = f"{pool.means}: strangers"
+            yield Finding(kind, LEAK, pool.lets_in, remedy, aggregates=pool.aggregates, hosts=named, who=grouped(found))
+        if found := walk.strays.get(pool):
+            named = _named(hosts, walk.outside[pool])
+            kind = f"{pool.means}: strays"
+            yield Finding(
+                kind, LEAK, pool.lets_out, remedy, aggregates=pool.aggregates, hosts=named, who=grouped(found)
+            )
+
+
+def _named(hosts: HostTable, mask: BoolArray) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(hosts.hosts[row] for row in np.flatnonzero(mask)))
+
+
+def _names(aggregates: Sequence[str]) -> str:
+    return f"aggregate {', '.join(aggregates)}"
+
+
+def _hosts_of(servers: Sequence[PlacedServer]) -> tuple[str, ...]:
+    return tuple(sorted({server.host for server in servers}))
+
+
+def _count(found: Sequence[object], noun: str) -> str:
+    return f"1 {noun} runs" if len(found) == 1 else f"{len(found)} {noun}s run"

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules from outside that have only the one method that matters: everything else the engine asks for is filled in."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kilonova.errors import RequestFilterFailed, RuleFailed
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_rules import float_factors
+from kilonova.scheduler.host_table import AggregateIndex, BoolArray, FloatArray, HostTable, Rows, pick
+
+
+@dataclass(frozen=True, slots=True)
+class PlugInFilter:
+    """A filter with ``passes(hosts, spec)``, and what else a filter may say of itself where it says it."""
+
+    name: str
+    rule: Any
+
+    @property
+    def reason(self) -> str:
+        return str(getattr(self.rule, "reason", "the filter said no"))
+
+    @property
+    def run_once(self) -> bool:
+        return bool(getattr(self.rule, "run_once", False))
+
+    @property
+    def runs_on_rebuild(self) -> bool:
+        return bool(getattr(self.rule, "runs_on_rebuild", False))
+
+    @property
+    def only_where_placed(self) -> bool:
+        return bool(getattr(self.rule, "only_where_placed", False))
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        mask: BoolArray = self.rule.passes(hosts, spec)
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class PlugInWeigher:
+    """A weigher with ``weigh(hosts, spec, rows)``.
+
+    ``multiplier`` is taken from the rule, or, where the rule has ``option``, from the aggregate key of that name.
+    """
+
+    name: str
+    rule: Any
+
+    @property
+    def minimum(self) -> float | None:
+        return getattr(self.rule, "minimum", None)
+
+    @property
+    def maximum(self) -> float | None:
+        return getattr(self.rule, "maximum", None)
+
+    @property
+    def only_where_placed(self) -> bool:
+        return bool(getattr(self.rule, "only_where_placed", False))
+
+    def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
+        if hasattr(self.rule, "factors"):
+            own: float | FloatArray = self.rule.factors(hosts, rows)
+            return own
+        multiplier = float(getattr(self.rule, "multiplier", 1.0))
+        if not hasattr(self.rule, "option"):
+            return multiplier
+        found = float_factors(hosts, self.rule.option, multiplier)
+        return found if isinstance(found, float | int) else pick(found, rows)
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:
+        rating: FloatArray | None = self.rule.weigh(hosts, spec, rows)
+        return rating
+
+
+@dataclass(frozen=True, slots=True)
+class PlugInRequestFilter:
+    """A request filter with ``apply(spec, aggregates)``. Raises: RuleFailed, when it gives no request."""
+
+    name: str
+    rule: Any
+
+    @property
+    def reason(self) -> str:
+        return str(getattr(self.rule, "reason", "not what the request filter asks for"))
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:
+        try:
+            asked = self.rule.apply(spec, aggregates)
+        except RequestFilterFailed:
+            raise
+        except Exception as error:  # third-party code: whatever it raises, the answer is that this rule failed
+            raise RuleFailed(f"Request filter {self.name} failed.", rule=self.name) from error
+        if not isinstance(asked, RequestSpec):
+            raise RuleFailed(
+                f"Request filter {self.name} failed: it answered {type(asked).__name__}, not a request.", rule=self.name
+            )
+        return asked

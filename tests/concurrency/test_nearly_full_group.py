@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two control processes that place into one nearly full group, again and again."""
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from kilonova.claims.claimer import Order
+from kilonova.cli.rules import build_engine
+from kilonova.conductor.actions import release_claim
+from kilonova.db import instances, workflows
+from kilonova.db.database import Database, Transaction
+from kilonova.db.workflows import Workflow
+from kilonova.errors import NoValidHost
+from kilonova.scheduler.settings import SchedulerConfig
+from support.cell import Cell, host, start_cell
+from support.manual_bus import ManualBus
+from support.orders import order
+from support.world import check_books
+
+HOSTS = 5
+#: Backend → rounds, each of which places two servers.
+ROUNDS = {"postgresql": 500, "mariadb": 100}
+
+
+@pytest.fixture
+def cells(database_url: str, tmp_path: Path) -> Iterator[tuple[Cell, Cell]]:
+    databases = [Database(database_url), Database(database_url)]
+    names = [host(f"node{number}", vcpus=64) for number in range(HOSTS)]
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+    # Nobody sends heartbeats here, so nobody asks for them.
+    engine = build_engine(SchedulerConfig(enabled_filters=("ServerGroupAntiAffinityFilter",)))
+    yield (
+        start_cell(folders[0], tuple(names), bus=ManualBus(), database=databases[0], engine=engine),
+        start_cell(folders[1], (), bus=ManualBus(), database=databases[1], engine=engine),
+    )
+    for database in databases:
+        database.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+def test_nobody_is_turned_away_while_a_legal_host_is_free(cells: tuple[Cell, Cell]) -> None:
+    chance = random.Random(1)
+    group = cells[0].add_group("anti-affinity")
+    members: dict[str, tuple[Workflow, Cell]] = {}
+    for cell, count in zip(cells, (3, 2), strict=True):
+        for flow in cell.claimer.place(order(cell, count, group=group)).workflows:
+            members[flow.body["host"]] = flow, cell
+    assert len(members) == HOSTS
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(ROUNDS[cells[0].database.url.get_backend_name()]):
+            free = chance.sample(sorted(members), chance.choice((1, 2)))
+            for name in free:
+                release(*members.pop(name), group)
+            orders = [order(cell, group=group) for cell in cells]
+            start = Barrier(2)
+            taken = list(pool.map(lambda pair: place(*pair, start), zip(cells, orders, strict=True)))  # noqa: B023
+            placed = [(flow, cell) for flow, cell in zip(taken, cells, strict=True) if flow is not None]
+            assert sorted(flow.body["host"] for flow, _ in placed) == sorted(free)
+            members |= {flow.body["host"]: (flow, cell) for flow, cell in placed}
+    with cells[1].database.read() as connection:
+        check_books(connection)
+
+
+def place(cell: Cell, wanted: Order, start: Barrier) -> Workflow | None:
+    """Return the workflow of a server that got a host, None when there was none for it."""
+    start.wait(30)
+    try:
+        (flow,) = cell.claimer.place(wanted).workflows
+    except NoValidHost:
+        cell.database.write(lambda tx: instances.mark_deleted(tx, wanted.workflows[0].instance_uuid))
+        return None
+    return flow
+
+
+def release(flow: Workflow, cell: Cell, group: str) -> None:
+    def vanish(tx: Transaction) -> None:
+        workflows.finish(tx, flow, cell.conductor.owner)
+        release_claim(tx, flow.instance_uuid, group, flow.body["host"])
+        instances.mark_deleted(tx, flow.instance_uuid)
+
+    cell.database.write(vanish)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The document on a scheduler of one's own: each network's servers on its hosts, with the stock client."""
+
+from contextlib import closing
+from typing import ClassVar
+
+import pytest
+import yaml
+
+from conftest import StockCloud
+from support.forwarding import ForwardingProxy
+
+pytestmark = pytest.mark.cloud
+
+PLACES = {"10.1.7.9": "doc1", "10.2.0.1": "ops1", "192.0.2.7": "dev1"}
+
+
+def name_cloud(stock: StockCloud, name: str, compute_url: str) -> None:
+    """Give the plain member's cloud one more name, under which compute is reached elsewhere."""
+    file = stock.supervisor.folder / "clouds.yaml"
+    content = yaml.safe_load(file.read_text())
+    member = content["clouds"]["kilonova-demo"]
+    content["clouds"][name] = {**member, "compute_endpoint_override": compute_url}
+    file.write_text(yaml.safe_dump(content))
+
+
+class TestNetworks:
+    """Three networks, a proxy each."""
+
+    scenario: ClassVar = "ip-scheduler"
+
+    def test_servers_land_on_the_hosts_of_the_network_they_are_asked_for_from(self, stock: StockCloud) -> None:
+        server = ("server", "create", "--flavor", "m1.tiny", "--image", "tiny", "--wait")
+        for address, host in PLACES.items():
+            with closing(ForwardingProxy(stock.supervisor.ports[0], address)) as proxy:
+                name_cloud(stock, f"from-{host}", f"{proxy.url}/compute/v2.1")
+                stock.do(*server, f"from-{host}", cloud=f"from-{host}")
+        stock.do(*server, "direct", cloud="kilonova-demo")
+        assert stock.places("from-") == {f"from-{host}": host for host in PLACES.values()}
+        assert stock.places("direct") == {"direct": "dev1"}
+        log = (stock.supervisor.folder / "log" / "control.log").read_text()
+        assert "DEBUG ip_scheduler Request from 10.1.7.9 scheduled to doc1" in log
+        assert "DEBUG ip_scheduler Request from 127.0.0.1 scheduled to dev1" in log
+        why = stock.kilonova("explain", "from-doc1")
+        assert why.returncode == 0, why.stderr
+        story = " ".join(why.stdout.split())
+        removed = story.partition("2 hosts, not the host that the driver chose: ")[2]
+        assert "IPScheduler" in story
+        assert removed.startswith(("dev1, ops1", "ops1, dev1")), story

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a scheduler driver inherits, and what it is told."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.scheduler.small_cloud import host, request, table
+
+from kilonova.errors import NoValidHost
+from kilonova.model.server_group import GroupView
+from kilonova.scheduler.driver import Cloud, FilterScheduler, RequestContext, Scheduler
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.filters import ServerGroupAntiAffinityFilter
+from kilonova.scheduler.nova_compat import as_driver_arguments
+from kilonova.scheduler.resources import with_resources
+from kilonova.scheduler.weighers import RAMWeigher
+
+HOSTS = table(
+    host("up"),
+    host("off", disabled=True),
+    host("down", forced_down=True),
+    host("silent", last_seen=-61.0),
+    host("many", node="many1", uuid="m1"),
+    host("many", node="many2", uuid="m2"),
+)
+SPEC = with_resources(
+    request(
+        properties={"tesora_edition": "x"},
+        user_id="alice",
+        project_id="wonder",
+        request_id="req-1",
+        remote_address="10.1.2.3",
+        instance_uuids=("i1", "i2"),
+        hints={"color": ("blue",), "rooms": ("a", "b")},
+        ignore_hosts=frozenset({"many"}),
+        group=GroupView("g", "anti-affinity", hosts={"many": 1, "up": 0}),
+    )
+)
+
+
+def context(spec: Any = SPEC, **parts: Any) -> RequestContext:
+    return RequestContext.of(Cloud(HOSTS, spec, **parts))
+
+
+def test_hosts_up_are_those_whose_service_is_up_and_enabled_each_once() -> None:
+    asked = context(), "compute"
+    assert Scheduler().hosts_up(*asked) == ["up", "many"]
+    assert Scheduler().hosts_up(context(), "conductor") == []
+    assert Scheduler().hosts_up(context(service_down_time_s=61), "nova-compute") == ["up", "silent", "many"]
+
+
+def test_group_hosts_hold_members() -> None:
+    asked = context(group_of={"g": SPEC.group}.get)
+    assert Scheduler().group_hosts(asked, "g") == ["many"]
+    assert Scheduler().group_hosts(asked, "unknown") == []
+
+
+def test_what_has_to_be_overridden_says_so() -> None:
+    class Idle(Scheduler):
+        pass
+
+    idle = Idle("whatever", older="drivers hand on")
+    with pytest.raises(NotImplementedError, match="Idle does not say"):
+        idle.select_destinations(context(), {}, {})
+    with pytest.raises(NotImplementedError, match="Kilonova does"):
+        idle.schedule_run_instance(context(), {}, None, None, None, True, {}, False)
+    idle.update_service_capabilities("compute", "up", {})
+
+
+def test_the_context_says_who_asks_and_from_where() -> None:
+    asked = context()
+    assert (asked.user, asked.tenant, asked.request_id, asked.remote_address) == (
+        "alice",
+        "wonder",
+        "req-1",
+        "10.1.2.3",
+    )
+    assert not asked.is_admin
+    assert asked.elevated() == replace(asked, is_admin=True)
+    assert context(replace(SPEC, is_admin=True)).to_dict()["is_admin"] is True
+    assert "<Cloud of 6 hosts>" in str(asked.__dict__)
+
+
+def test_a_driver_gets_the_dicts_that_the_document_names() -> None:
+    request_spec, properties = as_driver_arguments(SPEC)
+    assert (request_spec["num_instances"], request_spec["instance_uuids"]) == (2, ["i1", "i2"])
+    assert request_spec["instance_type"]["memory_mb"] == request_spec["instance_properties"]["memory_mb"] == 512
+    assert request_spec["image"]["properties"]["tesora_edition"] == "x"
+    assert properties["scheduler_hints"] == {"color": "blue", "rooms": ["a", "b"]}
+    assert properties["retry"] == {"num_attempts": 2, "hosts": [["many", None]]}
+    assert (properties["group_hosts"], properties["group_policies"]) == ({"many"}, {"anti-affinity"})
+    assert (properties["force_hosts"], properties["ignore_hosts"]) == ([], ["many"])
+    assert properties["request_spec"] is request_spec
+    request_spec["instance_properties"]["launch_index"] = 1
+    assert "launch_index" not in as_driver_arguments(SPEC)[0]["instance_properties"]
+    assert as_driver_arguments(replace(SPEC, ignore_hosts=frozenset()))[1]["retry"] is None
+
+
+ENGINE = Engine(filters=(ServerGroupAntiAffinityFilter(),), weighers=(RAMWeigher(),))
+
+
+def chosen(spec: Any, **changed: Any) -> list[str]:
+    request_spec, properties = as_driver_arguments(spec)
+    asked = RequestContext.of(Cloud(HOSTS, spec, ENGINE))
+    return [
+        each["host"] for each in FilterScheduler().select_destinations(asked, request_spec, {**properties, **changed})
+    ]
+
+
+def test_the_filter_scheduler_places_each_server_after_the_others() -> None:
+    free = replace(SPEC, ignore_hosts=frozenset(), group=None, hints={})
+    assert chosen(free) == ["up", "off"]
+    before = HOSTS.used.copy()
+    apart = replace(SPEC, hints={})
+    assert chosen(apart) == ["up", "off"]
+    assert (HOSTS.used == before).all()
+    with pytest.raises(NoValidHost, match="ServerGroupAntiAffinityFilter: 1 of 1 hosts"):
+        chosen(apart, force_hosts=[], ignore_hosts=["off", "down", "silent", "many"])
+
+
+def test_a_driver_may_change_what_it_asks_the_filter_scheduler_for() -> None:
+    free = replace(SPEC, group=None, hints={})
+    assert chosen(free, force_hosts=["silent"], ignore_hosts=None) == ["silent", "silent"]
+    assert chosen(free, ignore_hosts=["up", "off", "down", "silent"]) == ["many", "many"]
+    assert chosen(free, force_nodes=["many2"], ignore_hosts=[]) == ["many", "many"]

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from tests.unit.scheduler.small_cloud import aggregate, flavor, host, table
+
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.image import Image
+from kilonova.model.placed_server import PlacedServer
+from kilonova.scheduler.isolation import PREFIX
+from kilonova.scheduler.isolation_audit import FAULT, LEAK, NOTE, Finding, Report, audit
+from kilonova.scheduler.isolation_universe import ANY_OTHER_PROJECT, UNTAGGED, Group, OfferedFlavor
+from kilonova.scheduler.settings import SchedulerConfig
+
+SMALL = flavor(name="small")
+TAGGED = Image("1", "tagged", properties={"trove": "true"})
+PLAIN = Image("2", "plain")
+NOTHING = UNTAGGED.name
+
+
+@dataclass
+class Cloud:
+    """Hosts a to d, what the tests add, and rules as they are by default."""
+
+    aggregates: Sequence[Aggregate]
+    offered: Sequence[OfferedFlavor] = (OfferedFlavor(SMALL),)
+    images: Sequence[Image] = (TAGGED, PLAIN)
+    servers: Sequence[PlacedServer] = ()
+    config: SchedulerConfig = field(default_factory=SchedulerConfig)
+    hosts: str = "abcd"
+
+    def audit(self) -> Report:
+        hosts = table(*(host(name) for name in self.hosts), aggregates=tuple(self.aggregates))
+        return audit(hosts, self.offered, self.images, self.servers, self.config)
+
+    def found(self) -> dict[str, Finding]:
+        return {finding.kind: finding for finding in self.audit().findings}
+
+
+def pool(number: int, hosts: str, *rules: str, **metadata: str) -> Aggregate:
+    keys = {f"{PREFIX}.{index}": rule for index, rule in enumerate(rules)}
+    return aggregate(number, tuple(hosts), **keys, **metadata)
+
+
+def server(name: str, where: str, image: Image | None = PLAIN, project: str = "p") -> PlacedServer:
+    return PlacedServer(f"uuid-{name}", name, where, project, SMALL, image)
+
+
+def enabling(*filters: str) -> SchedulerConfig:
+    return SchedulerConfig(enabled_filters=filters)
+
+
+def test_a_cloud_without_rules_has_nothing_to_find() -> None:
+    report = Cloud([aggregate(1, ("a",), ssd="true")]).audit()
+    assert report.is_clean
+    assert (report.findings, report.pools, report.open_hosts) == ((), (), ("a", "b", "c", "d"))
+
+
+def test_who_may_enter_is_proved_and_tagging_is_noted() -> None:
+    report = Cloud([pool(1, "c", "image.trove"), pool(2, "d", "image.trove")]).audit()
+    (only,) = report.pools
+    assert (only.rule, only.aggregates, only.hosts) == ("image.trove", ("aggregate1", "aggregate2"), ("c", "d"))
+    assert only.may_enter == (Group(("small",), ("tagged",), (ANY_OTHER_PROJECT,)),)
+    assert report.open_hosts == ("a", "b")
+    assert [(each.kind, each.severity) for each in report.findings] == [("anybody may tag", NOTE)]
+    assert report.is_clean
+
+
+def test_an_untagged_upload_is_always_tried() -> None:
+    report = Cloud([pool(1, "a", "flavor=small")], images=()).audit()
+    assert report.pools[0].may_enter == (Group(("small",), (NOTHING,), (ANY_OTHER_PROJECT,)),)
+
+
+def test_servers_that_run_in_the_wrong_place_are_named() -> None:
+    placed = [server("stranger", "d"), server("stray", "a", TAGGED), server("right", "d", TAGGED), server("free", "b")]
+    found = Cloud([pool(1, "d", "image.trove")], servers=placed).found()
+    assert [each.name for each in found["stranger"].servers] == ["stranger"]
+    assert [each.name for each in found["stray"].servers] == ["stray"]
+    assert (found["stranger"].severity, found["stray"].severity) == (LEAK, LEAK)
+    assert (found["stranger"].hosts, found["stray"].hosts) == (("d",), ("a",))
+
+
+def test_servers_on_hosts_that_are_gone_are_looked_at_too() -> None:
+    found = Cloud([pool(1, "dz", "image.trove")], servers=[server("stranger", "z")]).found()
+    assert found["stranger"].hosts == ("z",)
+
+
+def test_a_server_of_an_unknown_image_meets_no_condition_on_images() -> None:
+    found = Cloud([pool(1, "d", "image.trove")], servers=[server("old", "d", None)]).found()
+    assert found["stranger"].servers[0].name == "old"
+
+
+def test_a_rule_that_cannot_be_read_is_found() -> None:
+    cloud = Cloud([pool(1, "d", "flavour=small")], servers=[server("inside", "d")])
+    report = cloud.audit()
+    assert report.pools[0].may_enter == ()
+    found = cloud.found()
+    assert found["broken rule"].severity == FAULT
+    assert "kilonova:only.0: cannot read a condition" in found["broken rule"].what
+    assert found["stranger"].servers[0].name == "inside"
+    assert "unmet rule" not in found
+
+
+def test_a_pool_without_hosts_and_what_can_be_used_no_more() -> None:
+    found = Cloud([pool(1, "", "image.trove")]).found()
+    assert found["empty pool"].who == (Group(("small",), ("tagged",), (ANY_OTHER_PROJECT,)),)
+    assert found["unusable image"].what.startswith("Servers of image tagged find no host")
+    assert "unusable flavor" not in found
+    everybody = Cloud([pool(1, "", "flavor=small")]).found()
+    assert "flavor small" in everybody["unusable flavor"].what
+    assert "image tagged, plain" in everybody["unusable image"].what
+
+
+@pytest.mark.parametrize("rule", ["image.trov", "flavor=smal", "spec.pool", "trait=CUSTOM_X", "image.trove=yes"])
+def test_a_rule_that_nothing_meets_is_found(rule: str) -> None:
+    finding = Cloud([pool(1, "d", rule)]).found()["unmet rule"]
+    assert (finding.severity, finding.hosts, finding.rules) == (FAULT, ("d",), (rule,))
+
+
+def test_rules_that_overlap_are_named_and_are_a_fault_without_a_common_host() -> None:
+    rules = pool(1, "ab", "image.trove"), pool(2, "cb", "project=p")
+    shared = Cloud(rules).found()["overlap"]
+    assert (shared.severity, shared.hosts) == (NOTE, ("b",))
+    assert shared.who == (Group(("small",), ("tagged",), ("p",)),)
+    apart = Cloud([rules[0], pool(2, "cd", "project=p")]).found()["overlap"]
+    assert (apart.severity, apart.hosts) == (FAULT, ())
+
+
+def test_projects_that_rules_name_are_told_apart_and_private_flavors_stay_private() -> None:
+    offered = [
+        OfferedFlavor(SMALL),
+        OfferedFlavor(flavor(name="own", flavor_id="2"), frozenset({"p", "x"})),
+        OfferedFlavor(flavor(name="theirs", flavor_id="3"), frozenset({"q"})),
+    ]
+    cloud = Cloud([pool(1, "c", "project=p"), pool(2, "d", "project=q")], offered=offered, images=())
+    by_rule = {each.rule: each for each in cloud.audit().pools}
+    assert by_rule["project=p"].may_enter == (Group(("own", "small"), (NOTHING,), ("p",)),)
+    assert by_rule["project=q"].may_enter == (Group(("small", "theirs"), (NOTHING,), ("q",)),)
+    assert cloud.audit().projects == (ANY_OTHER_PROJECT, "p", "q")
+
+
+def test_what_is_alike_for_every_rule_is_tried_once() -> None:
+    offered = [OfferedFlavor(flavor({"hw:x": str(n)}, name=f"f{n}", flavor_id=str(n))) for n in range(50)]
+    images = [Image(str(n), f"i{n}", properties={"os": str(n)}) for n in range(300)]
+    report = Cloud([pool(1, "d", "image.trove")], offered=offered, images=[*images, TAGGED]).audit()
+    assert (report.flavors, report.images, report.combinations) == (50, 301, 2)
+
+
+def test_images_of_one_name_are_told_apart() -> None:
+    images = [Image("1", "same", properties={"trove": ""}), Image("2", "same")]
+    report = Cloud([pool(1, "d", "image.trove")], images=images).audit()
+    assert report.pools[0].may_enter[0].images == ("same (1)",)
+
+
+EXTRA_SPECS = "AggregateInstanceExtraSpecsFilter"
+TROVE = OfferedFlavor(flavor({"aggregate_instance_extra_specs:CPU": "Trove"}, name="trove", flavor_id="9"))
+
+
+def test_flavors_without_the_extra_spec_leak_into_its_hosts() -> None:
+    cloud = Cloud([pool(1, "d", CPU="Trove")], [OfferedFlavor(SMALL), TROVE], config=enabling(EXTRA_SPECS))
+    (finding,) = cloud.audit().findings
+    assert finding.kind == f"{EXTRA_SPECS}, CPU=Trove: strangers"
+    assert (finding.severity, finding.aggregates, finding.hosts) == (LEAK, ("aggregate1",), ("d",))
+    assert finding.who == (Group(("small",), (NOTHING, "plain", "tagged"), (ANY_OTHER_PROJECT,)),)
+
+
+def test_a_rule_of_isolation_mends_the_leaks_of_older_means() -> None:
+    closed = pool(1, "d", "spec.aggregate_instance_extra_specs:CPU=Trove", CPU="Trove")
+    offered = [OfferedFlavor(SMALL), TROVE]
+    for config in (enabling(EXTRA_SPECS), enabling()):
+        assert Cloud([closed], offered, config=config).audit().findings == ()
+
+
+def test_an_extra_spec_whose_filter_is_off_has_no_effect() -> None:
+    finding = Cloud([pool(1, "d", CPU="Trove")], [OfferedFlavor(SMALL), TROVE]).found()["no effect"]
+    assert finding.severity == LEAK
+    assert "trove" in finding.what
+    assert EXTRA_SPECS in finding.remedy
+
+
+def test_images_without_the_property_leak_in_and_those_with_it_leak_out() -> None:
+    cloud = Cloud([pool(1, "d", trove="true"), pool(2, "c", trove="false")])
+    cloud.config = enabling("AggregateImagePropertiesIsolation")
+    found = cloud.found()
+    inwards = found["AggregateImagePropertiesIsolation, trove: strangers"]
+    assert inwards.who == (Group(("small",), (NOTHING, "plain"), (ANY_OTHER_PROJECT,)),)
+    assert inwards.hosts == ("c", "d")
+    outwards = found["AggregateImagePropertiesIsolation, trove: strays"]
+    assert outwards.who == (Group(("small",), ("tagged",), (ANY_OTHER_PROJECT,)),)
+    assert outwards.hosts == ("a", "b")
+    mended = Cloud([pool(1, "d", "image.trove=true", trove="true")], config=cloud.config)
+    assert [each.severity for each in mended.audit().findings] == [NOTE]
+
+
+@pytest.mark.parametrize(
+    ("config", "kinds"),
+    [
+        (enabling("AggregateMultiTenancyIsolation"), {"filter_tenant_id, p: strays"}),
+        (SchedulerConfig(limit_tenants_to_placement_aggregate=True), {"filter_tenant_id, p: strangers"}),
+        (
+            SchedulerConfig(
+                limit_tenants_to_placement_aggregate=True, enabled_filters=("AggregateMultiTenancyIsolation",)
+            ),
+            set(),
+        ),
+        (SchedulerConfig(), {"no effect"}),
+    ],
+)
+def test_each_half_of_tenant_isolation_leaks_the_other_way(config: SchedulerConfig, kinds: set[str]) -> None:
+    found = Cloud([pool(1, "d", filter_tenant_id3="p")], config=config).found()
+    assert set(found) == kinds
+    assert {each.severity for each in found.values()} <= {LEAK}
+    mended = Cloud([pool(1, "d", "project=p", filter_tenant_id3="p")], config=config)
+    assert mended.audit().findings == ()
+
+
+def test_older_means_on_aggregates_without_hosts_let_nobody_in() -> None:
+    config = enabling(EXTRA_SPECS, "AggregateImagePropertiesIsolation", "AggregateMultiTenancyIsolation")
+    nobody = pool(1, "", CPU="Trove", trove="true", filter_tenant_id="p")
+    assert Cloud([nobody], config=config).audit().findings == ()
+
+
+def test_images_that_isolated_hosts_tell_apart_are_tried_apart() -> None:
+    config = SchedulerConfig(
+        enabled_filters=("IsolatedHostsFilter",), isolated_images=(PLAIN.id,), isolated_hosts=("a", "d")
+    )
+    report = Cloud([pool(1, "d", "flavor=small")], config=config).audit()
+    assert report.pools[0].may_enter == (Group(("small",), ("plain",), (ANY_OTHER_PROJECT,)),)
