@@ -115,9 +115,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         checkpointer = Checkpointer(database, settings.checkpoints_kept if settings.decision_retention else 0)
         checkpointer.start()
         undo.pop_all()
-    return ControlProcess(
-        settings, database, mirror, conductor, bus, app, heartbeat, lock, checkpointer, claimer
-    )
+    return ControlProcess(settings, database, mirror, conductor, bus, app, heartbeat, lock, checkpointer, claimer)
 
 
 def prepare(settings: Settings) -> None:

@@ -13,7 +13,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kilonova.cli.explain import OPERATOR, host_text, hosts_text, output_console, ranking_table, removed_text
+from kilonova.cli.explain import (
+    OPERATOR,
+    host_text,
+    hosts_table,
+    hosts_text,
+    output_console,
+    ranking_table,
+    removed_text,
+)
 from kilonova.errors import InvalidRequest
 
 _SERVERS_SHOWN = 10
@@ -156,15 +164,4 @@ def _nearest(misses: Sequence[Mapping[str, Any]]) -> Table | Text:
     for miss in misses:
         changes = "; ".join(change["text"] for change in miss["changes"])
         table.add_row(Text(changes), host_text(miss), str(miss["fitting"]))
-    return table
-
-
-def hosts_table(hosts: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a table of hosts with everything that keeps each of them out."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("Host", overflow="fold")
-    table.add_column("What keeps it out", overflow="fold", ratio=1)
-    for host in hosts:
-        reasons = "; ".join(f"{each['rule']}: {each['reason']}" for each in host["reasons"])
-        table.add_row(host_text(host), Text(reasons) if reasons else Text("fits", style="green"))
     return table

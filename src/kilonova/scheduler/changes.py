@@ -22,7 +22,8 @@ from kilonova.scheduler.extra_specs import OPERATORS
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE as AGGREGATE_SCOPE
 from kilonova.scheduler.filters.aggregate_type_affinity import KEY as FLAVORS_KEY
 from kilonova.scheduler.filters.compute_capabilities import offered_values
-from kilonova.scheduler.host_table import AggregateIndex, BoolArray, HostTable, Memo
+from kilonova.scheduler.host_table import BoolArray, HostTable, Memo
+from kilonova.scheduler.isolation import compile_isolation
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX
 from kilonova.scheduler.resources import with_resources
@@ -411,4 +412,6 @@ def _with_metadata(index: int, key: str, value: str, hosts: HostTable, rows: Boo
 
 
 def _with_aggregates(hosts: HostTable, aggregates: list[Aggregate], membership: BoolArray) -> HostTable:
-    return replace(hosts, aggregates=AggregateIndex(tuple(aggregates), membership), memo=Memo())
+    isolation = compile_isolation(aggregates, membership)
+    index = replace(hosts.aggregates, aggregates=tuple(aggregates), membership=membership, isolation=isolation)
+    return replace(hosts, aggregates=index, memo=Memo())

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from kilonova.cli import whatif
+from kilonova.cli import explain, whatif
 from kilonova.cli.main import main
 from kilonova.errors import InvalidRequest
 
@@ -86,7 +86,7 @@ def test_a_forced_host_is_told() -> None:
 
 def test_every_host_with_its_reasons() -> None:
     text = io.StringIO()
-    table: Table = whatif.hosts_table(HOSTS)
+    table: Table = explain.hosts_table(HOSTS)
     Console(file=text, width=80).print(table)
     shown = [" ".join(line.split()) for line in text.getvalue().splitlines()]
     assert "n1 fits" in shown
