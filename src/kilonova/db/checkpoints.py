@@ -17,7 +17,7 @@ from kilonova.db import tables as t
 from kilonova.db.database import Change, Transaction
 
 #: After which a checkpoint that was never completed counts for nothing: whoever took it is gone.
-GIVEN_UP = timedelta(hours=1)
+GIVEN_UP = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
