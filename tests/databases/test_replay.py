@@ -212,3 +212,15 @@ def test_decisions_that_go_take_their_circumstances_along(database: Database, tm
     with database.read() as connection:
         assert len(connection.execute(sa.select(t.circumstances.c.uuid)).all()) == 1
         assert all(stored.circumstances for stored in decisions.find(connection, "req-1"))
+
+
+def test_a_later_server_that_would_find_no_host_now_is_told_as_such(database: Database, tmp_path: Path) -> None:
+    cell = cell_on(database, tmp_path, build_engine(SchedulerConfig()))
+    checkpoint(database)
+    place(cell, [(order(cell, 3), None)], deleted=False)
+    nowhere = build_engine(SchedulerConfig(enabled_filters=("NumInstancesFilter",), max_instances_per_host=1))
+    kept = replace(nowhere, filters=tuple(replace(each, max_instances_per_host=0) for each in nowhere.filters))
+    for outcome in replayed(cell, kept):
+        assert isinstance(outcome, Replay)
+        assert "survivors: 8, now 0" in outcome.differences
+        assert not outcome.decision.ranked
