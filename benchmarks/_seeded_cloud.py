@@ -19,7 +19,7 @@ from kilonova.db.compute_nodes import capabilities_as_json
 from kilonova.db.database import Database, Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.model.flavor import Flavor
-from kilonova.model.host import Capabilities
+from kilonova.model.host import NODE_TRAITS, Capabilities
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 
@@ -57,7 +57,10 @@ def add_hosts(database: Database, count: int, *, traits: int = 40, servers_on_ea
     def fill(tx: Transaction) -> None:
         class_ids = dict(tx.execute(sa.select(t.resource_classes.c.name, t.resource_classes.c.id)).all())
         trait_names = t.traits.c.name.like("HW_CPU_X86_%") | t.traits.c.name.like("COMPUTE_VOLUME_%")
-        trait_ids = tx.execute(sa.select(t.traits.c.id).where(trait_names).limit(traits)).scalars().all()
+        trait_ids = [
+            *tx.execute(sa.select(t.traits.c.id).where(t.traits.c.name.in_(NODE_TRAITS))).scalars(),
+            *tx.execute(sa.select(t.traits.c.id).where(trait_names).limit(traits - len(NODE_TRAITS))).scalars(),
+        ]
         stamp = {"created_at": tx.now}
         first = (tx.execute(sa.select(sa.func.max(t.resource_providers.c.id))).scalar() or 0) + 1
         ids = range(first, first + count)

@@ -20,7 +20,7 @@ import numpy as np
 from kilonova.cli.rules import build_engine
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
-from kilonova.model.host import Capabilities
+from kilonova.model.host import NODE_TRAITS, Capabilities
 from kilonova.model.image import Image
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec, ResourceQuery
@@ -76,7 +76,7 @@ def cloud(size: int, rng: np.random.Generator) -> HostTable:
                 "MEMORY_MB": int(rng.integers(0, 200_000)),
                 "DISK_GB": int(rng.integers(0, 3_000)),
             },
-            traits=frozenset({"COMPUTE_NODE", *(("COMPUTE_STATUS_DISABLED",) if row % 97 == 0 else ())}),
+            traits=frozenset({*NODE_TRAITS, *(("COMPUTE_STATUS_DISABLED",) if row % 97 == 0 else ())}),
             capabilities=makes[row % 3],
             disabled=row % 97 == 0,
             last_seen=NOW - float(rng.uniform(0, 20)),

@@ -305,13 +305,19 @@ _SCHEDULER_GROUP = frozenset(
         "request_filters",
         "plugin_path",
         "nova_import_compat",
+        "query_placement_for_image_type_support",
+        "query_placement_for_routed_network_aggregates",
+        "image_metadata_prefilter",
     }
 )
+_WORKAROUNDS_GROUP = frozenset({"disable_fallback_pcpu_query"})
 _MULTI = frozenset({"available_filters", "weight_classes"})
 _MINIMUM = {"host_subset_size": 1, "max_instances_per_host": 1, "max_attempts": 1, "driver_timeout": 0.1}
 
 
 def _group_of(name: str) -> str:
+    if name in _WORKAROUNDS_GROUP:
+        return "workarounds"
     return "scheduler" if name in _SCHEDULER_GROUP else "filter_scheduler"
 
 

@@ -4,7 +4,7 @@
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
@@ -33,6 +33,9 @@ MAX_LIMIT = 5
 PLAIN_ROLES = ("member", "reader")
 
 
+_ROOTS = {"compute": "/compute/v2.1", "placement": "/placement", "operator": "/operator/v1"}
+
+
 @dataclass(frozen=True)
 class Answer:
     status: int
@@ -53,16 +56,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Client:
-    """Sends requests as one user; ``version`` None sends no version header."""
+    """Sends requests as one user to one of the APIs; ``version`` None sends no version header."""
 
     app: WsgiApp
     token: str = "admin"
     version: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    root: str = "/compute/v2.1"
+    api: str = "compute"
 
     def at(self, version: str) -> "Client":
-        return Client(self.app, self.token, version, self.headers, self.root)
+        return replace(self, version=version)
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """Send a request; a body that is bytes goes out as it is."""
@@ -72,7 +75,7 @@ class Client:
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method,
             "SCRIPT_NAME": "",
-            "PATH_INFO": f"{self.root}{path}",
+            "PATH_INFO": f"{_ROOTS[self.api]}{path}",
             "QUERY_STRING": query,
             "SERVER_NAME": "cloud",
             "SERVER_PORT": "80",
@@ -88,7 +91,7 @@ class Client:
         if self.token:
             environ["HTTP_X_AUTH_TOKEN"] = self.token
         if self.version is not None:
-            environ["HTTP_OPENSTACK_API_VERSION"] = f"compute {self.version}"
+            environ["HTTP_OPENSTACK_API_VERSION"] = f"{self.api} {self.version}"
         for name, value in {**self.headers, **headers}.items():
             key = name.upper().replace("-", "_")
             environ[key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"] = value

@@ -28,7 +28,7 @@ def operator(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def operator_of(control: Control) -> Client:
-    return Client(control.process.application, root="/operator/v1")
+    return Client(control.process.application, api="operator")
 
 
 def ask(operator: Client, flavor: Any = "1", query: str = "", **body: Any) -> Answer:

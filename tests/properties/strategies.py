@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
-from kilonova.model.host import Capabilities
+from kilonova.model.host import NODE_TRAITS, Capabilities
 from kilonova.model.image import Image
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
@@ -133,7 +133,7 @@ def records(name: str) -> st.SearchStrategy[HostRecord]:
         used=st.fixed_dictionaries({"VCPU": st.integers(0, 12), "MEMORY_MB": st.integers(0, 3_000)}),
         traits=st.sampled_from(
             [
-                frozenset(each)
+                frozenset({*NODE_TRAITS, *each})
                 for each in ((), (), (), ("CUSTOM_A",), ("COMPUTE_STATUS_DISABLED",), ("CUSTOM_A", "CUSTOM_B"))
             ]
         ),

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from kilonova.api.microversion import Version
 from kilonova.api.placement.candidate_encoding import encode_candidates
 from kilonova.model.provider import Inventory
-from kilonova.placement.candidates import CandidateQuery, Candidates, Group, find_candidates
+from kilonova.placement.candidates import (
+    CandidateQuery,
+    Candidates,
+    Group,
+    TreeCandidate,
+    candidate_at,
+    find_candidates,
+    roots_with_candidates,
+)
 from kilonova.placement.provider_table import ProviderRecord, ProviderTable, build_provider_table
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
@@ -131,9 +139,14 @@ def same_subtree(forest: Forest, uuids: set[str]) -> bool:
 
 
 def reference(records: Sequence[ProviderRecord], query: CandidateQuery) -> set[Plain]:
+    return set().union(*reference_by_anchor(records, query).values())
+
+
+def reference_by_anchor(records: Sequence[ProviderRecord], query: CandidateQuery) -> dict[str, set[Plain]]:
+    """Return the candidates that hang on each root."""
     forest = Forest(records)
     nested = any(record.parent is not None for record in records)
-    found: set[Plain] = set()
+    found: dict[str, set[Plain]] = {}
     for anchor, record in forest.by_uuid.items():
         if (
             record.parent is not None
@@ -141,6 +154,7 @@ def reference(records: Sequence[ProviderRecord], query: CandidateQuery) -> set[P
             or query.root_forbidden & record.traits
         ):
             continue
+        mine = found[anchor] = set()
         for served in product(*(list(servings(forest, anchor, group)) for group in query.groups)):
             by_suffix = {
                 group.suffix: set(serving.values()) for group, serving in zip(query.groups, served, strict=True)
@@ -162,7 +176,7 @@ def reference(records: Sequence[ProviderRecord], query: CandidateQuery) -> set[P
             users = {uuid for uuid, _ in amounts}
             if nested and not query.nested and len({forest.root(uuid) for uuid in users}) < len(users):
                 continue
-            found.add(
+            mine.add(
                 (
                     frozenset((uuid, name, amount) for (uuid, name), amount in amounts.items()),
                     frozenset((suffix, frozenset(uuids)) for suffix, uuids in by_suffix.items()),
@@ -276,16 +290,16 @@ def plain(table: ProviderTable, query: CandidateQuery, found: Candidates) -> lis
         )
         for row in found.single
     ]
-    searched = [
-        (
-            frozenset(
-                (table.uuids[row], table.resource_classes[column], amount) for row, column, amount in each.amounts
-            ),
-            frozenset((suffix, frozenset(table.uuids[row] for row in rows)) for suffix, rows in each.mappings),
-        )
-        for each in found.trees
-    ]
-    return [*served, *searched]
+    return [*served, *(plain_of_tree(table, each) for each in found.trees)]
+
+
+def plain_of_tree(table: ProviderTable, candidate: TreeCandidate) -> Plain:
+    return (
+        frozenset(
+            (table.uuids[row], table.resource_classes[column], amount) for row, column, amount in candidate.amounts
+        ),
+        frozenset((suffix, frozenset(table.uuids[row] for row in rows)) for suffix, rows in candidate.mappings),
+    )
 
 
 def plain_of_json(body: Mapping[str, Any]) -> list[Plain]:
@@ -365,3 +379,22 @@ def test_the_encoded_answer_says_the_same_and_describes_the_trees_involved(
         for uuid, record in forest.by_uuid.items()
         if forest.root(uuid) in roots
     }
+
+
+@settings(max_examples=150, deadline=None)
+@given(questions())
+def test_each_root_is_told_apart_by_whether_it_has_a_candidate(
+    asked: tuple[list[ProviderRecord], CandidateQuery],
+) -> None:
+    records, query = asked[0], replace(asked[1], nested=True)
+    table = build_provider_table(records)
+    expected = reference_by_anchor(records, query)
+    able = roots_with_candidates(table, query, np.ones(len(table), dtype=np.bool_))
+    assert {table.uuids[row] for row in np.flatnonzero(able)} == {uuid for uuid, found in expected.items() if found}
+    for row in range(len(table)):
+        candidate = candidate_at(table, query, row)
+        assert (candidate is not None) == able[row]
+        if candidate is not None:
+            assert plain_of_tree(table, candidate) in expected[table.uuids[row]]
+    some = np.arange(len(table)) % 2 == 0
+    assert (roots_with_candidates(table, query, some) == (able & some)).all()

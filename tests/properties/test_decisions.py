@@ -185,7 +185,7 @@ def test_a_batch_decides_as_one_whole_decision_a_server_would(
             return
         row = whole.ranked[0].row
         batch.place(row)
-        hosts.count_server(row, spec.query.resources)
+        hosts.count_server(row, {hosts.uuids[row]: spec.query.resources})
         if spec.group is not None:
             members = {**spec.group.hosts, hosts.hosts[row]: spec.group.hosts.get(hosts.hosts[row], 0) + 1}
             spec = replace(spec, group=replace(spec.group, hosts=members))

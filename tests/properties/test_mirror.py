@@ -277,7 +277,7 @@ def test_assumptions_survive_whatever_is_followed(
             if followed._providers.uuids and data.draw(st.booleans()):
                 uuid = data.draw(st.sampled_from(followed._providers.uuids))
                 amounts = data.draw(st.dictionaries(CLASSES, st.integers(1, 5), min_size=1, max_size=2))
-                followed.assume(Assumption(f"claim{made}", uuid, amounts, "h0", "n0", uuid_of(2, 0)))
+                followed.assume(Assumption(f"claim{made}", {uuid: amounts}, "h0", "n0", uuid_of(2, 0)))
                 made += 1
             if data.draw(st.integers(0, 9)) == 0:
                 followed.reload()

@@ -51,6 +51,10 @@ class Control:
     def stranger(self) -> Client:
         return Client(self.process.application, "mallory:elsewhere", "2.100")
 
+    @property
+    def placement(self) -> Client:
+        return Client(self.process.application, version="1.39", api="placement")
+
     def add_flavor(self, flavor_id: str = "1", **facts: Any) -> None:
         flavor = {"name": f"flavor{flavor_id}", "id": flavor_id, "ram": 512, "vcpus": 1, "disk": 1, **facts}
         assert self.admin.post("/flavors", {"flavor": flavor}).status == 200

@@ -81,7 +81,7 @@ def assert_use_adds_up(mirror: Mirror) -> None:
     columns = mirror._providers
     expected = columns.array("used").copy()
     for assumption in mirror._assumed.values():
-        row = columns.row_of[assumption.provider_uuid]
-        for name, amount in assumption.resources.items():
-            expected[row, columns.column(name)] += amount
+        for uuid, amounts in assumption.allocations.items():
+            for name, amount in amounts.items():
+                expected[columns.row_of[uuid], columns.column(name)] += amount
     assert np.array_equal(columns.view_used[: len(columns)], expected)

@@ -3,20 +3,19 @@
 
 import zlib
 from dataclasses import dataclass, replace
-from typing import Any
 
 import orjson
 
 from kilonova.db import request_specs
 from kilonova.mirror.mirror import Assumption
-from kilonova.model.request_spec import RequestSpec, ResourceQuery
+from kilonova.model.request_spec import RequestSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
     """One request's decisions, all made on one snapshot.
 
-    ``spec``: as it was before flavor and image were turned into a resource query; ``limit``: hosts ranked.
+    ``spec``: as it is stored, so before flavor and image were turned into a resource query; ``limit``: hosts ranked.
     ``seq``: the commit whose state the mirror had; ``taken_at``: the "now" of every rule, epoch seconds;
     ``assumed``: the claims that were under way; ``seed``: of the chance that played a part, None when none did.
     """
@@ -33,18 +32,22 @@ class Circumstances:
 def encode(circumstances: Circumstances, configuration: str) -> bytes:
     """Return circumstances as they are stored, with the digest of the scheduling configuration."""
     spec = circumstances.spec
-    query = spec.query
     body = {
         "configuration": configuration,
         "spec": request_specs.as_json(spec, circumstances.group_uuid),
         "instances": spec.instance_uuids,
-        "query": None if query == ResourceQuery() else _query_as_json(query),
         "limit": circumstances.limit,
         "seq": circumstances.seq,
         "taken_at": circumstances.taken_at,
         "seed": circumstances.seed,
         "assumed": [
-            (each.claim_id, each.provider_uuid, dict(each.resources), each.host, each.node, each.group_uuid)
+            (
+                each.claim_id,
+                {provider: dict(amounts) for provider, amounts in each.allocations.items()},
+                each.host,
+                each.node,
+                each.group_uuid,
+            )
             for each in circumstances.assumed
         ],
     }
@@ -55,29 +58,7 @@ def decode(stored: bytes) -> tuple[Circumstances, str]:
     """Return circumstances and the digest of the configuration that was in force."""
     body = orjson.loads(zlib.decompress(stored))
     spec, group_uuid = request_specs.from_json(body["spec"])
-    spec = replace(spec, instance_uuids=tuple(body["instances"]), query=_query_from_json(body["query"]))
+    spec = replace(spec, instance_uuids=tuple(body["instances"]))
     assumed = tuple(Assumption(*each) for each in body["assumed"])
     circumstances = Circumstances(spec, group_uuid, body["limit"], body["seq"], body["taken_at"], assumed, body["seed"])
     return circumstances, body["configuration"]
-
-
-def _query_as_json(query: ResourceQuery) -> dict[str, Any]:
-    return {
-        "resources": dict(query.resources),
-        "required": sorted(query.required),
-        "forbidden": sorted(query.forbidden),
-        "member_of": [sorted(uuids) for uuids in query.member_of],
-        "forbidden_aggregates": sorted(query.forbidden_aggregates),
-    }
-
-
-def _query_from_json(body: dict[str, Any] | None) -> ResourceQuery:
-    if body is None:
-        return ResourceQuery()
-    return ResourceQuery(
-        resources=body["resources"],
-        required=frozenset(body["required"]),
-        forbidden=frozenset(body["forbidden"]),
-        member_of=tuple(frozenset(uuids) for uuids in body["member_of"]),
-        forbidden_aggregates=frozenset(body["forbidden_aggregates"]),
-    )

@@ -31,6 +31,7 @@ from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.resources import with_resources
 
 LOG = logging.getLogger(__name__)
@@ -197,9 +198,10 @@ class Claimer:
                 raise _no_valid_host(decision, index, count)
             best = decision.ranked[0]
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, isolation_version))
+            given = self._engine.allocations(hosts, spec, best.row)
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, isolation_version))
             if count > 1:
-                batch.place(best.row)
+                batch.place(best.row, given)
         plan.server_indices = tuple(range(count))
         chosen = {claim.host for claim in plan.claims}
         if count > 1:
@@ -220,24 +222,26 @@ class Claimer:
         group_uuid: str | None,
         workflow: Workflow,
         best: RankedHost,
+        given: Allocations,
         isolation_version: int,
     ) -> Claim:
-        resources = dict(spec.query.resources)
-        provider, host, node = best.uuid, best.host, best.node
+        place = {"host": best.host, "node": best.node, "provider": best.uuid}
         claim = Claim(
             claim_id=new_uuid(),
             instance_uuid=workflow.instance_uuid,
             project_id=spec.project_id,
             user_id=spec.user_id,
-            provider_id=self._mirror.provider_id(provider),
-            resources={self._class_id(name): amount for name, amount in resources.items()},
-            host=host,
-            node=node,
-            workflow=replace(workflow, body={**workflow.body, "host": host, "node": node, "provider": provider}),
+            allocations={
+                self._mirror.provider_id(provider): {self._class_id(name): amount for name, amount in amounts.items()}
+                for provider, amounts in given.items()
+            },
+            host=best.host,
+            node=best.node,
+            workflow=replace(workflow, body={**workflow.body, **place}),
             group_uuid=group_uuid,
             isolation_version=isolation_version,
         )
-        self._mirror.assume(Assumption(claim.claim_id, provider, resources, host, node, group_uuid))
+        self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, group_uuid))
         return claim
 
     def _forget(self, plan: _Plan) -> None:

@@ -28,8 +28,9 @@ from kilonova.model.instance import TaskState, VmState
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One instance on one host. ``resources``: resource class id → amount; ``workflow`` is journalled with it.
+    """One instance on one host. ``workflow`` is journalled with it.
 
+    ``allocations``: provider id → resource class id → amount.
     ``isolation_version``: of the isolation rules that the host was chosen by.
     """
 
@@ -37,8 +38,7 @@ class Claim:
     instance_uuid: str
     project_id: str
     user_id: str
-    provider_id: int
-    resources: Mapping[int, int]
+    allocations: Mapping[int, Mapping[int, int]]
     host: str
     node: str
     workflow: Workflow
@@ -92,16 +92,17 @@ def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
         now=tx.now,
     )
     allocations = [
-        {"consumer": claim.instance_uuid, "provider": claim.provider_id, "class_id": class_id, "amount": amount}
+        {"consumer": claim.instance_uuid, "provider": provider_id, "class_id": class_id, "amount": amount}
         for claim in claims
-        for class_id, amount in claim.resources.items()
+        for provider_id, amounts in claim.allocations.items()
+        for class_id, amount in amounts.items()
     ]
     _ALLOCATE.run(tx, allocations, now=tx.now)
     for claim in claims:
         tx.claims.append(claim.claim_id)
         value = instance_value(claim.host, claim.node, VmState.BUILDING.value, TaskState.SPAWNING.value)
         tx.log("instance", claim.instance_uuid, value)
-    log_usage(tx, {claim.provider_id for claim in claims})
+    log_usage(tx, _providers(claims))
     return [None] * len(bundles)
 
 
@@ -210,15 +211,20 @@ def _place_instances(tx: Transaction, claims: Sequence[Claim]) -> None:
 def _use_inventories(tx: Transaction, claims: Sequence[Claim]) -> None:
     wanted: dict[tuple[int, int], int] = defaultdict(int)
     for claim in claims:
-        for class_id, amount in claim.resources.items():
-            wanted[claim.provider_id, class_id] += amount
+        for provider_id, amounts in claim.allocations.items():
+            for class_id, amount in amounts.items():
+                wanted[provider_id, class_id] += amount
     rows: list[dict[str, Any]] = [
         {"provider": provider_id, "class_id": class_id, "amount": amount}
         for (provider_id, class_id), amount in sorted(wanted.items())
     ]
     if _USE.run(tx, rows) != len(rows):
         raise _Short("a host is full")
-    touch(tx, {claim.provider_id for claim in claims})
+    touch(tx, _providers(claims))
+
+
+def _providers(claims: Sequence[Claim]) -> set[int]:
+    return {provider_id for claim in claims for provider_id in claim.allocations}
 
 
 def _join_groups(tx: Transaction, claims: Sequence[Claim]) -> None:

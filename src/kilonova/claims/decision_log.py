@@ -13,6 +13,7 @@ from kilonova.claims.circumstances import Circumstances, encode
 from kilonova.db import decisions
 from kilonova.db.database import Database, Transaction
 from kilonova.identifiers import new_uuid
+from kilonova.model.request_spec import ResourceQuery
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
 
@@ -56,7 +57,9 @@ class DecisionLog:
 
     def kept(self, circumstances: Circumstances) -> Kept | None:
         """Return what is to be stored with the decisions that were made on this."""
-        return Kept(new_uuid(), encode(circumstances, self._configuration)) if self._retention else None
+        if not self._retention or circumstances.spec.query != ResourceQuery():
+            return None  # a query that does not come from flavor and image is not stored with a request
+        return Kept(new_uuid(), encode(circumstances, self._configuration))
 
     def record(
         self,

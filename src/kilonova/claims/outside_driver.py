@@ -21,12 +21,13 @@ from kilonova.errors import NoValidHost, RuleFailed, Unavailable
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
-from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler, with_own_columns
+from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
-from kilonova.scheduler.funnel import has_room, isolation_steps
+from kilonova.scheduler.funnel import isolation_steps
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nova_compat import as_driver_arguments
+from kilonova.scheduler.provider_trees import Allocations
 
 LOG = logging.getLogger(__name__)
 #: Calls that were given up but go on; so many at most, since nothing can end a thread.
@@ -93,7 +94,7 @@ class AnsweredBatch:
         """Return the decision for the next server."""
         return self.answer.decide(self.hosts)
 
-    def place(self, row: int) -> None: ...
+    def place(self, row: int, allocations: Allocations) -> None: ...
 
     def alternates(self, count: int, chosen: Collection[str]) -> tuple[RankedHost, ...]:  # noqa: ARG002
         """Return nothing: a driver is asked again when a spawn fails."""
@@ -285,26 +286,26 @@ def _row(hosts: HostTable, host: str, node: str | None) -> int | None:
 
 def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]:
     """Return host → what it cannot give, for the hosts that cannot take all the servers they were chosen for."""
-    hosts, spec = with_own_columns(cloud.hosts), cloud.spec
+    hosts, spec = cloud.hosts.with_own_use(), cloud.spec
     lacking: dict[str, str] = {}
     for destination in chosen:
         row = _row(hosts, destination.host, destination.node)
         assert row is not None
-        if (hindrance := _hindrance(hosts, spec, row)) is not None:
+        if (hindrance := _hindrance(cloud.engine, hosts, spec, row)) is not None:
             lacking[destination.host] = hindrance
             continue
-        hosts.count_server(row, spec.query.resources)
+        hosts.count_server(row, cloud.engine.allocations(hosts, spec, row))
         if (group := spec.group) is not None:
             members = {**group.hosts, destination.host: group.hosts.get(destination.host, 0) + 1}
             spec = replace(spec, group=replace(group, hosts=members))
     return lacking
 
 
-def _hindrance(hosts: HostTable, spec: RequestSpec, row: int) -> str | None:
+def _hindrance(engine: Engine, hosts: HostTable, spec: RequestSpec, row: int) -> str | None:
     """Return why a host cannot take one more server: what the claim would find."""
-    for name, amount in spec.query.resources.items():
-        if amount and not has_room(hosts, name, amount)[row]:
-            return f"cannot give {amount} {name}"
+    for room in engine.later_room(hosts, spec):
+        if not room.has_room(hosts, row):
+            return room.reason
     for step in isolation_steps(hosts, spec):
         if not step.mask[row]:
             return step.reason

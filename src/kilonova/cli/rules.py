@@ -77,6 +77,7 @@ def build_engine(config: SchedulerConfig, *, options: Options = lambda _: {}, na
         weighers=tuple(_weigher(cls, config, options) for cls in weighers.values()),
         host_subset_size=config.host_subset_size,
         shuffle=config.shuffle_best_same_weighed_hosts,
+        pcpu_fallback=not config.disable_fallback_pcpu_query,
     )
 
 

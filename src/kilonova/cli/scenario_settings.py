@@ -18,6 +18,7 @@ from kilonova.scenario.model import AllocationRatios, Scenario
 from kilonova.scenario.options import conf_text, with_defaults
 from kilonova.scenario.run import Played, Surroundings, play
 from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.settings import SchedulerConfig
 
@@ -80,15 +81,16 @@ def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
         max_attempts=settings.scheduler.max_attempts,
         default_schedule_zone=settings.compute.default_schedule_zone,
     )
-    decider = rules.engine if rules.driver is None else DriverAtPlay(rules.driver)
+    decider = rules.engine if rules.driver is None else DriverAtPlay(rules.driver, rules.engine)
     return play(scenario, decider, surroundings)
 
 
 class DriverAtPlay:
     """A scheduler driver in the place of the engine: asked for one server at a time."""
 
-    def __init__(self, driver: OutsideDriver) -> None:
+    def __init__(self, driver: OutsideDriver, engine: Engine) -> None:
         self._driver = driver
+        self.allocations = engine.allocations
 
     def decide(self, hosts: HostTable, spec: RequestSpec, *, limit: int) -> Decision:
         """Return what the driver chooses for one server of the request."""

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.errors import DriverError
@@ -22,7 +23,7 @@ from kilonova.messaging.messages import (
     StepReply,
     StopGuest,
 )
-from kilonova.model.host import NodeReport
+from kilonova.model.host import NODE_TRAITS, NodeReport
 from kilonova.model.instance import PowerState
 
 LOG = logging.getLogger(__name__)
@@ -110,7 +111,8 @@ def start_agents(agents: Sequence[Agent], bus: LocalBus) -> None:
         reports: list[NodeReport] = []
         guests: dict[str, Mapping[str, PowerState]] = {}
         for agent in group.values():
-            reports.append(agent.driver.report())
+            said = agent.driver.report()
+            reports.append(replace(said, traits=(*NODE_TRAITS, *said.traits)))
             guests[agent.host] = agent.driver.list_guests()
         orphans = bus.announce(HostsStarted(tuple(reports), guests))
         for host, uuids in orphans.guests.items():

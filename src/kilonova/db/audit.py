@@ -25,6 +25,7 @@ from kilonova.db.request_specs import get_many as request_specs_of
 from kilonova.db.statements import mapping
 from kilonova.errors import Conflict
 from kilonova.model.provider import floored_capacity
+from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.resources import resource_query
 
 INSTANCE = "INSTANCE"
@@ -259,8 +260,8 @@ def _mend_server(tx: Transaction, *, uuid: str) -> None:
         raise Conflict(f"There is no hypervisor {row.node} on host {row.host}: start its agent, or delete the server.")
     server = instances.get(tx.connection, uuid)
     asked = request_specs_of(tx.connection, [uuid])
-    volume_backed = asked[uuid][0].volume_backed if uuid in asked else False
-    resources = resource_query(server.flavor, volume_backed=volume_backed).resources
+    spec = asked[uuid][0] if uuid in asked else RequestSpec(server.flavor)
+    resources = resource_query(server.flavor, spec.image, volume_backed=spec.volume_backed).totals
     present = allocations.for_consumer(tx.connection, uuid)
     whole = {**(present.allocations if present else {}), node.uuid: resources}
     allocations.replace(tx, [ConsumerRequest(uuid, server.project_id, server.user_id, whole, INSTANCE)])

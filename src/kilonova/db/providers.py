@@ -21,6 +21,8 @@ from kilonova.model.vocabulary import is_custom
 
 #: Set by the API when a compute service is disabled; an agent's report leaves it alone.
 STATUS_DISABLED = "COMPUTE_STATUS_DISABLED"
+#: Beginnings of the traits that agents report. All others are the operators', ``MISC_SHARES_VIA_AGGREGATE`` for one.
+_REPORTED = ("COMPUTE_", "HW_", "OWNER_")
 
 _root = t.resource_providers.alias("root")
 _parent = t.resource_providers.alias("parent")
@@ -235,8 +237,8 @@ def ensure_for_node(
 ) -> int:
     """Bring the root provider of a hypervisor to what its agent reports; repeating it changes nothing.
 
-    Keeps what is used, ``COMPUTE_STATUS_DISABLED`` and the ``CUSTOM_`` traits that operators added. A class that is
-    still allocated stays although the agent no longer reports it. Returns the row id.
+    Keeps what is used, ``COMPUTE_STATUS_DISABLED`` and traits of kinds that no agent reports. A class that is still
+    allocated stays although the agent no longer reports it. Returns the row id.
 
     Raises: InvalidRequest for a resource class or trait that is neither known nor ``CUSTOM_``.
     """
@@ -463,7 +465,7 @@ def _report_traits(tx: Transaction, provider_id: int, traits: Sequence[str]) -> 
     gone = [
         trait_id
         for name, trait_id in has.items()
-        if name not in wanted and name != STATUS_DISABLED and not is_custom(name)
+        if name not in wanted and name != STATUS_DISABLED and name.startswith(_REPORTED)
     ]
     if added:
         tx.execute(

@@ -12,7 +12,7 @@ from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.model.image import Image
 from kilonova.model.placed_server import PlacedServer
-from kilonova.model.request_spec import RequestSpec
+from kilonova.model.request_spec import RequestedNetwork, RequestSpec
 
 _PLAIN = (
     "project_id",
@@ -79,6 +79,10 @@ def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
         "hints": {name: list(values) for name, values in spec.hints.items()},
         "ignore_hosts": sorted(spec.ignore_hosts),
         "group": group_uuid,
+        "networks": [
+            {"id": each.network_id, "vnic_type": each.vnic_type, "segments": [sorted(uuids) for uuids in each.segments]}
+            for each in spec.networks
+        ],
     }
 
 
@@ -90,6 +94,10 @@ def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:
         image=None if image is None else Image(**image),
         hints={name: tuple(values) for name, values in body["hints"].items()},
         ignore_hosts=frozenset(body["ignore_hosts"]),
+        networks=tuple(
+            RequestedNetwork(each["id"], each["vnic_type"], tuple(map(frozenset, each["segments"])))
+            for each in body.get("networks", ())
+        ),
         **{name: body[name] for name in _PLAIN if name in body},
     )
     return spec, body["group"]

@@ -30,6 +30,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
+from kilonova.placement.provider_tree import SHARING_TRAIT
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
 from kilonova.scheduler.isolation import rule_of
 
@@ -43,11 +44,10 @@ HostKey = tuple[str, str]  # service host, hypervisor hostname
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """What one claim under way will use. ``resources`` are taken from provider ``provider_uuid``."""
+    """What one claim under way will use. ``allocations``: provider uuid → resource class → amount."""
 
     claim_id: str
-    provider_uuid: str
-    resources: Mapping[str, int]
+    allocations: Mapping[str, Mapping[str, int]]
     host: str
     node: str
     group_uuid: str | None = None
@@ -83,6 +83,8 @@ class _Layout:
 
     rows: NDArray[np.int64]
     identity: bool
+    #: Whether no host can get anything from a provider other than its own.
+    plain: bool
     row_of: dict[HostKey, int]
     hosts: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -222,6 +224,8 @@ class Mirror:
                 disabled_reasons=services.reasons,
                 taken_at=self.clock(),
                 memo=self._memo,
+                providers=None if layout.plain else self._providers.table(),
+                provider_rows=layout.rows,
                 **layout.inventory,
             )
 
@@ -274,7 +278,8 @@ class Mirror:
                 self._count_assumed(assumption, -1)
 
     def _count_assumed(self, assumption: Assumption, sign: int) -> None:
-        self._providers.assume(assumption.provider_uuid, assumption.resources, sign)
+        for provider, amounts in assumption.allocations.items():
+            self._providers.assume(provider, amounts, sign)
         self._count_on_host((assumption.host, assumption.node), sign, sign)
         if assumption.group_uuid is not None:
             hosts = self._assumed_in_group.setdefault(assumption.group_uuid, {})
@@ -297,7 +302,8 @@ class Mirror:
             with _collector_resting(), mirror_source.load(self.database) as loaded:
                 self._fill(loaded.changes, loaded.seq)
             for assumption in self._assumed.values():
-                self._providers.assume(assumption.provider_uuid, assumption.resources, 1)
+                for provider, amounts in assumption.allocations.items():
+                    self._providers.assume(provider, amounts, 1)
                 self._count_on_host((assumption.host, assumption.node), 1, 1)
             self._forget_layout()
 
@@ -366,7 +372,7 @@ class Mirror:
 
     def _apply_provider(self, uuid: str, value: Mapping[str, Any] | None) -> None:
         if value is None:
-            for claim_id in [key for key, assumed in self._assumed.items() if assumed.provider_uuid == uuid]:
+            for claim_id in [key for key, assumed in self._assumed.items() if uuid in assumed.allocations]:
                 self.forget(claim_id)
             self._providers.remove(uuid)
         else:
@@ -486,6 +492,7 @@ class Mirror:
         return _Layout(
             rows=rows,
             identity=identity,
+            plain=identity and bool((table.parent < 0).all()) and SHARING_TRAIT not in table.trait_rows,
             row_of={key: row for row, key in enumerate(keys)},
             hosts=tuple(host for host, _ in keys),
             nodes=tuple(node for _, node in keys),

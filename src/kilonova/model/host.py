@@ -8,6 +8,9 @@ from typing import Any
 
 from kilonova.model.provider import Inventory
 
+#: Traits of every hypervisor: that it is one, and that it belongs to this service alone.
+NODE_TRAITS = ("COMPUTE_NODE", "OWNER_NOVA")
+
 
 @dataclass(frozen=True, slots=True)
 class Service:

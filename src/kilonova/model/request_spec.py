@@ -9,15 +9,30 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.server_group import GroupView
 
+ISOLATE = "isolate"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceGroup:
+    """A group with a suffix (``resources1:VGPU=1``): all it asks for comes from one provider with these traits."""
+
+    suffix: str
+    resources: Mapping[str, int]
+    required: frozenset[str] = frozenset()
+    forbidden: frozenset[str] = frozenset()
+
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuery:
     """The part of a request that Placement answers.
 
-    ``resources``: resource class → amount.
-    ``required`` / ``forbidden``: traits of the root provider.
+    ``resources``: resource class → amount, from the host's provider, those below it and those that share with it.
+    ``required`` / ``forbidden``: traits that one / none of the providers that give these resources may have.
+    ``root_required`` / ``root_forbidden``: traits of the host's own provider.
+    ``groups``: what has to come from one provider each; ``group_policy`` ``isolate``: from a different one each.
     ``member_of``: each set must share at least one aggregate uuid with the host; the sets are ANDed.
     ``forbidden_aggregates``: aggregate uuids the host must not be in.
+    ``fallback``: where the resources, traits and groups above cannot be had, those of this query will do.
     """
 
     resources: Mapping[str, int] = field(default_factory=dict)
@@ -25,6 +40,41 @@ class ResourceQuery:
     forbidden: frozenset[str] = frozenset()
     member_of: tuple[frozenset[str], ...] = ()
     forbidden_aggregates: frozenset[str] = frozenset()
+    root_required: frozenset[str] = frozenset()
+    root_forbidden: frozenset[str] = frozenset()
+    groups: tuple[ResourceGroup, ...] = ()
+    group_policy: str | None = None
+    fallback: "ResourceQuery | None" = None
+
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """Return what all groups ask for together, by resource class."""
+        if not self.groups:
+            return self.resources
+        total = dict(self.resources)
+        for group in self.groups:
+            for name, amount in group.resources.items():
+                total[name] = total.get(name, 0) + amount
+        return total
+
+    @property
+    def isolates(self) -> bool:
+        """Tell whether several groups must come from different providers."""
+        return self.group_policy == ISOLATE and len(self.groups) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedNetwork:
+    """A network that a server is to be plugged into, as far as it matters where the server runs.
+
+    ``segments``: for each segment of a routed network the uuids of its Placement aggregates; for a port with addresses
+    only the segment of the first address's subnet. Empty for a network that is not routed.
+    ``vnic_type``: of the port; ``remote-managed`` ports need a host whose network card is managed from elsewhere.
+    """
+
+    network_id: str
+    vnic_type: str = "normal"
+    segments: tuple[frozenset[str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +85,7 @@ class RequestSpec:
     ``force_host`` / ``force_node`` bypass all filters (``az:host:node``); ``requested_host`` / ``requested_node``
     (2.74) cut the list down before the filters, which then all run.
     ``remote_address``: where the API request came from. ``is_admin``: whether its caller was an administrator.
+    ``networks``: what is known of the requested networks; empty as long as there is no network service.
     """
 
     flavor: Flavor
@@ -55,6 +106,7 @@ class RequestSpec:
     volume_backed: bool = False
     remote_address: str | None = None
     is_admin: bool = False
+    networks: tuple[RequestedNetwork, ...] = ()
 
     @property
     def num_instances(self) -> int:
@@ -63,3 +115,7 @@ class RequestSpec:
     def with_query(self, **changes: Any) -> "RequestSpec":
         """Return a copy whose resource query has the given fields changed."""
         return replace(self, query=replace(self.query, **changes))
+
+    def requiring(self, *traits: str) -> "RequestSpec":
+        """Return a copy that also requires ``traits`` of the host's own provider."""
+        return self.with_query(root_required=self.query.root_required.union(traits))

@@ -132,6 +132,30 @@ def find_candidates(table: ProviderTable, query: CandidateQuery, rng: np.random.
     return Candidates(single, search.totals, found, _summarised(trees, query, single, found), order)
 
 
+def roots_with_candidates(table: ProviderTable, query: CandidateQuery, among: BoolArray) -> BoolArray:
+    """Return which roots ``among`` others have at least one candidate. Limits are not looked at. Shapes: (P,) → (P,).
+
+    Trees are searched one by one only where no rule on whole columns can tell.
+    """
+    trees = trees_of(table)
+    search = _Search(table, trees, query)
+    anchors = search.viable_anchors() & among
+    found = np.zeros_like(anchors)
+    found[search.lone_rows(anchors)] = True
+    others = anchors & ~trees.lone
+    if search.groups_are_independent():
+        return found | others
+    for anchor in np.flatnonzero(others):
+        found[anchor] = next(search.of_anchor(int(anchor), None), None) is not None
+    return found
+
+
+def candidate_at(table: ProviderTable, query: CandidateQuery, root: int) -> TreeCandidate | None:
+    """Return the first candidate that hangs on ``root``, None when there is none. Limits are not looked at."""
+    search = _Search(table, trees_of(table), query)
+    return next(search.of_anchor(root, None), None) if search.viable_anchors()[root] else None
+
+
 def _wanted(query: CandidateQuery) -> int | None:
     bounds = [bound for bound in (query.limit, query.maximum if query.maximum >= 0 else None) if bound is not None]
     return min(bounds, default=None)
@@ -284,6 +308,8 @@ class _Search:
         if self._query.isolate and len(self._granular) > 1:
             any_group = np.logical_or.reduce(self._fits)
             enough &= self._sum_at_anchors(any_group.astype(np.int64)) >= len(self._granular)
+        elif len(self._granular) > 1 and self._groups_ask_alike():
+            enough &= self._sum_at_anchors(self._copies()) >= len(self._granular)
         for name in self._shared_classes:
             column = table.column(name)
             assert column is not None  # or no anchor would be left
@@ -387,7 +413,7 @@ class _Search:
 
     def through_trees(self, anchors: Iterable[int], rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
         """Search anchor after anchor, or all in turn. Several anchors may give the same."""
-        searches = (self._of_anchor(int(anchor), rng) for anchor in anchors)
+        searches = (self.of_anchor(int(anchor), rng) for anchor in anchors)
         found = _in_turn(searches) if self._query.breadth_first or rng is not None else chain.from_iterable(searches)
         if not self._query.nested:
             found = filter(self._one_provider_a_tree, found)
@@ -397,7 +423,32 @@ class _Search:
         rows = {row for row, _, _ in candidate.amounts}
         return len({int(self._table.root[row]) for row in rows}) == len(rows)
 
-    def _of_anchor(self, anchor: int, rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
+    def groups_are_independent(self) -> bool:
+        """Tell whether each class and each group may be served without regard to the others, up to their number.
+
+        Then an anchor of :meth:`viable_anchors` that is not lone has a candidate. Groups that ask alike are such:
+        what matters is how many of them the anchor's providers can serve.
+        """
+        query, spread = self._query, self._spread
+        if query.same_subtrees or not query.nested or (spread is not None and len(spread.required) > 1):
+            return False
+        if len(self._granular) > 1 and self._groups_ask_alike():
+            return spread is None or spread.amounts.keys().isdisjoint(self._granular[0].resources)
+        return not self._shared_classes and (not query.isolate or len(self._granular) <= 1)
+
+    def _groups_ask_alike(self) -> bool:
+        return len({id(fits) for fits in self._fits}) == 1
+
+    def _copies(self) -> IntArray:
+        """Return how often each provider can serve the first group with a suffix. Shapes: → (P,)."""
+        table, copies = self._table, self._fits[0].astype(np.int64) * len(self._granular)
+        for column, amount in self._taken_by[0]:
+            free = np.minimum(table.capacity[:, column] - table.used[:, column], table.max_unit[:, column])
+            copies = np.minimum(copies, free // amount)
+        return np.where(self._fits[0], copies, 0)
+
+    def of_anchor(self, anchor: int, rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
+        """Yield the candidates that hang on one anchor."""
         rows = self._trees.of_root(anchor)
         shared = np.flatnonzero(self._trees.reach[:, anchor]) if len(self._trees.sharing) else rows[:0]
         guests = self._trees.sharing[shared]

@@ -74,6 +74,14 @@ class ProviderTable:
             answer = self.memo[key] = compute()
         return answer
 
+    def count(self, uuid: str, amounts: Mapping[str, int]) -> None:
+        """Count more as used of a provider. Writes to ``used``, so only for who owns the table; unknown is success."""
+        row = self.row_of.get(uuid)
+        for name, amount in amounts.items() if row is not None else ():
+            column = self.column(name)
+            if column is not None:
+                self.used[row, column] += amount
+
     def has_any_trait(self, traits: Collection[str]) -> BoolArray:
         """Return which providers have at least one of ``traits``. Shapes: → (P,)."""
         return _any_row(self.trait_bits, self.trait_rows, traits, len(self))

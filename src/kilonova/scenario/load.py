@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import yaml
 
 from kilonova.errors import ConfigurationError, InvalidRequest
+from kilonova.model.device_models import DEVICE_FAMILIES, trait_of
 from kilonova.model.host import Capabilities
 from kilonova.scenario.model import (
     DEFAULT_CAPABILITIES,
@@ -88,13 +89,23 @@ def _hosts(value: Any, where: str) -> tuple[SimulatedHost, ...]:
         if "capabilities" in record:
             record["capabilities"] = _capabilities(record["capabilities"], place)
         if count is None:
-            hosts.append(_record(SimulatedHost, record, place))
+            hosts.append(_checked(_record(SimulatedHost, record, place), place))
             continue
         if not isinstance(count, int) or isinstance(count, bool) or count < 0 or "node" in record:
             raise ConfigurationError(f"{place}: count must be a whole number, and excludes node.")
-        first = _record(SimulatedHost, {"name": "node", **record}, place)
+        first = _checked(_record(SimulatedHost, {"name": "node", **record}, place), place)
         hosts += [dataclasses.replace(first, name=f"{first.name}{number}") for number in range(1, count + 1)]
     return tuple(hosts)
+
+
+def _checked(host: SimulatedHost, place: str) -> SimulatedHost:
+    """Return the host. Raises: ConfigurationError for a device model that no trait stands for."""
+    _require_known(f"{place}: models", "image property", host.models, DEVICE_FAMILIES)
+    for name, values in host.models.items():
+        for value in values:
+            if trait_of(name, value) is None:
+                raise ConfigurationError(f"{place}: models: there is no trait for {name}={value}.")
+    return host
 
 
 def _capabilities(value: Any, where: str) -> Capabilities:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kilonova.model.device_models import trait_of, unsupported
 from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
 
@@ -41,10 +42,32 @@ class AllocationRatios:
     reserved_memory_mib: int = 512
 
 
+#: What every simulated hypervisor can do unless its scenario says that it lacks it. Source: spec TRAITS §5, fake.
+CAPABILITY_TRAITS = (
+    "COMPUTE_ACCELERATORS",
+    "COMPUTE_ADDRESS_SPACE_EMULATED",
+    "COMPUTE_ADDRESS_SPACE_PASSTHROUGH",
+    "COMPUTE_DEVICE_TAGGING",
+    "COMPUTE_IMAGE_TYPE_RAW",
+    "COMPUTE_MEM_BACKING_FILE",
+    "COMPUTE_NET_ATTACH_INTERFACE",
+    "COMPUTE_NET_ATTACH_INTERFACE_WITH_TAG",
+    "COMPUTE_SECURITY_STATELESS_FIRMWARE",
+    "COMPUTE_STORAGE_VIRTIO_FS",
+    "COMPUTE_TRUSTED_CERTS",
+    "COMPUTE_VOLUME_ATTACH_WITH_TAG",
+    "COMPUTE_VOLUME_EXTEND",
+    "COMPUTE_VOLUME_MULTI_ATTACH",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SimulatedHost:
     """One simulated hypervisor.
 
+    ``traits``: reported beside those that follow from capabilities and models; ``lacks``: not reported.
+    ``models``: image property → the device models it has. Spawns of guests that ask for another one fail; a property
+    that is left out is not looked at, and no trait says anything of it.
     ``spawn_delay_s``: how long a spawn takes. ``failing_spawns``: how many spawns fail before one succeeds (-1: all).
     ``disabled``: why the operator disabled its compute service; empty when it is enabled. The simulated hypervisor
     knows nothing of it: whoever plays the scenario sets it.
@@ -57,6 +80,8 @@ class SimulatedHost:
     disk_gib: int = 2000
     capabilities: Capabilities = DEFAULT_CAPABILITIES
     traits: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     inventories: Mapping[str, int] = field(default_factory=dict)
     spawn_delay_s: float = 0.0
     destroy_delay_s: float = 0.0
@@ -66,6 +91,21 @@ class SimulatedHost:
     @property
     def hypervisor_hostname(self) -> str:
         return self.node or self.name
+
+    @property
+    def reported_traits(self) -> tuple[str, ...]:
+        """Return the traits that the hypervisor reports to Placement."""
+        own = str(self.capabilities.cpu_info.get("arch", ""))
+        runs = [architecture for architecture, _, _ in self.capabilities.supported_instances]
+        architecture = trait_of("hw_architecture", own if own in runs or not runs else runs[0])
+        models = [trait_of(name, value) for name, values in self.models.items() for value in values]
+        every = [*CAPABILITY_TRAITS, architecture, *models, *self.traits]
+        return tuple(dict.fromkeys(trait for trait in every if trait is not None and trait not in self.lacks))
+
+    def why_not(self, image_properties: Mapping[str, Any]) -> str | None:
+        """Say why a guest of an image cannot be made here; None when it can. Names no host: users read it."""
+        model = unsupported(image_properties, self.models)
+        return None if model is None else f"The hypervisor does not support {model.property}={model.value}."
 
     def reported_inventories(self, ratios: AllocationRatios) -> tuple[Inventory, ...]:
         """Return what the hypervisor reports to Placement; classes it has nothing of are left out."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.model.flavor import Flavor
+from kilonova.model.host import NODE_TRAITS
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
@@ -31,6 +32,7 @@ from kilonova.scenario.model import (
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.resources import with_resources
 
@@ -60,6 +62,7 @@ class Decider(Protocol):
     """The engine, or what stands in its place."""
 
     def decide(self, hosts: HostTable, spec: RequestSpec, *, limit: int) -> Decision: ...
+    def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations: ...
 
 
 class _World:
@@ -80,30 +83,52 @@ class _World:
         self.groups = {
             group.name: GroupView(group.name, group.policy, group.max_server_per_host or 1) for group in scenario.groups
         }
+        self._hosts = scenario.hosts
         self._failures_left = {host.name: host.failing_spawns for host in scenario.hosts}
+        self._placed: dict[str, _Place] = {}
 
-    def change(self, row: int, spec: RequestSpec, group: str | None, sign: int) -> None:
-        """Count a server in (1) or out (-1)."""
-        table, host = self.table, self.table.hosts[row]
-        for name, amount in spec.query.resources.items():
+    def place(self, name: str, row: int, spec: RequestSpec, group: str | None, engine: Decider) -> None:
+        """Count a server in."""
+        amounts = engine.allocations(self.table, spec, row)[self.table.uuids[row]]
+        self._placed[name] = _Place(row, amounts, group)
+        self._count(self._placed[name], 1)
+
+    def remove(self, name: str) -> None:
+        """Count a server out."""
+        self._count(self._placed.pop(name), -1)
+
+    def _count(self, place: "_Place", sign: int) -> None:
+        table, host = self.table, self.table.hosts[place.row]
+        for name, amount in place.amounts.items():
             column = table.column(name)
             assert column is not None
-            table.used[row, column] += sign * amount
-        table.num_instances[row] += sign
-        if group is not None:
-            view = self.groups[group]
+            table.used[place.row, column] += sign * amount
+        table.num_instances[place.row] += sign
+        if place.group is not None:
+            view = self.groups[place.group]
             members = {**view.hosts, host: view.hosts.get(host, 0) + sign}
-            self.groups[group] = replace(view, hosts={name: count for name, count in members.items() if count})
+            self.groups[place.group] = replace(view, hosts={name: count for name, count in members.items() if count})
 
-    def spawn(self, row: int) -> bool:
-        """Say whether the host starts the guest, and count a failure against it."""
-        host = self.table.hosts[row]
-        if not self._failures_left[host]:
-            self.table.failed_builds[row] = 0
-            return True
-        self._failures_left[host] -= self._failures_left[host] > 0
+    def spawn(self, name: str, spec: RequestSpec) -> bool:
+        """Say whether the server's host starts the guest, and count a failure against it."""
+        row = self._placed[name].row
+        host = self._hosts[row]
+        if host.why_not(spec.image.properties if spec.image else {}) is None:
+            if not self._failures_left[host.name]:
+                self.table.failed_builds[row] = 0
+                return True
+            self._failures_left[host.name] -= self._failures_left[host.name] > 0
         self.table.failed_builds[row] += 1
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a server is and what it uses there."""
+
+    row: int
+    amounts: Mapping[str, int]
+    group: str | None
 
 
 def play(scenario: Scenario, engine: Decider, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
@@ -129,12 +154,12 @@ def _play_request(
         decision = _decide(world, asked, spec, engine)
         together.append(decision)
         if not decision.ranked:
-            for earlier in together[:-1]:
-                world.change(earlier.ranked[0].row, spec, asked.group, -1)
+            for earlier in asked.names[: len(together) - 1]:
+                world.remove(earlier)
             world.table.num_io_ops[:] = 0
             landing = Landing(None, decision.steps[-1].rule if decision.steps else None)
             return [Played(each, (decision,) if each == name else (), (), landing) for each in asked.names]
-        world.change(decision.ranked[0].row, spec, asked.group, 1)
+        world.place(name, decision.ranked[0].row, spec, asked.group, engine)
         world.table.num_io_ops[decision.ranked[0].row] += 1
     world.table.num_io_ops[:] = 0
     return [
@@ -155,16 +180,16 @@ def _build(
     decisions, tried = [first], list[str]()
     while True:
         best = decisions[-1].ranked[0]
-        if world.spawn(best.row):
+        if world.spawn(name, spec):
             return Played(name, tuple(decisions), tuple(tried), Landing(best.host))
         tried.append(best.host)
-        world.change(best.row, spec, asked.group, -1)
+        world.remove(name)
         if spec.force_host or spec.force_node or len(tried) >= around.max_attempts:
             return Played(name, tuple(decisions), tuple(tried), Landing(None, SPAWN))
         decisions.append(_decide(world, asked, replace(spec, ignore_hosts=frozenset(tried)), engine))
         if not decisions[-1].ranked:
             return Played(name, tuple(decisions), tuple(tried), Landing(None, decisions[-1].steps[-1].rule))
-        world.change(decisions[-1].ranked[0].row, spec, asked.group, 1)
+        world.place(name, decisions[-1].ranked[0].row, spec, asked.group, engine)
 
 
 def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Decider) -> Decision:
@@ -177,7 +202,7 @@ def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:
         host=host.name,
         node=host.hypervisor_hostname,
         inventories=host.reported_inventories(ratios),
-        traits=frozenset(host.traits) | ({DISABLED_TRAIT} if host.disabled else set()),
+        traits=frozenset({*NODE_TRAITS, *host.reported_traits, *((DISABLED_TRAIT,) if host.disabled else ())}),
         capabilities=host.capabilities,
         disabled=bool(host.disabled),
         disabled_reason=host.disabled,

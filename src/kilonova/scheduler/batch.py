@@ -18,8 +18,9 @@ import numpy as np
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.engine import Engine, Trace, ranked_host
-from kilonova.scheduler.funnel import LaterFilter, LaterRoom, is_forced, later_rules
+from kilonova.scheduler.funnel import LaterFilter, LaterPlacement, LaterRoom, is_forced, later_filters
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
+from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.ranking import Scale, Share, blaming, counts_nothing, ratings, scale, total, weighted
 from kilonova.scheduler.rule import Weigher, rule_name
 
@@ -55,7 +56,7 @@ class Batch:
         self._rng = rng
         self._trace = trace
         self._first: Decision | None = None
-        self._rules: tuple[LaterRoom | LaterFilter, ...] | None = None
+        self._rules: tuple[LaterRoom | LaterPlacement | LaterFilter, ...] | None = None
         self._standings: _Standings | None = None
         self._alive = hosts.everyone
         self._removed_by = np.zeros(0, dtype=np.uint8)
@@ -83,10 +84,13 @@ class Batch:
         ranked = self._decide_later(count + len(chosen), None).ranked
         return tuple(host for host in ranked if host.host not in chosen)[:count]
 
-    def place(self, row: int) -> None:
-        """Count a server on ``row`` from now on: its use, and its place in the group."""
+    def place(self, row: int, allocations: Allocations | None = None) -> None:
+        """Count a server on ``row`` from now on: what it takes of each provider, and its place in the group.
+
+        ``allocations``: as the engine gives them, for a caller who has asked already.
+        """
         host = self._hosts.hosts[row]
-        self._hosts.count_server(row, self.spec.query.resources)
+        self._hosts.count_server(row, allocations or self._engine.allocations(self._hosts, self.spec, row))
         group = self.spec.group
         if group is not None:
             members = dict(group.hosts)
@@ -94,11 +98,11 @@ class Batch:
             self.spec = replace(self.spec, group=replace(group, hosts=members))
         self._touched = np.union1d(self._touched, self._hosts.rows_of_host()[host]).astype(np.int64)
 
-    def _begin(self, first: Decision) -> tuple[LaterRoom | LaterFilter, ...]:
+    def _begin(self, first: Decision) -> tuple[LaterRoom | LaterPlacement | LaterFilter, ...]:
         self._alive = first.removed_by == SURVIVED
         self._left = first.survivors
         self._removed_by = np.where(self._alive, np.uint8(SURVIVED), np.uint8(0))
-        return later_rules(self.spec, self._engine.filters)
+        return (*self._engine.later_room(self._hosts, self.spec), *later_filters(self.spec, self._engine.filters))
 
     def _decide_later(self, limit: int, rng: np.random.Generator | None) -> Decision:
         assert self._first is not None
@@ -125,10 +129,12 @@ class Batch:
         ranked = self._rank(changed, limit, rng)
         return Decision(ranked, tuple(counts), removed_by, self._left, is_forced(self.spec))
 
-    def _lost_by(self, rule: LaterRoom | LaterFilter, touched: IntArray) -> IntArray:
+    def _lost_by(self, rule: LaterRoom | LaterPlacement | LaterFilter, touched: IntArray) -> IntArray:
         """Return the rows that ``rule`` loses now. ``touched``: rows still in whose use has changed."""
         if isinstance(rule, LaterRoom):
             return rule.lost(self._hosts, touched) if len(touched) else touched
+        if isinstance(rule, LaterPlacement):
+            return np.flatnonzero(self._alive & ~rule.passes(self._hosts, self._alive))
         if not rule.only_where_placed:
             mask = rule.passes(self._hosts, self.spec, self._alive)
             return _NOBODY if mask is self._hosts.everyone else np.flatnonzero(self._alive & ~mask)

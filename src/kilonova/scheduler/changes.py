@@ -38,6 +38,9 @@ _PLACEMENT_KEY = re.compile(r"(resources|trait)[A-Za-z0-9_-]{0,64}:([A-Z0-9_]+)"
 _MIB_PER_GIB = 1024
 _OF_TRIPLES: Mapping[str, int] = {"hw_architecture": 0, "img_hv_type": 1, "hw_vm_mode": 2}
 
+#: Resources that flavors have figures of their own for; pinned CPUs are PCPU.
+_OF_FLAVORS = frozenset({"VCPU", "PCPU", "MEMORY_MB", "DISK_GB"})
+
 V = TypeVar("V")
 
 
@@ -95,6 +98,7 @@ def request_changes(hosts: HostTable, spec: RequestSpec) -> Iterator[Change]:
     yield from _zones(hosts, spec)
     yield from _hints(spec)
     yield from _traits(spec)
+    yield from _resources_given_up(spec)
     yield from _extra_specs(hosts, spec)
     yield from _image_properties(hosts, spec)
 
@@ -134,13 +138,42 @@ def _hints(spec: RequestSpec) -> Iterator[Change]:
 
 
 def _traits(spec: RequestSpec) -> Iterator[Change]:
-    query = with_resources(spec).query
-    for trait in sorted(query.required):
+    required, forbidden = _asked_traits(spec)
+    for trait in sorted(required):
         text = f"do without the trait {trait}"
         yield Change("trait", text, GIVE_UP, trait, "required", None, "traits", partial(_without_trait, trait))
-    for trait in sorted(query.forbidden - query.required):
+    for trait in sorted(forbidden - required):
         text = f"accept the trait {trait}"
         yield Change("trait", text, GIVE_UP, trait, "forbidden", None, "traits", partial(_without_trait, trait))
+
+
+def _asked_traits(spec: RequestSpec) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the traits that a request requires and forbids, in any of its groups."""
+    query = with_resources(spec).query
+    return (
+        (query.required | query.root_required).union(*(group.required for group in query.groups)),
+        (query.forbidden | query.root_forbidden).union(*(group.forbidden for group in query.groups)),
+    )
+
+
+def _named_resources(flavor: Flavor, resource_class: str) -> list[str]:
+    """Return the extra specs that ask for a resource."""
+    return [
+        key
+        for key in flavor.extra_specs
+        if (found := _PLACEMENT_KEY.fullmatch(key)) and found[1] == "resources" and found[2] == resource_class
+    ]
+
+
+def can_change(flavor: Flavor, resource_class: str) -> bool:
+    """Tell whether a flavor says itself how much of a resource it asks for."""
+    return resource_class in _OF_FLAVORS or bool(_named_resources(flavor, resource_class))
+
+
+def _resources_given_up(spec: RequestSpec) -> Iterator[Change]:
+    for name, amount in with_resources(spec).query.totals.items():
+        if _named_resources(spec.flavor, name):
+            yield amount_change(name, amount, 0)
 
 
 def _extra_specs(hosts: HostTable, spec: RequestSpec) -> Iterator[Change]:
@@ -249,15 +282,10 @@ def with_amount(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
 
     Disk is taken from the root disk first, then from the ephemeral one, then from swap.
     """
-    named = [
-        key
-        for key in flavor.extra_specs
-        if (found := _PLACEMENT_KEY.fullmatch(key)) and found[1] == "resources" and found[2] == resource_class
-    ]
-    if named:
+    if named := _named_resources(flavor, resource_class):
         rest = {key: value for key, value in flavor.extra_specs.items() if key not in named}
         return replace(flavor, extra_specs={**rest, named[0]: str(amount)})
-    if resource_class == "VCPU":
+    if resource_class in {"VCPU", "PCPU"}:
         return replace(flavor, vcpus=amount)
     if resource_class == "MEMORY_MB":
         return replace(flavor, memory_mib=amount)
@@ -282,11 +310,11 @@ def host_changes(hosts: HostTable, spec: RequestSpec) -> Iterator[Change]:
         yield _of_host("forced down", "take back that {host} is forced down", "service", _not_forced)
     if (hosts.last_seen != hosts.taken_at).any():
         yield _of_host("heartbeat", "have {host} send heartbeats again", "service", _heard)
-    query = with_resources(spec).query
-    for trait in sorted(query.required):
+    required, forbidden = _asked_traits(spec)
+    for trait in sorted(required):
         text, change = f"give {{host}} the trait {trait}", partial(_with_trait, trait, True)
         yield _of_host("trait of host", text, "host traits", change, trait, None, trait)
-    for trait in sorted(query.forbidden - query.required):
+    for trait in sorted(forbidden - required):
         text, change = f"take the trait {trait} from {{host}}", partial(_with_trait, trait, False)
         yield _of_host("trait of host", text, "host traits", change, trait, trait, None)
     for index, aggregate in enumerate(hosts.aggregates.aggregates[:_MOST_AGGREGATES]):

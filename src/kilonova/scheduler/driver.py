@@ -177,7 +177,7 @@ class FilterScheduler(Scheduler):
         """Return the best host for each server, each seeing what the ones before it take. Raises: NoValidHost."""
         cloud = context.cloud
         spec = _as_asked(cloud.spec, filter_properties)
-        batch = Batch(cloud.engine, with_own_columns(cloud.hosts), spec, limit=1, rng=cloud.rng)
+        batch = Batch(cloud.engine, cloud.hosts.with_own_use(), spec, limit=1, rng=cloud.rng)
         chosen: list[Mapping[str, Any]] = []
         for _ in range(request_spec["num_instances"]):
             decision = batch.decide()
@@ -187,16 +187,6 @@ class FilterScheduler(Scheduler):
             batch.place(best.row)
             chosen.append({"host": best.host, "nodename": best.node, "limits": None})
         return chosen
-
-
-def with_own_columns(hosts: HostTable) -> HostTable:
-    """Return the table with copies of the columns that placing a server changes."""
-    return replace(
-        hosts,
-        used=hosts.used.copy(order="K"),
-        num_instances=hosts.num_instances.copy(),
-        num_io_ops=hosts.num_io_ops.copy(),
-    )
 
 
 def _as_asked(spec: RequestSpec, filter_properties: Mapping[str, Any]) -> RequestSpec:

@@ -2,14 +2,15 @@
 """The decision: walk the funnel, rate who is left, return the best few and a reason for everybody else."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
-from kilonova.scheduler.funnel import funnel, is_forced
+from kilonova.scheduler.funnel import LaterPlacement, LaterRoom, allocations_at, filtered, funnel, is_forced, later_room
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
+from kilonova.scheduler.provider_trees import Allocations, is_plain
 from kilonova.scheduler.ranking import Share, best, shares, total
 from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
 
@@ -23,6 +24,7 @@ class Engine:
 
     ``host_subset_size``: with an ``rng``, one of the best so many hosts is taken at random.
     ``shuffle``: with an ``rng``, hosts that share the best score are shuffled.
+    ``pcpu_fallback``: hosts without PCPU take servers with pinned CPUs on their VCPU.
     Source: spec SCHEDULER §1, §5, §12.
     """
 
@@ -31,6 +33,7 @@ class Engine:
     weighers: tuple[Weigher, ...] = ()
     host_subset_size: int = 1
     shuffle: bool = False
+    pcpu_fallback: bool = True
 
     @property
     def takes_chances(self) -> bool:
@@ -57,7 +60,8 @@ class Engine:
         left = len(hosts)
         counts: list[RuleCount] = []
         passed = np.zeros(left, dtype=np.uint8)  # how many rules each host has passed, so the index of its loser
-        for step in funnel(hosts, spec, self.request_filters, self.filters, lambda: alive):  # noqa: B023  by then
+        steps = funnel(hosts, spec, self.request_filters, self.filters, lambda: alive, pcpu_fallback=self.pcpu_fallback)
+        for step in steps:
             before = left
             if step.mask is not everyone:
                 alive = alive & step.mask
@@ -76,6 +80,18 @@ class Engine:
             survivors=left,
             forced=is_forced(spec),
         )
+
+    def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations:
+        """Return which providers give what when the host at ``row`` takes a server of the request."""
+        query = spec.query
+        if is_plain(hosts, query):
+            return {hosts.uuids[row]: query.totals}
+        complete = filtered(hosts, spec, self.request_filters).query
+        return allocations_at(hosts, complete if self.pcpu_fallback else replace(complete, fallback=None), row)
+
+    def later_room(self, hosts: HostTable, spec: RequestSpec) -> tuple[LaterRoom | LaterPlacement, ...]:
+        """Return what to ask of Placement again for each server after the first of a request."""
+        return later_room(hosts, spec, self.request_filters, pcpu_fallback=self.pcpu_fallback)
 
     def _rank(
         self,

@@ -52,7 +52,14 @@ def explain(hosts: HostTable, spec: RequestSpec, engine: Engine) -> Explanation:
     everybody = hosts.everyone
     verdicts = tuple(
         Verdict(step.rule, step.reason, step.mask)
-        for step in funnel(hosts, spec, engine.request_filters, engine.filters, lambda: everybody)
+        for step in funnel(
+            hosts,
+            spec,
+            engine.request_filters,
+            engine.filters,
+            lambda: everybody,
+            pcpu_fallback=engine.pcpu_fallback,
+        )
     )
     hindrances = np.zeros(len(hosts), dtype=np.int64)
     for verdict in verdicts:

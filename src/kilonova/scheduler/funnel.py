@@ -4,7 +4,8 @@
 The engine walks the funnel and stops when nobody is left; an explanation walks it to the end with everybody.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +16,19 @@ from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.isolation import Candidate
 from kilonova.scheduler.nova_compat import HostFilterAdapter
+from kilonova.scheduler.provider_trees import (
+    Allocations,
+    allocations_from_tree,
+    can_serve,
+    classes_of_others,
+    is_plain,
+    needs_trees,
+)
 from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
 
 REBUILD_HINT = "_nova_check_type"
 _REBUILD = ("rebuild",)
+_PROVIDERS = "Placement: providers"
 
 
 class Step(NamedTuple):
@@ -45,19 +55,22 @@ def funnel(
     request_filters: Sequence[RequestFilter],
     filters: Sequence[Filter],
     still_in: Callable[[], BoolArray],
+    *,
+    pcpu_fallback: bool = True,
 ) -> Iterator[Step]:
     """Yield the verdicts of the rules that apply to the request, in the order in which they are asked.
 
     ``still_in``: tells which hosts are left by now; only filters that go host by host care. Shapes: → (H,).
     Forced hosts bypass the filters, neither isolation nor Placement. A rebuild check asks neither request filters nor
     Placement, and only the filters made for it. Filters on columns go before those that are asked host by host.
+    ``pcpu_fallback``: a query's ``fallback`` counts.
     """
     yield from _names(hosts, spec)
     yield from isolation_steps(hosts, spec)
     rebuild = is_rebuild_check(spec)
     if not rebuild:
-        yield from _request_filters(hosts, spec, request_filters)
-        yield from _placement(hosts, spec.query)
+        complete = yield from _request_filters(hosts, spec, request_filters)
+        yield from _placement(hosts, spec.query, complete.query, still_in, pcpu_fallback=pcpu_fallback)
     if is_forced(spec):
         return
     for each in _in_order(each for each in filters if each.runs_on_rebuild or not rebuild):
@@ -81,6 +94,10 @@ class LaterRoom(NamedTuple):
         full: IntArray = rows[hosts.used[rows, column] > _most_used(hosts, column, self.amount)[rows]]
         return full
 
+    def has_room(self, hosts: HostTable, row: int) -> bool:
+        """Tell whether one host has room."""
+        return not len(self.lost(hosts, np.array([row])))
+
 
 class LaterFilter(NamedTuple):
     """A filter whose answer changes as the servers of one request are placed one after the other.
@@ -98,14 +115,48 @@ class LaterFilter(NamedTuple):
         return _ask(self.filter, self.rule, hosts, spec, lambda: still_in)
 
 
-def later_rules(spec: RequestSpec, filters: Sequence[Filter]) -> tuple[LaterRoom | LaterFilter, ...]:
-    """Return the rules to ask again for each server after the first of a request, in order."""
-    room = [
-        LaterRoom(*_words_for(name, amount), name, amount) for name, amount in spec.query.resources.items() if amount
-    ]
+class LaterPlacement(NamedTuple):
+    """Everything that is asked of providers, to be asked again: what one server takes may be missing anywhere.
+
+    ``query``: with the conditions of the request filters.
+    """
+
+    rule: str
+    reason: str
+    query: ResourceQuery
+    pcpu_fallback: bool
+
+    def passes(self, hosts: HostTable, still_in: BoolArray) -> BoolArray:
+        """Return which hosts pass. Shapes: → (H,)."""
+        passed = still_in
+        for step in _room_steps(hosts, self.query, lambda: still_in, pcpu_fallback=self.pcpu_fallback):
+            passed = passed & step.mask
+        return passed
+
+    def has_room(self, hosts: HostTable, row: int) -> bool:
+        """Tell whether one host and the providers that serve it have room."""
+        one = np.zeros(len(hosts), dtype=np.bool_)
+        one[row] = True
+        found: BoolArray = self.passes(hosts, one)
+        return bool(found[row])
+
+
+def later_room(
+    hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter], *, pcpu_fallback: bool = True
+) -> tuple[LaterRoom | LaterPlacement, ...]:
+    """Return what to ask of Placement again for each server after the first of a request."""
+    if is_plain(hosts, spec.query):
+        wanted = [(name, amount) for name, amount in spec.query.totals.items() if amount]
+        return tuple(LaterRoom(*_words_for(name, amount), name, amount) for name, amount in wanted)
+    complete = filtered(hosts, spec, request_filters).query
+    return (LaterPlacement(_PROVIDERS, _unserved(complete), complete, pcpu_fallback),)
+
+
+def later_filters(spec: RequestSpec, filters: Sequence[Filter]) -> tuple[LaterFilter, ...]:
+    """Return the filters to ask again for each server after the first of a request, in order."""
     if is_forced(spec):
-        return tuple(room)
-    return (*room, *(_later(each) for each in _in_order(each for each in filters if not each.run_once)))
+        return ()
+    return tuple(_later(each) for each in _in_order(each for each in filters if not each.run_once))
 
 
 def _later(each: Filter) -> LaterFilter:
@@ -162,8 +213,20 @@ def isolation_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
     yield Step("isolation", reason, isolation.hosts_under(met))
 
 
-def _request_filters(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]) -> Iterator[Step]:
-    """Yield one step a request filter that adds conditions, made of what it added; one that fails lets nobody pass."""
+def filtered(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]) -> RequestSpec:
+    """Return the request with the conditions of its request filters. Raises: RequestFilterFailed."""
+    for request_filter in request_filters:
+        spec = request_filter.apply(spec, hosts.aggregates)
+    return spec
+
+
+def _request_filters(
+    hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]
+) -> Generator[Step, None, RequestSpec]:
+    """Yield one step a request filter that adds conditions, made of what it added; one that fails lets nobody pass.
+
+    Returns the request with all that was added.
+    """
     for request_filter in request_filters:
         before = spec.query
         try:
@@ -171,15 +234,18 @@ def _request_filters(hosts: HostTable, spec: RequestSpec, request_filters: Seque
         except RequestFilterFailed as failure:
             yield Step(request_filter.name, failure.message, np.zeros(len(hosts), dtype=np.bool_))
             continue
-        if masks := _conditions(hosts, spec.query, before):
+        if spec.query is not before and (masks := _conditions(hosts, spec.query, before)):
             added: BoolArray = np.logical_and.reduce(masks)
             yield Step(request_filter.name, request_filter.reason, added)
+    return spec
 
 
 def _conditions(hosts: HostTable, query: ResourceQuery, known: ResourceQuery) -> list[BoolArray]:
     """Return a mask for each trait and aggregate condition of ``query`` that ``known`` does not have."""
-    masks = [hosts.has_trait(trait) for trait in sorted(query.required - known.required)]
-    masks += [~hosts.has_trait(trait) for trait in sorted(query.forbidden - known.forbidden)]
+    required = (query.root_required - known.root_required) | (query.required - known.required)
+    forbidden = (query.root_forbidden - known.root_forbidden) | (query.forbidden - known.forbidden)
+    masks = [hosts.has_trait(trait) for trait in sorted(required)]
+    masks += [~hosts.has_trait(trait) for trait in sorted(forbidden)]
     masks += [_in_aggregates(hosts, uuids) for uuids in query.member_of if uuids not in known.member_of]
     if closed := query.forbidden_aggregates - known.forbidden_aggregates:
         masks.append(~_in_aggregates(hosts, closed))
@@ -190,19 +256,112 @@ def _in_aggregates(hosts: HostTable, uuids: frozenset[str]) -> BoolArray:
     return in_any(hosts, [aggregate.uuid in uuids for aggregate in hosts.aggregates.aggregates])
 
 
-def _placement(hosts: HostTable, query: ResourceQuery) -> Iterator[Step]:
-    """Yield the conditions that flavor, image and caller put to Placement, one a step."""
-    for uuids in query.member_of:
+def _placement(
+    hosts: HostTable,
+    asked: ResourceQuery,
+    complete: ResourceQuery,
+    still_in: Callable[[], BoolArray],
+    *,
+    pcpu_fallback: bool,
+) -> Iterator[Step]:
+    """Yield the conditions that flavor, image and caller put to Placement, one a step.
+
+    ``complete``: the query with the conditions of the request filters, whose own steps have judged the hosts already.
+    """
+    for uuids in asked.member_of:
         yield Step("Placement: member_of", "not in a wanted aggregate", _in_aggregates(hosts, uuids))
-    if closed := query.forbidden_aggregates:
+    if closed := asked.forbidden_aggregates:
         yield Step("Placement: member_of", "in a forbidden aggregate", ~_in_aggregates(hosts, closed))
-    for trait in sorted(query.required):
+    for trait in sorted(asked.root_required):
         yield Step(f"Placement: {trait}", "lacks the trait", hosts.has_trait(trait))
-    for trait in sorted(query.forbidden):
+    for trait in sorted(asked.root_forbidden):
         yield Step(f"Placement: {trait}", "has the forbidden trait", ~hosts.has_trait(trait))
-    for name, amount in query.resources.items():
+    yield from _room_steps(hosts, complete, still_in, pcpu_fallback=pcpu_fallback)
+
+
+def _room_steps(
+    hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray], *, pcpu_fallback: bool
+) -> Iterator[Step]:
+    """Yield the steps of :func:`_resources`; a host that can serve the fallback passes them all."""
+    steps = _resources(hosts, query, still_in)
+    if query.fallback is None or not pcpu_fallback:
+        yield from steps
+        return
+    otherwise = hosts.everyone
+    for step in _resources(hosts, _fallback(query, query.fallback), still_in):
+        otherwise = otherwise & step.mask
+    for step in steps:
+        yield step._replace(mask=step.mask | otherwise)
+
+
+def _fallback(query: ResourceQuery, fallback: ResourceQuery) -> ResourceQuery:
+    """Return the query to make where the first cannot be served: other resources, the same conditions."""
+    return replace(
+        query,
+        resources=fallback.resources,
+        required=fallback.required,
+        forbidden=fallback.forbidden,
+        groups=fallback.groups,
+        group_policy=fallback.group_policy,
+        fallback=None,
+    )
+
+
+def _resources(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
+    """Yield what the resources, their traits and their groups ask for."""
+    if needs_trees(hosts, query):
+        elsewhere = classes_of_others(hosts)
+        for name, amount in query.resources.items():
+            if amount and name not in elsewhere:
+                yield _room(hosts, name, amount)
+        yield Step(_PROVIDERS, _unserved(query), can_serve(hosts, query, still_in()))
+        return
+    required = query.required.union(*(group.required for group in query.groups))
+    forbidden = query.forbidden.union(*(group.forbidden for group in query.groups))
+    for trait in sorted(required):
+        yield Step(f"Placement: {trait}", "lacks the trait", hosts.has_trait(trait))
+    for trait in sorted(forbidden):
+        yield Step(f"Placement: {trait}", "has the forbidden trait", ~hosts.has_trait(trait))
+    for name, amount in query.totals.items():
         if amount:
-            yield Step(*_words_for(name, amount), has_room(hosts, name, amount))
+            yield _room(hosts, name, amount)
+    if query.isolates:
+        yield Step(_PROVIDERS, _unserved(query), np.zeros(len(hosts), dtype=np.bool_))
+
+
+def _room(hosts: HostTable, name: str, amount: int) -> Step:
+    return Step(*_words_for(name, amount), has_room(hosts, name, amount))
+
+
+def _unserved(query: ResourceQuery) -> str:
+    groups = [("", query.resources), *((group.suffix, group.resources) for group in query.groups)]
+    asked = [f"resources{suffix}:{name}={amount}" for suffix, given in groups for name, amount in given.items()]
+    apart = ", each group on a provider of its own" if query.isolates else ""
+    return f"its providers cannot give {', '.join(asked)}{apart}"
+
+
+def allocations_at(hosts: HostTable, query: ResourceQuery, row: int) -> Allocations:
+    """Return which providers give what when the host takes a server of this query.
+
+    ``query``: with the conditions of the request filters. Where the host has no room after all, its own provider is
+    made to give everything: whoever claims that finds out.
+    """
+    alternatives = [query]
+    if query.fallback is not None:
+        alternatives.append(_fallback(query, query.fallback))
+    for each in alternatives:
+        if needs_trees(hosts, each):
+            found = allocations_from_tree(hosts, each, row)
+            if found is not None:
+                return found
+        elif len(alternatives) == 1 or _fits(hosts, each, row):
+            return {hosts.uuids[row]: each.totals}
+    return {hosts.uuids[row]: query.totals}
+
+
+def _fits(hosts: HostTable, query: ResourceQuery, row: int) -> bool:
+    alive = hosts.everyone
+    return all(step.mask[row] for step in _resources(hosts, query, lambda: alive))
 
 
 def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:

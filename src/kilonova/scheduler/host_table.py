@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
+from kilonova.placement.provider_table import ProviderTable
 from kilonova.scheduler.isolation import Isolation, compile_isolation
 
 BoolArray = NDArray[np.bool_]
@@ -119,6 +120,7 @@ class HostTable:
     ``taken_at``: epoch seconds of the snapshot, the "now" of every rule.
     ``memo``: answers from the shared columns only (aggregates, traits, profiles, inventories, names, host_ips).
     ``host_rows``: service host name → its rows; worked out when first needed unless the caller keeps it already.
+    ``providers``: every provider, where there are more than the hosts' own; ``provider_rows``: (H,) the hosts' in it.
 
     (H, R) arrays read fastest in Fortran order, a resource class at a time (``used.copy(order="K")`` keeps it).
     """
@@ -152,6 +154,8 @@ class HostTable:
     taken_at: float
     memo: Memo = field(default_factory=Memo, compare=False)
     host_rows: Mapping[str, Sequence[int]] | None = field(default=None, compare=False)
+    providers: ProviderTable | None = field(default=None, compare=False)
+    provider_rows: IntArray | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.hosts)
@@ -201,14 +205,32 @@ class HostTable:
             disabled_reasons={new_place[row]: why for row, why in self.disabled_reasons.items() if row in new_place},
             memo=Memo(),
             host_rows=None,
+            provider_rows=None if self.provider_rows is None else self.provider_rows[part],
         )
 
-    def count_server(self, row: int, resources: Mapping[str, int]) -> None:
-        """Count one more server that is being built on a host. Writes to the columns that are the caller's own."""
-        for name, amount in resources.items():
+    def with_own_use(self) -> "HostTable":
+        """Return the same table with copies of the columns that :meth:`count_server` writes to."""
+        providers = self.providers
+        return replace(
+            self,
+            used=self.used.copy(order="K"),
+            num_instances=self.num_instances.copy(),
+            num_io_ops=self.num_io_ops.copy(),
+            providers=None if providers is None else replace(providers, used=providers.used.copy(order="K")),
+        )
+
+    def count_server(self, row: int, allocations: Mapping[str, Mapping[str, int]]) -> None:
+        """Count one more server that is being built on a host. Writes to the columns that are the caller's own.
+
+        ``allocations``: provider uuid → resource class → amount.
+        """
+        for name, amount in allocations.get(self.uuids[row], {}).items():
             column = self.column(name)
             if column is not None:
                 self.used[row, column] += amount
+        if self.providers is not None:
+            for uuid, amounts in allocations.items():
+                self.providers.count(uuid, amounts)
         self.num_instances[row] += 1
         self.num_io_ops[row] += 1
 

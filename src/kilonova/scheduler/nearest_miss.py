@@ -22,6 +22,7 @@ from kilonova.scheduler.changes import (
     Change,
     amount_change,
     apply_changes,
+    can_change,
     free_change,
     host_changes,
     instances_change,
@@ -173,9 +174,9 @@ class _Search:
     # --- what could be done -------------------------------------------------------------------------------------------
 
     def _all_options(self) -> Iterator[_Option]:
-        asked = with_resources(self._spec).query.resources
+        asked = with_resources(self._spec).query.totals
         for name, amount in asked.items():
-            if amount:
+            if can_change(self._spec.flavor, name):
                 yield from self._amounts(name, amount)
         changes = (*request_changes(self._hosts, self._spec), *host_changes(self._hosts, self._spec))
         for each in changes:
@@ -298,7 +299,7 @@ def _closest(hosts: HostTable, spec: RequestSpec, bits: IntArray) -> IntArray:
     if len(hosts) <= _MOST_HOSTS:
         return np.arange(len(hosts))
     gap = np.zeros(len(hosts))
-    for name, amount in spec.query.resources.items():
+    for name, amount in spec.query.totals.items():
         gap += np.abs(_nearest_amount(hosts, name, amount) - amount) / max(amount, 1)
     kinds, kind_of, sizes = np.unique(bits, return_inverse=True, return_counts=True)
     order = np.lexsort((gap, kind_of))

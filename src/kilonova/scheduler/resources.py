@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a flavor and an image ask of Placement.
-
-Groups with a suffix (``resources1:VGPU=1``) ask for one provider each. As long as a host is a single provider that
-means "from this host as well", so their amounts and traits are added to those of the group without a suffix.
-"""
+"""What a flavor and an image ask of Placement."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
-from kilonova.model.request_spec import RequestSpec, ResourceQuery
+from kilonova.model.request_spec import ISOLATE, RequestSpec, ResourceGroup, ResourceQuery
+from kilonova.scheduler.guest_features import cpu_pinning, feature_needs
 
-_KEY = re.compile(r"(resources|trait)[A-Za-z0-9_-]{0,64}:([A-Z0-9_]+)")
+_KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{0,64}):([A-Z0-9_]+)")
 _MIB_PER_GIB = 1024
+_POLICIES = frozenset({"none", ISOLATE})
 
 
 def with_resources(spec: RequestSpec) -> RequestSpec:
@@ -28,6 +26,9 @@ def with_resources(spec: RequestSpec) -> RequestSpec:
             resources=asked.resources,
             required=spec.query.required | asked.required,
             forbidden=spec.query.forbidden | asked.forbidden,
+            groups=asked.groups,
+            group_policy=asked.group_policy,
+            fallback=asked.fallback,
         ),
     )
 
@@ -35,53 +36,103 @@ def with_resources(spec: RequestSpec) -> RequestSpec:
 def resource_query(flavor: Flavor, image: Image | None = None, *, volume_backed: bool = False) -> ResourceQuery:
     """Return the resources and traits that ``flavor`` and ``image`` ask for.
 
-    ``resources:RC=n`` replaces the flavor's own amount, 0 drops the class. An amount that is no whole number, a trait
-    value other than ``required`` or ``forbidden`` and a forbidden trait of an image count for nothing, as in Nova.
+    ``resources:RC=n`` in any group replaces the flavor's own amount, 0 drops the class. An amount that is no whole
+    number, a trait value other than ``required`` or ``forbidden`` and a forbidden trait of an image count for nothing,
+    as in Nova. A group with a suffix takes its resources from one provider with its traits; traits of a suffix that
+    asks for no resources belong to the group without.
     A server that boots from a volume needs no root disk. Swap is rounded up to whole GiB.
+    Pinned CPUs are asked for as PCPU, or as VCPU where there are none of these (``fallback``).
 
     Source: spec SCHEDULER §7.
     """
-    overrides = _overrides(flavor.extra_specs)
-    root_gib = 0 if volume_backed else flavor.root_gib
-    amounts = {
-        "VCPU": flavor.vcpus,
-        "MEMORY_MB": flavor.memory_mib,
-        "DISK_GB": root_gib + flavor.ephemeral_gib + -(-flavor.swap_mib // _MIB_PER_GIB),
-    }
-    if "PCPU" in overrides:
-        del amounts["VCPU"]
-    amounts.update(overrides)
-    required, forbidden = flavor_traits(flavor)
-    return ResourceQuery(
-        resources={name: amount for name, amount in amounts.items() if amount},
-        required=required | image_traits(image),
-        forbidden=forbidden,
+    disk_gib = (0 if volume_backed else flavor.root_gib) + flavor.ephemeral_gib + -(-flavor.swap_mib // _MIB_PER_GIB)
+    if not flavor.extra_specs and (image is None or not image.properties):
+        return ResourceQuery(_wanted({"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mib, "DISK_GB": disk_gib}))
+    amounts, traits = _read(flavor.extra_specs)
+    overridden = set().union(*amounts.values())
+    needs = feature_needs(flavor, image)
+    plain = {"MEMORY_MB": flavor.memory_mib, "DISK_GB": disk_gib, **needs.resources}
+    groups = tuple(
+        ResourceGroup(suffix, _wanted(given), traits.required(suffix), traits.forbidden(suffix))
+        for suffix, given in amounts.items()
+        if suffix and _wanted(given)
     )
+    own = {"", *traits.suffixes} - {group.suffix for group in groups}
+    required = frozenset().union(*map(traits.required, own)) | image_traits(image) | needs.required
+    forbidden = frozenset().union(*map(traits.forbidden, own)) | needs.forbidden
+    policy = flavor.extra_specs.get("group_policy", "").strip().lower()
+
+    def query(cpus: Mapping[str, int], fallback: ResourceQuery | None = None) -> ResourceQuery:
+        asked = {name: amount for name, amount in {**cpus, **plain}.items() if name not in overridden}
+        return ResourceQuery(
+            resources=_wanted({**asked, **amounts.get("", {})}),
+            required=required,
+            forbidden=forbidden,
+            groups=groups,
+            group_policy=policy if groups and policy in _POLICIES else None,
+            fallback=fallback,
+        )
+
+    shared = query({} if "PCPU" in overridden else {"VCPU": flavor.vcpus})
+    pinning = None if overridden & {"PCPU", "VCPU"} else cpu_pinning(flavor, image)
+    if pinning is None:
+        return shared
+    pinned = query({"PCPU": pinning.dedicated, "VCPU": pinning.shared}, fallback=shared)
+    return replace(pinned, required=required | pinning.required, forbidden=forbidden | pinning.forbidden)
 
 
 def flavor_traits(flavor: Flavor) -> tuple[frozenset[str], frozenset[str]]:
     """Return the (required, forbidden) traits of a flavor, of all its groups."""
-    traits: dict[str, set[str]] = {"required": set(), "forbidden": set()}
-    for key, value in flavor.extra_specs.items():
-        if (found := _KEY.fullmatch(key)) and found[1] == "trait" and value in traits:
-            traits[value].add(found[2])
-    return frozenset(traits["required"]), frozenset(traits["forbidden"])
+    traits = _read(flavor.extra_specs)[1]
+    return (
+        frozenset().union(*map(traits.required, traits.suffixes)),
+        frozenset().union(*map(traits.forbidden, traits.suffixes)),
+    )
 
 
 def image_traits(image: Image | None) -> frozenset[str]:
     """Return the traits an image requires."""
     properties: Mapping[str, str] = image.properties if image is not None else {}
     return frozenset(
-        found[2]
+        found[3]
         for key, value in properties.items()
         if value == "required" and (found := _KEY.fullmatch(key)) and found[1] == "trait"
     )
 
 
-def _overrides(extra_specs: Mapping[str, str]) -> Counter[str]:
-    amounts: Counter[str] = Counter()
+class _Traits:
+    """Traits by suffix."""
+
+    def __init__(self) -> None:
+        self._of: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+
+    def add(self, suffix: str, value: str, name: str) -> None:
+        if value in {"required", "forbidden"}:
+            self._of[suffix, value].add(name)
+
+    @property
+    def suffixes(self) -> set[str]:
+        return {suffix for suffix, _ in self._of}
+
+    def required(self, suffix: str) -> frozenset[str]:
+        return frozenset(self._of.get((suffix, "required"), ()))
+
+    def forbidden(self, suffix: str) -> frozenset[str]:
+        return frozenset(self._of.get((suffix, "forbidden"), ()))
+
+
+def _read(extra_specs: Mapping[str, str]) -> tuple[dict[str, Counter[str]], _Traits]:
+    """Return the amounts and the traits that extra specs name, by suffix."""
+    amounts: dict[str, Counter[str]] = {}
+    traits = _Traits()
     for key, value in extra_specs.items():
         found = _KEY.fullmatch(key)
-        if found and found[1] == "resources" and value.strip().isdecimal():
-            amounts[found[2]] += int(value)
-    return amounts
+        if found and found[1] == "trait":
+            traits.add(found[2], value, found[3])
+        elif found and value.strip().isdecimal():
+            amounts.setdefault(found[2], Counter())[found[3]] = int(value)
+    return amounts, traits
+
+
+def _wanted(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in amounts.items() if amount}

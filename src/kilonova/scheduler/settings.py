@@ -14,7 +14,7 @@ DEFAULT_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """``[filter_scheduler]``, ``[scheduler]`` and the one option of ``[DEFAULT]`` that rules read.
+    """``[filter_scheduler]``, ``[scheduler]`` and the options of ``[workarounds]`` and ``[DEFAULT]`` that rules read.
 
     ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
     ``enabled_filters``: bare class names, in the order in which they run; empty items are ignored.
@@ -59,5 +59,10 @@ class SchedulerConfig:
     request_filters: tuple[str, ...] = ()
     plugin_path: tuple[str, ...] = ()
     nova_import_compat: bool = False
+    query_placement_for_image_type_support: bool = False
+    query_placement_for_routed_network_aggregates: bool = False
+    image_metadata_prefilter: bool = False
+    # [workarounds]
+    disable_fallback_pcpu_query: bool = False
     # [DEFAULT]
     service_down_time: int = 60

@@ -38,12 +38,7 @@ def what_if(hosts: HostTable, spec: RequestSpec, engine: Engine, *, count: int =
 
     Raises: RuleFailed, when a rule raises or answers nonsense.
     """
-    hosts = replace(
-        hosts,
-        used=hosts.used.copy(order="K"),
-        num_instances=hosts.num_instances.copy(),
-        num_io_ops=hosts.num_io_ops.copy(),
-    )
+    hosts = hosts.with_own_use()
     story = explain(hosts, with_resources(spec), engine)
     batch = Batch(engine, hosts, with_resources(spec), limit=limit)
     decisions: list[Decision] = []

@@ -24,6 +24,7 @@ from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters import IoOpsFilter
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, NewCell, host
 from support.mirrors import assert_equal, assert_use_adds_up
@@ -289,8 +290,11 @@ class Mute:
     takes_chances = False
 
     def decide(self, hosts: HostTable, _spec: object, **_: object) -> Decision:
-        honest = build_engine(SchedulerConfig()).decide(hosts, _spec, limit=1)  # type: ignore[arg-type]
-        return replace(honest, ranked=(replace(honest.ranked[0], uuid="nobody"),))
+        return build_engine(SchedulerConfig()).decide(hosts, _spec, limit=1)  # type: ignore[arg-type]
+
+    def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations:
+        honest = build_engine(SchedulerConfig()).allocations(hosts, spec, row)
+        return {"nobody": honest[hosts.uuids[row]]}
 
 
 def test_a_claim_that_cannot_be_made_leaves_no_assumption(cell_of: NewCell) -> None:

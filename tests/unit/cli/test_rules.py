@@ -15,6 +15,7 @@ from kilonova.errors import ConfigurationError
 from kilonova.model.aggregate import Aggregate
 from kilonova.scheduler import filters
 from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.rule import rule_name
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS, BaseHostWeigher, RAMWeigher
@@ -73,7 +74,8 @@ def test_the_defaults_are_novas() -> None:
     engine = build_engine(SchedulerConfig())
     assert names(engine) == list(DEFAULT_FILTERS)
     assert [rule_name(each) for each in engine.weighers] == list(WEIGHERS)
-    assert [each.name for each in engine.request_filters] == ["map_az_to_placement_aggregate", "compute_status_filter"]
+    assert engine.request_filters == configured_request_filters(SchedulerConfig())
+    assert engine.pcpu_fallback
 
 
 def test_options_reach_the_rules() -> None:
@@ -85,8 +87,10 @@ def test_options_reach_the_rules() -> None:
             ram_weight_multiplier=-2.0,
             host_subset_size=4,
             shuffle_best_same_weighed_hosts=True,
+            disable_fallback_pcpu_query=True,
         )
     )
+    assert not engine.pcpu_fallback
     num_instances, io_ops = engine.filters
     assert isinstance(num_instances, filters.NumInstancesFilter)
     assert isinstance(io_ops, filters.IoOpsFilter)

@@ -198,3 +198,17 @@ def test_delays_are_slept_not_counted(tmp_path: Path) -> None:
     driver.spawn(guest("a"))
     driver.destroy("a")
     assert slept == [3, 2]
+
+
+def test_every_hypervisor_is_announced_as_one_of_this_service(tmp_path: Path) -> None:
+    announced: list[HostsStarted] = []
+
+    class Bus(ManualBus):
+        def announce(self, message: HostsStarted) -> Orphans:
+            announced.append(message)
+            return Orphans({})
+
+    driver = fake(tmp_path, traits=("CUSTOM_A",))
+    start_agents([Agent("node1", driver, Bus())], Bus())
+    (report,) = announced[0].reports
+    assert set(report.traits) == {"COMPUTE_NODE", "OWNER_NOVA", *driver.report().traits}

@@ -41,7 +41,7 @@ def test_a_snapshot_does_not_change_afterwards(sqlite: Database) -> None:
     mirror = Mirror.follow(sqlite)
     uuid = add_host(sqlite, "h0")
     before, known = mirror.snapshot(), hosts_of(mirror.snapshot())
-    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h0", "h0"))
+    mirror.assume(Assumption("c", {uuid: {"VCPU": 3}}, "h0", "h0"))
     add_host(sqlite, "h1")
     assert hosts_of(before) == known
     assert used(mirror) == [3, 0]
@@ -52,7 +52,7 @@ def test_a_snapshot_does_not_change_afterwards(sqlite: Database) -> None:
 def test_forgetting_twice_is_forgetting_once(sqlite: Database) -> None:
     mirror = Mirror.follow(sqlite)
     uuid = add_host(sqlite, "h0")
-    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h0", "h0", "group"))
+    mirror.assume(Assumption("c", {uuid: {"VCPU": 3}}, "h0", "h0", "group"))
     for _ in range(2):
         mirror.forget("c")
     assert used(mirror) == [0]
@@ -62,7 +62,7 @@ def test_forgetting_twice_is_forgetting_once(sqlite: Database) -> None:
 def test_a_commit_confirms_its_own_claims(sqlite: Database) -> None:
     mirror = Mirror.follow(sqlite)
     uuid = add_host(sqlite, "h0")
-    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h0", "h0"))
+    mirror.assume(Assumption("c", {uuid: {"VCPU": 3}}, "h0", "h0"))
 
     def job(tx: Transaction) -> None:
         tx.claims.append("c")
@@ -79,7 +79,7 @@ def test_a_claim_that_came_in_with_a_reload_is_not_counted_twice(sqlite: Databas
     """Its commit may reach a listener after another thread has loaded everything anew."""
     mirror = Mirror.follow(sqlite)
     uuid = add_host(sqlite, "h0")
-    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h0", "h0"))
+    mirror.assume(Assumption("c", {uuid: {"VCPU": 3}}, "h0", "h0"))
     mirror.reload()
     assert used(mirror) == [3]
     mirror.on_commit(Commit(mirror.seq, (), ("c",)))
@@ -92,7 +92,7 @@ def test_a_change_that_cannot_be_followed_makes_it_load_anew(
 ) -> None:
     mirror = Mirror.follow(sqlite)
     uuid = add_host(sqlite, "h0")
-    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h0", "h0"))
+    mirror.assume(Assumption("c", {uuid: {"VCPU": 3}}, "h0", "h0"))
 
     def job(tx: Transaction) -> None:
         tx.log("nonsense", "key", 1)
@@ -190,7 +190,7 @@ def test_a_provider_that_goes_takes_its_assumptions_along(sqlite: Database) -> N
     mirror = Mirror.follow(sqlite)
     uuid = "00000000-0000-4000-8000-000000000001"
     sqlite.write(lambda tx: providers.create(tx, uuid, "p"))
-    mirror.assume(Assumption("c", uuid, {"VCPU": 3}, "h", "h"))
+    mirror.assume(Assumption("c", {uuid: {"VCPU": 3}}, "h", "h"))
     sqlite.write(lambda tx: providers.delete(tx, uuid))
     sqlite.write(lambda tx: providers.create(tx, uuid, "p"))
     mirror.forget("c")

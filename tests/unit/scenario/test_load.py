@@ -85,6 +85,12 @@ def test_project_references_are_filled_in() -> None:
         (small(hosts=[{"name": "a", "vcpus": "many"}]), r"hosts\[0\]: vcpus must be a whole number, not 'many'"),
         (small(hosts=[{"name": "a", "vcpus": 1.5}]), r"hosts\[0\]: vcpus must be a whole number, not 1.5"),
         (small(hosts=[{"name": "a", "count": "x"}]), r"hosts\[0\]: count must be a whole number"),
+        (small(hosts=[{"name": "a", "models": {"hw_fan": ["x"]}}]), r"hosts\[0\]: models: there is no image property"),
+        (small(hosts=[{"name": "a", "models": {"hw_vif_model": "x"}}]), "models.hw_vif_model must be a list"),
+        (
+            small(hosts=[{"name": "a", "count": 2, "models": {"hw_vif_model": ["virtio", "pigeon"]}}]),
+            r"hosts\[0\]: models: there is no trait for hw_vif_model=pigeon",
+        ),
         (small(hosts=["a", "a"]), "hosts: the name 'a' is given twice"),
         (small(flavors={"name": "tiny"}), "flavors must be a list"),
         (small(flavors=[{"name": "tiny"}, {"name": "tiny"}]), "flavors: the name 'tiny' is given twice"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
+from kilonova.model.host import NODE_TRAITS
 from kilonova.model.image import Image
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
@@ -19,7 +20,9 @@ INVENTORIES = (
 
 
 def host(name: str = "node1", **changes: Any) -> HostRecord:
-    return HostRecord(host=name, inventories=changes.pop("inventories", INVENTORIES), **changes)
+    """Return a host with some room, and with the traits that every hypervisor has beside those given."""
+    traits = changes.pop("traits", frozenset()) | frozenset(NODE_TRAITS)
+    return HostRecord(host=name, inventories=changes.pop("inventories", INVENTORIES), traits=traits, **changes)
 
 
 def table(*records: HostRecord, aggregates: tuple[Aggregate, ...] = (), taken_at: float = 0.0) -> HostTable:

@@ -3,6 +3,8 @@ import pytest
 from tests.unit.scheduler.small_cloud import flavor, request
 
 from kilonova.model.image import Image
+from kilonova.model.request_spec import ResourceGroup, ResourceQuery
+from kilonova.scheduler.guest_features import cpus_of_mask
 from kilonova.scheduler.resources import resource_query, with_resources
 
 BASE = {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 20}
@@ -25,7 +27,7 @@ BASE = {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 20}
 )
 def test_extra_specs_override_the_flavor(extra_specs: dict[str, str], expected: dict[str, int]) -> None:
     asked = resource_query(flavor(extra_specs, vcpus=2, memory_mib=2048, root_gib=20))
-    assert asked.resources == expected
+    assert asked.totals == expected
 
 
 @pytest.mark.parametrize(
@@ -65,3 +67,143 @@ def test_what_the_query_already_asks_for_is_kept() -> None:
     assert query.forbidden == {"C"}
     assert query.member_of == (frozenset({"u"}),)
     assert query.resources == {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1}
+
+
+def ask(extra_specs: dict[str, str], properties: dict[str, str] | None = None, vcpus: int = 2) -> ResourceQuery:
+    image = Image("i", properties=properties or {})
+    return resource_query(flavor(extra_specs, vcpus=vcpus, memory_mib=2048, root_gib=20), image)
+
+
+def test_groups_with_a_suffix_keep_their_resources_and_traits_to_themselves() -> None:
+    asked = ask(
+        {
+            "resources:CUSTOM_GOLD": "1",
+            "resources1:VGPU": "1",
+            "trait1:CUSTOM_FAST": "required",
+            "trait1:CUSTOM_OLD": "forbidden",
+            "resources_net:CUSTOM_BANDWIDTH": "100",
+            "resources_net:MEMORY_MB": "0",
+            "resources3:VCPU": "0",
+            "trait3:CUSTOM_ALONE": "required",
+            "trait:CUSTOM_HOST": "required",
+            "group_policy": "isolate",
+        }
+    )
+    assert asked.resources == {"DISK_GB": 20, "CUSTOM_GOLD": 1}
+    assert asked.groups == (
+        ResourceGroup("1", {"VGPU": 1}, frozenset({"CUSTOM_FAST"}), frozenset({"CUSTOM_OLD"})),
+        ResourceGroup("_net", {"CUSTOM_BANDWIDTH": 100}),
+    )
+    assert asked.required == {"CUSTOM_HOST", "CUSTOM_ALONE"}
+    assert asked.forbidden == frozenset()
+    assert asked.isolates
+
+
+@pytest.mark.parametrize(("given", "expected"), [("none", "none"), ("isolate", "isolate"), ("apart", None), ("", None)])
+def test_other_group_policies_count_for_nothing(given: str, expected: str | None) -> None:
+    asked = ask({"resources1:VGPU": "1", "resources2:VGPU": "1", "group_policy": given})
+    assert asked.group_policy == expected
+    assert ask({"group_policy": given}).group_policy is None
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "properties", "cpus", "thread_traits"),
+    [
+        ({"hw:cpu_policy": "dedicated"}, {}, {"PCPU": 4}, ("", "")),
+        ({}, {"hw_cpu_policy": "dedicated"}, {"PCPU": 4}, ("", "")),
+        ({"hw:cpu_policy": "dedicated", "hw:emulator_threads_policy": "isolate"}, {}, {"PCPU": 5}, ("", "")),
+        ({"hw:cpu_policy": "dedicated", "hw:emulator_threads_policy": "share"}, {}, {"PCPU": 4}, ("", "")),
+        ({"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"}, {}, {"PCPU": 4}, ("r", "")),
+        ({"hw:cpu_policy": "dedicated"}, {"hw_cpu_thread_policy": "isolate"}, {"PCPU": 4}, ("", "f")),
+        ({"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "prefer"}, {}, {"PCPU": 4}, ("", "")),
+        ({"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "0,2-3"}, {}, {"PCPU": 3, "VCPU": 1}, ("", "")),
+        ({"hw:cpu_policy": "mixed", "hw:cpu_realtime_mask": "^0"}, {}, {"PCPU": 3, "VCPU": 1}, ("", "")),
+        (
+            {"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "0", "hw:emulator_threads_policy": "isolate"},
+            {},
+            {"PCPU": 2, "VCPU": 3},
+            ("", ""),
+        ),
+    ],
+)
+def test_pinned_cpus_are_asked_for_as_pcpu_or_else_as_vcpu(
+    extra_specs: dict[str, str], properties: dict[str, str], cpus: dict[str, int], thread_traits: tuple[str, str]
+) -> None:
+    asked = ask(extra_specs, properties, vcpus=4)
+    rest = {"MEMORY_MB": 2048, "DISK_GB": 20}
+    assert asked.resources == {**cpus, **rest}
+    assert ("HW_CPU_HYPERTHREADING" in asked.required, "HW_CPU_HYPERTHREADING" in asked.forbidden) == (
+        thread_traits[0] == "r",
+        thread_traits[1] == "f",
+    )
+    assert asked.fallback is not None
+    assert asked.fallback.resources == {"VCPU": 4, **rest}
+    assert asked.fallback.required == asked.fallback.forbidden == frozenset()
+
+
+@pytest.mark.parametrize(
+    "extra_specs",
+    [{}, {"hw:cpu_policy": "shared"}, {"resources:PCPU": "2", "hw:cpu_policy": "dedicated"}, {"resources:PCPU": "2"}],
+)
+def test_there_is_no_second_query_without_a_policy_that_pins(extra_specs: dict[str, str]) -> None:
+    assert ask(extra_specs).fallback is None
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        ("0-1", {0, 1}),
+        ("0-3,^1", {0, 2, 3}),
+        ("^0-1", {2, 3}),
+        (" 1 , 3 ", {1, 3}),
+        ("2-9", {2, 3}),
+        ("7", set()),
+        ("a-b", set()),
+        ("1-", set()),
+        ("", set()),
+    ],
+)
+def test_masks_of_cpus(mask: str, expected: set[int]) -> None:
+    assert cpus_of_mask(mask, 4) == expected
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "properties", "resources", "traits"),
+    [
+        ({"os:secure_boot": "required"}, {}, {}, {"COMPUTE_SECURITY_UEFI_SECURE_BOOT"}),
+        ({}, {"os_secure_boot": "required"}, {}, {"COMPUTE_SECURITY_UEFI_SECURE_BOOT"}),
+        ({"os:secure_boot": "optional"}, {}, {}, set()),
+        ({"hw:mem_encryption": "true"}, {}, {"MEM_ENCRYPTION_CONTEXT": 1}, {"HW_CPU_X86_AMD_SEV"}),
+        (
+            {"hw:mem_encryption_model": "amd-sev-es"},
+            {"hw_mem_encryption": "true"},
+            {"MEM_ENCRYPTION_CONTEXT": 1},
+            {"HW_CPU_X86_AMD_SEV_ES"},
+        ),
+        (
+            {"hw:pmem": "4GB, 4GB,SMALL"},
+            {},
+            {"CUSTOM_PMEM_NAMESPACE_4GB": 2, "CUSTOM_PMEM_NAMESPACE_SMALL": 1},
+            set(),
+        ),
+        ({"hw:tpm_version": "2.0"}, {}, {}, {"COMPUTE_SECURITY_TPM_2_0", "COMPUTE_SECURITY_TPM_TIS"}),
+        (
+            {"hw:tpm_version": "1.2"},
+            {"hw_tpm_model": "tpm-crb"},
+            {},
+            {"COMPUTE_SECURITY_TPM_1_2", "COMPUTE_SECURITY_TPM_CRB"},
+        ),
+        ({"hw:tpm_model": "tpm-crb"}, {}, {}, set()),
+        ({"hw:pci_numa_affinity_policy": "socket"}, {}, {}, {"COMPUTE_SOCKET_PCI_NUMA_AFFINITY"}),
+        ({"hw:pci_numa_affinity_policy": "legacy"}, {}, {}, set()),
+        ({"hw:maxphysaddr_mode": "passthrough"}, {}, {}, {"COMPUTE_ADDRESS_SPACE_PASSTHROUGH"}),
+        ({"hw:maxphysaddr_mode": "emulate"}, {}, {}, {"COMPUTE_ADDRESS_SPACE_EMULATED"}),
+        ({}, {"hw_firmware_stateless": "true"}, {}, {"COMPUTE_SECURITY_STATELESS_FIRMWARE"}),
+    ],
+)
+def test_features_become_resources_and_traits(
+    extra_specs: dict[str, str], properties: dict[str, str], resources: dict[str, int], traits: set[str]
+) -> None:
+    asked = ask(extra_specs, properties)
+    assert asked.resources == {**BASE, **resources}
+    assert asked.required == traits

@@ -41,7 +41,7 @@ class FakeDriver:
             hypervisor_hostname=host.hypervisor_hostname,
             capabilities=host.capabilities,
             inventories=host.reported_inventories(self._ratios),
-            traits=host.traits,
+            traits=host.reported_traits,
         )
 
     def list_guests(self) -> Mapping[str, PowerState]:
@@ -54,6 +54,8 @@ class FakeDriver:
         with self._lock:
             if guest.uuid in self._guests:
                 return
+            if (reason := self._host.why_not(guest.image_properties)) is not None:
+                raise DriverError(reason)
             if self._failures_left:
                 self._failures_left -= self._failures_left > 0
                 raise DriverError(f"Simulated failure to start guest {guest.name}.")

@@ -18,4 +18,4 @@ class ComputeStatusFilter:
     reason: ClassVar[str] = "compute service disabled"
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
-        return spec.with_query(forbidden=spec.query.forbidden | {DISABLED_TRAIT})
+        return spec.with_query(root_forbidden=spec.query.root_forbidden | {DISABLED_TRAIT})

@@ -47,7 +47,8 @@ def test_conditions_are_added_to_those_already_there() -> None:
     spec = MapAzToPlacementAggregate().apply(spec, index({"availability_zone": "z"}))
     spec = ComputeStatusFilter().apply(spec, index())
     assert spec.query.member_of == (frozenset({"u9"}), frozenset({"u0"}))
-    assert spec.query.forbidden == {"X", "COMPUTE_STATUS_DISABLED"}
+    assert spec.query.forbidden == {"X"}
+    assert spec.query.root_forbidden == {"COMPUTE_STATUS_DISABLED"}
 
 
 @pytest.mark.parametrize(
@@ -71,20 +72,44 @@ def test_reserved_aggregates_are_closed_to_requests_without_their_traits(
     assert spec.query.forbidden_aggregates == expected
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        (SchedulerConfig(), ["map_az_to_placement_aggregate", "compute_status_filter"]),
-        (
-            SchedulerConfig(limit_tenants_to_placement_aggregate=True, enable_isolated_aggregate_filtering=True),
-            [
-                "require_tenant_aggregate",
-                "map_az_to_placement_aggregate",
-                "compute_status_filter",
-                "isolate_aggregates",
-            ],
-        ),
-    ],
-)
-def test_request_filters_are_switched_by_options(config: SchedulerConfig, expected: list[str]) -> None:
-    assert [each.name for each in configured_request_filters(config)] == expected
+NAMES = [
+    "require_tenant_aggregate",
+    "map_az_to_placement_aggregate",
+    "require_image_type_support",
+    "compute_status_filter",
+    "isolate_aggregates",
+    "transform_image_metadata",
+    "accelerators_filter",
+    "packed_virtqueue_filter",
+    "routed_networks_filter",
+    "remote_managed_ports_filter",
+    "ephemeral_encryption_filter",
+    "virtio_sound_filter",
+    "tpm_secret_security_filter",
+    "owner_nova_filter",
+]
+SWITCHES = {
+    "require_tenant_aggregate": "limit_tenants_to_placement_aggregate",
+    "require_image_type_support": "query_placement_for_image_type_support",
+    "isolate_aggregates": "enable_isolated_aggregate_filtering",
+    "transform_image_metadata": "image_metadata_prefilter",
+    "routed_networks_filter": "query_placement_for_routed_network_aggregates",
+}
+
+
+def names(config: SchedulerConfig) -> list[str]:
+    return [each.name for each in configured_request_filters(config)]
+
+
+def test_nine_request_filters_always_run() -> None:
+    assert names(SchedulerConfig()) == [name for name in NAMES if name not in SWITCHES]
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_the_others_have_a_switch_each(name: str) -> None:
+    config = SchedulerConfig(**{SWITCHES[name]: True})  # type: ignore[arg-type]
+    assert set(names(config)) - set(names(SchedulerConfig())) == {name}
+
+
+def test_all_run_in_order() -> None:
+    assert names(SchedulerConfig(**dict.fromkeys(SWITCHES.values(), True))) == NAMES  # type: ignore[arg-type]

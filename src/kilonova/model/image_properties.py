@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading image properties: the names of today, the names of old images, and one spelling for each value."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.model.image import Image
+
+_LEGACY: Mapping[str, str] = {
+    "hw_architecture": "architecture",
+    "img_hv_type": "hypervisor_type",
+    "hw_vm_mode": "vm_mode",
+    "img_hv_requested_version": "hypervisor_version_requires",
+}
+_ARCHITECTURES: Mapping[str, str] = {
+    "amd64": "x86_64",
+    **dict.fromkeys(("i386", "i486", "i586", "x86_32", "x86_32p"), "i686"),
+}
+_HYPERVISORS: Mapping[str, str] = {"xapi": "xen"}
+_VM_MODES: Mapping[str, str] = {"pv": "xen", "hv": "hvm", "baremetal": "hvm"}
+
+
+def image_property(image: Image | None, name: str) -> str | None:
+    """Return a property, under its present or its former name; empty and false values count as absent."""
+    return None if image is None else read_property(image.properties, name)
+
+
+def read_property(properties: Mapping[str, Any], name: str) -> str | None:
+    """Return a property as :func:`image_property` does, where there is no more of the image than its properties."""
+    value = properties.get(name) or properties.get(_LEGACY.get(name, name))
+    return str(value) if value else None
+
+
+def image_property_names(image: Image | None) -> frozenset[str]:
+    """Return every name under which ``image_property`` may find something."""
+    if image is None:
+        return frozenset()
+    return frozenset(image.properties) | {new for new, old in _LEGACY.items() if old in image.properties}
+
+
+def canonical_architecture(name: str) -> str:
+    return _ARCHITECTURES.get(name.lower(), name.lower())
+
+
+def canonical_hypervisor(name: str) -> str:
+    return _HYPERVISORS.get(name.lower(), name.lower())
+
+
+def canonical_vm_mode(name: str) -> str:
+    return _VM_MODES.get(name.lower(), name.lower())

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that the host's own provider cannot answer alone: groups with a suffix, nested and sharing providers.
+
+A class that only the hosts' own providers have is judged on the host table's columns. Everything else is judged, and
+in the end allocated, by the rules of Placement's candidates.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kilonova.model.request_spec import ResourceQuery
+from kilonova.placement.candidates import CandidateQuery, Group, candidate_at, roots_with_candidates
+from kilonova.placement.provider_table import ProviderTable
+from kilonova.placement.provider_tree import trees_of
+from kilonova.scheduler.host_table import BoolArray, HostTable
+
+Allocations = Mapping[str, Mapping[str, int]]
+"""Provider uuid → resource class → amount."""
+
+
+def classes_of_others(hosts: HostTable) -> frozenset[str]:
+    """Return the resource classes that a host may get from providers other than its own."""
+    table = hosts.providers
+    if table is None:
+        return frozenset()
+    return table.remember("classes of others than roots", lambda: _classes_of_others(table))
+
+
+def needs_trees(hosts: HostTable, query: ResourceQuery) -> bool:
+    """Tell whether the columns of the hosts' own providers do not say who can serve ``query``."""
+    if hosts.providers is None:
+        return False
+    return bool(query.groups) or not classes_of_others(hosts).isdisjoint(query.resources)
+
+
+def is_plain(hosts: HostTable, query: ResourceQuery) -> bool:
+    """Tell whether every host serves ``query`` in one way: its own provider gives all there is to give."""
+    return query.fallback is None and not needs_trees(hosts, query)
+
+
+def can_serve(hosts: HostTable, query: ResourceQuery, among: BoolArray) -> BoolArray:
+    """Return which hosts of ``among`` have at least one candidate. Shapes: (H,) → (H,)."""
+    table, rows = hosts.providers, hosts.provider_rows
+    assert table is not None
+    assert rows is not None
+    roots = np.zeros(len(table), dtype=np.bool_)
+    roots[rows[among]] = True
+    mask: BoolArray = roots_with_candidates(table, candidate_query(query), roots)[rows]
+    return mask
+
+
+def allocations_from_tree(hosts: HostTable, query: ResourceQuery, row: int) -> Allocations | None:
+    """Return what one host's providers would give, None when they cannot."""
+    table, rows = hosts.providers, hosts.provider_rows
+    assert table is not None
+    assert rows is not None
+    candidate = candidate_at(table, candidate_query(query), int(rows[row]))
+    if candidate is None:
+        return None
+    found: dict[str, dict[str, int]] = {}
+    for provider, column, amount in candidate.amounts:
+        found.setdefault(table.uuids[provider], {})[table.resource_classes[column]] = amount
+    return found
+
+
+def candidate_query(query: ResourceQuery) -> CandidateQuery:
+    """Return a query as Placement would be asked it."""
+    groups = [Group(group.suffix, group.resources, _each(group.required), group.forbidden) for group in query.groups]
+    root_required = query.root_required
+    if query.resources:
+        closed, wanted = query.forbidden_aggregates, query.member_of
+        groups.append(Group("", query.resources, _each(query.required), query.forbidden, wanted, not_member_of=closed))
+    else:
+        root_required |= query.required
+    return CandidateQuery(
+        tuple(groups), isolate=query.isolates, root_required=root_required, root_forbidden=query.root_forbidden
+    )
+
+
+def _classes_of_others(table: ProviderTable) -> frozenset[str]:
+    trees = trees_of(table)
+    others = ~trees.is_root
+    others[trees.sharing] = True
+    has = np.flatnonzero(table.has_inventory[others].any(axis=0))
+    return frozenset(table.resource_classes[column] for column in has)
+
+
+def _each(traits: frozenset[str]) -> Sequence[frozenset[str]]:
+    return [frozenset({trait}) for trait in sorted(traits)]

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send flavors with a device profile to hosts with accelerators."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import AggregateIndex
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorsFilter:
+    """Require COMPUTE_ACCELERATORS for ``accel:device_profile``. Source: spec SCHEDULER §6 #7."""
+
+    name: ClassVar[str] = "accelerators_filter"
+    reason: ClassVar[str] = "has no accelerators"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
+        return spec.requiring("COMPUTE_ACCELERATORS") if spec.flavor.extra_specs.get("accel:device_profile") else spec

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send guests with encrypted local disks to hosts that can encrypt them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.guest_options import guest_option, is_set
+from kilonova.scheduler.host_table import AggregateIndex
+
+_ENCRYPTION = "COMPUTE_EPHEMERAL_ENCRYPTION"
+_FORMATS = {name: f"{_ENCRYPTION}_{name.upper()}" for name in ("luks", "luksv2", "plain")}
+
+
+@dataclass(frozen=True, slots=True)
+class EphemeralEncryptionFilter:
+    """Require COMPUTE_EPHEMERAL_ENCRYPTION, and the trait of the format where one is named.
+
+    Source: spec SCHEDULER §6 #11.
+    """
+
+    name: ClassVar[str] = "ephemeral_encryption_filter"
+    reason: ClassVar[str] = "cannot encrypt local disks"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
+        if not is_set(spec.flavor, spec.image, "ephemeral_encryption"):
+            return spec
+        wanted = guest_option(spec.flavor, spec.image, "ephemeral_encryption_format")
+        of_format = _FORMATS.get(wanted or "")
+        return spec.requiring(_ENCRYPTION, *([of_format] if of_format else []))

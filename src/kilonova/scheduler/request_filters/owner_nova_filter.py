@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep servers off providers of other services."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import AggregateIndex
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerNovaFilter:
+    """Require the trait that every hypervisor's own provider carries.
+
+    Source: spec SCHEDULER §6 #14.
+    """
+
+    name: ClassVar[str] = "owner_nova_filter"
+    reason: ClassVar[str] = "belongs to another service"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
+        return spec.requiring("OWNER_NOVA")

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send guests that want packed virtqueues to hosts that have them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.guest_options import is_set
+from kilonova.scheduler.host_table import AggregateIndex
+
+
+@dataclass(frozen=True, slots=True)
+class PackedVirtqueueFilter:
+    """Require COMPUTE_NET_VIRTIO_PACKED for ``hw:virtio_packed_ring``. Source: spec SCHEDULER §6 #8."""
+
+    name: ClassVar[str] = "packed_virtqueue_filter"
+    reason: ClassVar[str] = "has no packed virtqueues"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
+        wanted = is_set(spec.flavor, spec.image, "virtio_packed_ring")
+        return spec.requiring("COMPUTE_NET_VIRTIO_PACKED") if wanted else spec

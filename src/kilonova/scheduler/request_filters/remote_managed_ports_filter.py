@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send servers with remote-managed ports to hosts that have such ports."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import AggregateIndex
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteManagedPortsFilter:
+    """Require COMPUTE_REMOTE_MANAGED_PORTS for a port of that kind. Source: spec SCHEDULER §6 #10."""
+
+    name: ClassVar[str] = "remote_managed_ports_filter"
+    reason: ClassVar[str] = "has no remote-managed ports"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
+        wanted = any(network.vnic_type == "remote-managed" for network in spec.networks)
+        return spec.requiring("COMPUTE_REMOTE_MANAGED_PORTS") if wanted else spec

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep an image on hosts that can use its disk format."""
+
+import logging
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.device_models import STANDARD_TRAITS
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import AggregateIndex
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RequireImageTypeSupport:
+    """Require COMPUTE_IMAGE_TYPE_* of the image's disk format; a format without such a trait is not restricted.
+
+    A server that boots from a volume has no image on its host.
+
+    Source: spec SCHEDULER §6 #3.
+    """
+
+    name: ClassVar[str] = "require_image_type_support"
+    reason: ClassVar[str] = "cannot use the image's disk format"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
+        if spec.image is None or spec.volume_backed:
+            return spec
+        trait = f"COMPUTE_IMAGE_TYPE_{spec.image.disk_format.upper()}"
+        if trait not in STANDARD_TRAITS:
+            LOG.error("[%s] no trait for disk format %s", spec.request_id, spec.image.disk_format)
+            return spec
+        return spec.requiring(trait)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep a server on hosts that reach the segments of its networks."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.errors import RequestFilterFailed
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import AggregateIndex
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedNetworksFilter:
+    """Ask, for each routed network, for an aggregate of one of its segments.
+
+    Raises: RequestFilterFailed, for a segment that has no aggregate.
+    Source: spec SCHEDULER §6 #9.
+    """
+
+    name: ClassVar[str] = "routed_networks_filter"
+    reason: ClassVar[str] = "does not reach a segment of a requested network"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
+        wanted: list[frozenset[str]] = []
+        for network in spec.networks:
+            if not all(network.segments):
+                raise RequestFilterFailed(f"A segment of network {network.network_id} has no aggregate.")
+            if network.segments:
+                wanted.append(frozenset().union(*network.segments))
+        return spec.with_query(member_of=(*spec.query.member_of, *wanted)) if wanted else spec

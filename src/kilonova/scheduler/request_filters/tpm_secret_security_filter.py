@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send guests with a TPM to hosts that keep its secret the way they ask for."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.errors import RequestFilterFailed
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.guest_features import wants_tpm
+from kilonova.scheduler.guest_options import guest_option
+from kilonova.scheduler.host_table import AggregateIndex
+
+
+@dataclass(frozen=True, slots=True)
+class TpmSecretSecurityFilter:
+    """Require COMPUTE_SECURITY_TPM_SECRET_SECURITY_* of ``hw:tpm_secret_security``, ``user`` unless set.
+
+    Raises: RequestFilterFailed, for any other value than user, host and deployment.
+    Source: spec SCHEDULER §6 #13.
+    """
+
+    name: ClassVar[str] = "tpm_secret_security_filter"
+    reason: ClassVar[str] = "cannot keep the TPM's secret as asked"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
+        if not wants_tpm(spec.flavor, spec.image):
+            return spec
+        security = guest_option(spec.flavor, spec.image, "tpm_secret_security") or "user"
+        if security not in {"user", "host", "deployment"}:
+            raise RequestFilterFailed(f"TPM secret security {security!r} is none of user, host, deployment.")
+        return spec.requiring(f"COMPUTE_SECURITY_TPM_SECRET_SECURITY_{security.upper()}")

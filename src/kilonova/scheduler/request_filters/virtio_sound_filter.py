@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send guests with a virtio sound device to hosts that have it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.guest_options import guest_option
+from kilonova.scheduler.host_table import AggregateIndex
+
+
+@dataclass(frozen=True, slots=True)
+class VirtioSoundFilter:
+    """Require COMPUTE_SOUND_MODEL_VIRTIO for the sound model virtio. Source: spec SCHEDULER §6 #12."""
+
+    name: ClassVar[str] = "virtio_sound_filter"
+    reason: ClassVar[str] = "has no virtio sound device"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
+        wanted = guest_option(spec.flavor, spec.image, "sound_model") == "virtio"
+        return spec.requiring("COMPUTE_SOUND_MODEL_VIRTIO") if wanted else spec

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An image that names a network card which only one of two hosts has, with and without the prefilter."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compute_cloud import Client
+
+from support.control import Control, start_control
+
+SCENARIO = """
+images:
+  - {name: cirros, properties: {hw_vif_model: e1000}}
+hosts:
+  - {name: new, models: {hw_vif_model: [virtio]}}
+  - {name: old, vcpus: 4, memory_mib: 8192, models: {hw_vif_model: [virtio, VirtualE1000]}}
+"""
+
+
+@pytest.fixture(params=[True, False], ids=["prefilter", "no prefilter"])
+def prefilter(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def control(sqlite_template: Path, tmp_path: Path, prefilter: bool) -> Iterator[Control]:
+    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
+    started = start_control(
+        tmp_path, scenario=SCENARIO, more=f"[scheduler]\nimage_metadata_prefilter = {str(prefilter).lower()}\n"
+    )
+    started.add_flavor()
+    yield started
+    started.process.close()
+
+
+def decisions_of(control: Control, server: str, count: int) -> list[Any]:
+    """Return the decisions about a server once there are so many: they are stored in the background."""
+    operator = Client(control.process.application, api="operator")
+    deadline = time.monotonic() + 5
+    while True:
+        answer = operator.get(f"/decisions/{server}")
+        found = answer.body["decisions"] if answer.status == 200 else []
+        if len(found) >= count or time.monotonic() > deadline:
+            return list(found)
+        time.sleep(0.01)
+
+
+def test_a_server_gets_there_at_the_first_attempt_or_by_way_of_a_failed_spawn(
+    control: Control, prefilter: bool
+) -> None:
+    server = control.boot()
+    assert (server["status"], server["OS-EXT-SRV-ATTR:host"]) == ("ACTIVE", "old")
+    attempts = ["old"] if prefilter else ["new", "old"]
+    decisions = decisions_of(control, server["id"], len(attempts))
+    assert sorted(each["chosen"] for each in decisions) == sorted(attempts)
+    rules = {step["rule"] for each in decisions for step in each["steps"]}
+    assert ("transform_image_metadata" in rules) == prefilter
+    control.check()
+
+
+def test_the_fault_of_a_server_that_ran_out_of_hosts_says_what_is_not_supported(
+    control: Control, prefilter: bool
+) -> None:
+    server = control.boot(control.admin, availability_zone="nova:new")
+    assert server["status"] == "ERROR"
+    expected = (
+        "No valid host was found. force_hosts: 1 of 2 hosts, transform_image_metadata: 1 of 1 hosts"
+        if prefilter
+        else "The hypervisor does not support hw_vif_model=e1000."
+    )
+    assert server["fault"]["message"] == expected
+    control.check()
