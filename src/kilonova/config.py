@@ -7,6 +7,7 @@ Names and defaults are those operators know from nova.conf; what is new says so 
 import dataclasses
 import hashlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +16,10 @@ from typing import Any, get_args, get_origin, get_type_hints
 from oslo_config import cfg
 
 from kilonova.errors import ConfigurationError
-from kilonova.scheduler.settings import SchedulerConfig
+from kilonova.scheduler.pci_request import read_aliases
+from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
+LOG = logging.getLogger(__name__)
 DEFAULT_BIND = "127.0.0.1:8774"
 #: Owner of consumers whose allocations were written before microversion 1.8, which names none.
 NO_OWNER = "00000000-0000-0000-0000-000000000000"
@@ -88,6 +91,9 @@ class Settings:
     conf: Any = None
 
 
+_REMOVED = "Has no effect: Nova removed it, too."
+_NOT_NEEDED = "Accepted and without effect: "
+
 _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
     "DEFAULT": (
         cfg.BoolOpt("debug", default=False, help="Log every rule's survivors and more."),
@@ -103,6 +109,8 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.FloatOpt("ram_allocation_ratio", min=0.0),
         cfg.FloatOpt("disk_allocation_ratio", min=0.0),
         cfg.IntOpt("reserved_host_memory_mb", default=512, min=0),
+        cfg.StrOpt("scheduler_host_manager", help=_REMOVED),
+        cfg.StrOpt("scheduler_json_config_location", help=_REMOVED),
     ),
     "api": (
         cfg.StrOpt("auth_strategy", default="keystone", choices=["keystone", "noauth2"]),
@@ -135,6 +143,37 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.StrOpt("state_dir", help="Where simulated hypervisors keep their guests."),
         cfg.StrOpt("scenario", help="YAML file that names and shapes the hosts."),
     ),
+    "scheduler": (
+        cfg.IntOpt("max_placement_results", default=1000, min=1, help=_NOT_NEEDED + "a decision looks at every host."),
+        cfg.IntOpt("workers", min=0, help=_NOT_NEEDED + "decisions are made where requests arrive."),
+        cfg.IntOpt(
+            "discover_hosts_in_cells_interval",
+            default=-1,
+            min=-1,
+            help=_NOT_NEEDED + "hosts are there as soon as they report.",
+        ),
+    ),
+    "filter_scheduler": (
+        cfg.BoolOpt(
+            "track_instance_changes", default=True, help=_NOT_NEEDED + "what is on a host is always known exactly."
+        ),
+    ),
+    "compute": (
+        cfg.IntOpt(
+            "consecutive_build_service_disable_threshold",
+            default=10,
+            help=_NOT_NEEDED + "failed builds always count for BuildFailureWeigher.",
+        ),
+    ),
+    "cinder": (cfg.BoolOpt("cross_az_attach", default=True, help=_NOT_NEEDED + "there is no volume service."),),
+    "workarounds": (
+        cfg.BoolOpt(
+            "disable_group_policy_check_upcall",
+            default=False,
+            help=_NOT_NEEDED + "group policies are part of the claim, no host checks them later.",
+        ),
+        cfg.BoolOpt("disable_fallback_pcpu_query", default=False),
+    ),
     "operator": (
         cfg.IntOpt("decision_retention", default=10_000, min=0, help="Decisions kept for `kilonova explain`."),
         cfg.IntOpt(
@@ -150,8 +189,10 @@ _DEPRECATED: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("filter_scheduler", "weight_classes"): (("DEFAULT", "scheduler_weight_classes"),),
     ("filter_scheduler", "host_subset_size"): (("DEFAULT", "scheduler_host_subset_size"),),
     ("scheduler", "max_attempts"): (("DEFAULT", "scheduler_max_attempts"),),
+    ("pci", "alias"): (("DEFAULT", "pci_alias"),),
     ("scheduler", "driver"): (("DEFAULT", "scheduler_driver"),),
 }
+_GONE = ("scheduler_host_manager", "scheduler_json_config_location")
 
 
 class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no types
@@ -210,6 +251,7 @@ def load(files: Sequence[str]) -> Settings:
     _register(conf)
     try:
         conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
+        public_options(conf)  # a value is only checked when it is read, and not every option is needed
         return _settings(conf)
     except cfg.Error as error:
         raise ConfigurationError(str(error).strip()) from error
@@ -294,43 +336,58 @@ def split_bind(text: str, name: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-_SCHEDULER_GROUP = frozenset(
-    {
-        "max_attempts",
-        "limit_tenants_to_placement_aggregate",
-        "placement_aggregate_required_for_tenants",
-        "enable_isolated_aggregate_filtering",
-        "driver",
-        "driver_timeout",
-        "request_filters",
-        "plugin_path",
-        "nova_import_compat",
-        "query_placement_for_image_type_support",
-        "query_placement_for_routed_network_aggregates",
-        "image_metadata_prefilter",
-    }
+_IN_SCHEDULER = (
+    "max_attempts",
+    "limit_tenants_to_placement_aggregate",
+    "placement_aggregate_required_for_tenants",
+    "enable_isolated_aggregate_filtering",
+    "query_placement_for_image_type_support",
+    "query_placement_for_routed_network_aggregates",
+    "image_metadata_prefilter",
+    "driver",
+    "driver_timeout",
+    "request_filters",
+    "plugin_path",
+    "nova_import_compat",
 )
-_WORKAROUNDS_GROUP = frozenset({"disable_fallback_pcpu_query"})
-_MULTI = frozenset({"available_filters", "weight_classes"})
-_MINIMUM = {"host_subset_size": 1, "max_instances_per_host": 1, "max_attempts": 1, "driver_timeout": 0.1}
+#: Field of the scheduler's settings → its group and option, where that is not [filter_scheduler] and the same name.
+_PLACES: Mapping[str, tuple[str, str]] = {
+    **{name: ("scheduler", name) for name in _IN_SCHEDULER},
+    "disable_fallback_pcpu_query": ("workarounds", "disable_fallback_pcpu_query"),
+    "pci_alias": ("pci", "alias"),
+    "metrics_weight_multiplier": ("metrics", "weight_multiplier"),
+    "metrics_weight_setting": ("metrics", "weight_setting"),
+    "metrics_required": ("metrics", "required"),
+    "metrics_weight_of_unavailable": ("metrics", "weight_of_unavailable"),
+}
+_IN_DEFAULT = frozenset({"service_down_time", "default_availability_zone"})
+_MULTI = frozenset({"available_filters", "weight_classes", "alias"})
+_MINIMUM: Mapping[str, float] = {
+    "host_subset_size": 1,
+    "max_instances_per_host": 1,
+    "max_attempts": 1,
+    "driver_timeout": 0.1,
+    "pci_weight_multiplier": 0.0,
+    "soft_affinity_weight_multiplier": 0.0,
+    "soft_anti_affinity_weight_multiplier": 0.0,
+}
+_PAIRS = ("metrics_weight_setting", "image_props_weight_setting")
 
 
-def _group_of(name: str) -> str:
-    if name in _WORKAROUNDS_GROUP:
-        return "workarounds"
-    return "scheduler" if name in _SCHEDULER_GROUP else "filter_scheduler"
+def _place_of(name: str) -> tuple[str, str]:
+    return _PLACES.get(name, ("filter_scheduler", name))
 
 
 def _scheduler_options() -> list[tuple[str, cfg.Opt]]:
-    """Return one option for each field of the scheduler's settings but the down time, which is in [DEFAULT]."""
+    """Return one option for each field of the scheduler's settings but those that are in [DEFAULT]."""
     hints = get_type_hints(SchedulerConfig)
     options = []
     for item in dataclasses.fields(SchedulerConfig):
-        if item.name == "service_down_time":
+        if item.name in _IN_DEFAULT:
             continue
-        group = _group_of(item.name)
-        deprecated = [cfg.DeprecatedOpt(old, group=where) for where, old in _DEPRECATED.get((group, item.name), ())]
-        options.append((group, _option(item.name, hints[item.name], item.default, deprecated)))
+        group, name = _place_of(item.name)
+        deprecated = [cfg.DeprecatedOpt(old, group=where) for where, old in _DEPRECATED.get((group, name), ())]
+        options.append((group, _option(name, hints[item.name], item.default, deprecated)))
     return options
 
 
@@ -357,9 +414,17 @@ def _option(name: str, hint: Any, default: Any, deprecated: list[Any]) -> cfg.Op
 
 
 def _scheduler_settings(conf: Any) -> SchedulerConfig:
-    values: dict[str, Any] = {"service_down_time": conf.service_down_time}
+    values: dict[str, Any] = {name: conf[name] for name in _IN_DEFAULT}
     for item in dataclasses.fields(SchedulerConfig):
         if item.name not in values:
-            value = conf[_group_of(item.name)][item.name]
+            group, name = _place_of(item.name)
+            value = conf[group][name]
             values[item.name] = tuple(value) if isinstance(value, list) else value
+    for field_name in _PAIRS:
+        if bad := weight_setting(values[field_name])[1]:
+            LOG.warning("[%s] %s: not name=ratio, ignored: %s", *_place_of(field_name), ", ".join(bad))
+    for name in _GONE:
+        if conf[name] is not None:
+            LOG.warning("[DEFAULT] %s is set and has no effect", name)
+    read_aliases(values["pci_alias"])  # a wrong one is found here and now, not when a server asks for it
     return SchedulerConfig(**values)

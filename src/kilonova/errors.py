@@ -5,7 +5,8 @@
 
     KilonovaError
     ├── InvalidRequest        change the request
-    │   └── RequestFilterFailed   a request filter found no way to satisfy it
+    │   ├── RequestFilterFailed   a request filter found no way to satisfy it
+    │   └── UnsupportedPolicy     no configured rule serves the policy of the server group
     ├── NotFound              the thing is not there
     ├── Forbidden             not with these rights
     ├── Conflict              read again, then retry
@@ -42,6 +43,10 @@ class InvalidRequest(KilonovaError):
 
 class RequestFilterFailed(InvalidRequest):
     code = "request.filter_failed"
+
+
+class UnsupportedPolicy(InvalidRequest):
+    code = "request.unsupported_policy"
 
 
 class NotFound(KilonovaError):

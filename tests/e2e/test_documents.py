@@ -68,6 +68,7 @@ class TestHostAggregates:
             "os-flavor-access:is_public": True,
             "ram": 8192,
             "rxtx_factor": 1.0,
+            "swap": 0,
             "vcpus": 4,
         }
         assert {key: flavor[key] for key in expected} == expected

@@ -15,6 +15,7 @@ from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import SURVIVED
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
 
@@ -25,6 +26,16 @@ ENGINE = build_engine(
     )
 )
 CHANCE = build_engine(SchedulerConfig(enabled_filters=MILD, host_subset_size=3, shuffle_best_same_weighed_hosts=True))
+
+#: Rules that ask what is on a host, and of old.
+ASKS = build_engine(
+    SchedulerConfig(
+        enabled_filters=("AggregateCoreFilter", "RamFilter", "JsonFilter", "RetryFilter", "TypeAffinityFilter"),
+        image_props_weight_multiplier=-3.0,
+        metrics_weight_setting=("cpu.percent=1.0",),
+        metrics_required=False,
+    )
+)
 
 
 def multiplier(cloud: Cloud, host: str, key: str, default: float) -> float:
@@ -48,6 +59,9 @@ def plain_scores(cloud: Cloud, names: list[str], spec: RequestSpec) -> dict[str,
     def members(host: object, policy: str) -> float:
         return spec.group.hosts.get(host.host, 0) if spec.group and spec.group.policy == policy else 0
 
+    def at_home(host: object) -> float:
+        return 0 if spec.source_cell is None else 1 if host.cell == spec.source_cell else -1
+
     raw = {
         ("ram", 1.0, 0.0): [free(host, 1) for host in hosts],
         ("cpu", 1.0, 0.0): [
@@ -55,10 +69,12 @@ def plain_scores(cloud: Cloud, names: list[str], spec: RequestSpec) -> dict[str,
         ],
         ("disk", 1.0, 0.0): [free(host, 2) if len(host.inventories) > 2 else 0 for host in hosts],
         ("io_ops", -1.0, 0.0): [host.num_io_ops for host in hosts],
+        ("pci", 1.0, None): [100 - min(sum(pool.free for pool in host.devices.pools), 99) for host in hosts],
         ("soft_affinity", 1.0, None): [members(host, "soft-affinity") for host in hosts],
         ("soft_anti_affinity", 1.0, None): [-members(host, "soft-anti-affinity") for host in hosts],
         ("build_failure", 1000000.0, None): [host.failed_builds for host in hosts],
         ("hypervisor_version", 1.0, None): [host.capabilities.hypervisor_version for host in hosts],
+        ("cross_cell_move", 1000000.0, None): [at_home(host) for host in hosts],
         ("num_instances", -0.5, None): [host.num_instances for host in hosts],
     }
     scores = dict.fromkeys((host.host for host in hosts), 0.0)
@@ -162,7 +178,7 @@ def test_room_is_what_placement_says_it_is(cloud: Cloud, spec: RequestSpec) -> N
 
 
 @settings(deadline=None, max_examples=200)
-@given(cloud=clouds(), spec=requests, seed=st.integers(0, 2**32), engine=st.sampled_from((ENGINE, CHANCE)))
+@given(cloud=clouds(), spec=requests, seed=st.integers(0, 2**32), engine=st.sampled_from((ENGINE, CHANCE, ASKS)))
 def test_a_batch_decides_as_one_whole_decision_a_server_would(
     cloud: Cloud, spec: RequestSpec, seed: int, engine: Engine
 ) -> None:
@@ -185,7 +201,7 @@ def test_a_batch_decides_as_one_whole_decision_a_server_would(
             return
         row = whole.ranked[0].row
         batch.place(row)
-        hosts.count_server(row, {hosts.uuids[row]: spec.query.resources})
+        hosts.count_server(row, {hosts.uuids[row]: spec.query.resources}, guest_of(spec))
         if spec.group is not None:
             members = {**spec.group.hosts, hosts.hosts[row]: spec.group.hosts.get(hosts.hosts[row], 0) + 1}
             spec = replace(spec, group=replace(spec.group, hosts=members))

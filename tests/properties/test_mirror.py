@@ -3,6 +3,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,7 +34,8 @@ from kilonova.model.host import Capabilities, NodeReport
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.provider import Inventory
 from kilonova.model.server_group import ServerGroup
-from support.mirrors import assert_equal, assert_use_adds_up
+from kilonova.scheduler.guests import guest_kind
+from support.mirrors import assert_equal, assert_guests_add_up, assert_use_adds_up, guests_of
 
 Operation = Callable[[Transaction], object]
 HOSTS = st.sampled_from(["h0", "h1", "h2", "h3"])
@@ -54,7 +56,8 @@ def report(host: str, node: str, has: dict[str, int], traits: frozenset[str], ki
         services.ensure(tx, host, "nova-compute")
         capabilities = Capabilities("fake", kind, (("x86_64", "fake", "hvm"),), {"model": kind})
         listed = tuple(Inventory(name, total, total // 4, allocation_ratio=1.5) for name, total in has.items())
-        found = compute_nodes.report(tx, NodeReport(host, node, capabilities, listed, tuple(traits)))
+        metrics = {"cpu.percent": float(kind)} if kind % 2 else {}
+        found = compute_nodes.report(tx, NodeReport(host, node, capabilities, listed, tuple(traits), metrics=metrics))
         providers.ensure_for_node(tx, found.uuid, node, listed, tuple(traits))
         aggregates.mirror_into_placement(tx, host)
 
@@ -107,7 +110,10 @@ def make_instance(number: int, host: str, node: str, group: int | None) -> Opera
         uuid = uuid_of(1, number)
         group_uuid = None if group is None else uuid_of(2, group)
         state = VmState.BUILDING if number % 2 else VmState.ACTIVE
-        instances.insert(tx, [(Instance(0, uuid, "vm", "p", "u", state, SMALL), group_uuid)])
+        flavor = replace(SMALL, flavor_id=str(number % 3))
+        properties = {"os_distro": "ubuntu", "architecture": "x86_64"} if number % 4 == 0 else {}
+        made = Instance(0, uuid, "vm", "p", "u", state, flavor, image_properties=properties)
+        instances.insert(tx, [(made, group_uuid)])
         instances.change(tx, uuid, host=host, node=node)
         if group_uuid is not None and not group_guards.join_hosts(tx, group_uuid, {host: 1}):
             raise KilonovaError("not there")
@@ -249,6 +255,7 @@ def test_following_is_loading(folder: Path, history: list[list[Operation]]) -> N
         clock = lambda: 1.0  # noqa: E731
         followed = Mirror.follow(database, clock=clock)
         behind = Mirror.follow(elsewhere, clock=clock)
+        guests_of(followed)  # from here on they are kept in step instead of counted when asked for
         for batch in history:
             apply(database, batch)
         loaded = Mirror.follow(Database(f"sqlite:///{file}"), clock=clock)
@@ -277,11 +284,13 @@ def test_assumptions_survive_whatever_is_followed(
             if followed._providers.uuids and data.draw(st.booleans()):
                 uuid = data.draw(st.sampled_from(followed._providers.uuids))
                 amounts = data.draw(st.dictionaries(CLASSES, st.integers(1, 5), min_size=1, max_size=2))
-                followed.assume(Assumption(f"claim{made}", {uuid: amounts}, "h0", "n0", uuid_of(2, 0)))
+                guest = guest_kind(str(made % 3), {"os_distro": "ubuntu"})
+                followed.assume(Assumption(f"claim{made}", {uuid: amounts}, "h0", "n0", uuid_of(2, 0), guest))
                 made += 1
             if data.draw(st.integers(0, 9)) == 0:
                 followed.reload()
             assert_use_adds_up(followed)
+            assert_guests_add_up(followed)
         for number in range(made):
             followed.forget(f"claim{number}")
         loaded = Mirror.follow(Database(f"sqlite:///{file}"), clock=lambda: 1.0)

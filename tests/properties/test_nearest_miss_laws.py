@@ -11,14 +11,33 @@ from kilonova.cli.rules import build_engine
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.changes import apply_changes, request_changes
 from kilonova.scheduler.explain import explain
-from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.nearest_miss import nearest_misses
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
 
+#: Rules that can all be content with one host.
+STRICT_FILTERS = (
+    "AggregateImagePropertiesIsolation",
+    "AggregateInstanceExtraSpecsFilter",
+    "AggregateIoOpsFilter",
+    "AggregateMultiTenancyIsolation",
+    "AggregateNumInstancesFilter",
+    "AggregateTypeAffinityFilter",
+    "ComputeCapabilitiesFilter",
+    "ComputeFilter",
+    "DifferentHostFilter",
+    "ImagePropertiesFilter",
+    "IoOpsFilter",
+    "IsolatedHostsFilter",
+    "NumInstancesFilter",
+    "SameHostFilter",
+    "ServerGroupAffinityFilter",
+    "ServerGroupAntiAffinityFilter",
+    "SimpleCIDRAffinityFilter",
+)
 STRICT = build_engine(
     SchedulerConfig(
-        enabled_filters=tuple(FILTERS),
+        enabled_filters=STRICT_FILTERS,
         isolated_images=("secret",),
         isolated_hosts=("node2",),
         limit_tenants_to_placement_aggregate=True,

@@ -32,6 +32,7 @@ from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scheduler.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig
 from support.manual_bus import ManualBus
 from support.world import check_world, guests_on_disk
@@ -161,15 +162,26 @@ def start_cell(
     engine: Any = None,
     driver: OutsideDriver | None = None,
     max_attempts: int = 3,
+    config: SchedulerConfig | None = None,
 ) -> Cell:
     """Start a control process as ``cli/control.py`` does, on a bus of the test's own."""
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
     bus = bus or ManualBus()
     mirror = Mirror.follow(database)
     owner = new_uuid()
-    engine = engine or build_engine(SchedulerConfig())
+    config = config or SchedulerConfig()
+    engine = engine or build_engine(config)
     log = DecisionLog(database, 1000)
-    claimer = Claimer(database, mirror, engine, owner, log, rng=np.random.default_rng(1), driver=driver)
+    claimer = Claimer(
+        database,
+        mirror,
+        engine,
+        owner,
+        log,
+        rng=np.random.default_rng(1),
+        driver=driver,
+        aliases=read_aliases(config.pci_alias),
+    )
     conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts)
     (folder / "hypervisors").mkdir(exist_ok=True)
     drivers = {host.name: FakeDriver(host, folder / "hypervisors" / f"{host.name}.json", PLAIN) for host in hosts}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two mirrors are equal when every rule would see the same: compare them by name, not by the place of a column."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,21 @@ def hosts_of(table: HostTable) -> list[dict[str, Any]]:
             "profile": profiles[row],
             "aggregates": table.aggregates.of_host(row),
             "reason": table.disabled_reasons.get(row),
+            "metrics": {name: column[row] for name, column in table.metrics.items() if not np.isnan(column[row])},
+            "devices": table.devices_of(row),
         }
         found.append(facts)
     return found
+
+
+def guests_of(mirror: Mirror) -> list[dict[str, Any]]:
+    """How many instances of which kind each host has, a dict a host, in row order; by what rules can ask."""
+    table, kinds = mirror.snapshot(), {placed[3] for placed in mirror._instances.values()}
+    guests = table.guests
+    columns = {("not", kind.flavor_id): guests.of_other_flavors(kind.flavor_id) for kind in kinds}
+    columns |= {("not", "no such"): guests.of_other_flavors("no such")}
+    columns |= {pair: guests.with_image_property(*pair) for kind in kinds for pair in kind.image_properties}
+    return [{key: column[row] for key, column in sorted(columns.items())} for row in range(len(table))]
 
 
 def providers_of(table: ProviderTable) -> list[dict[str, Any]]:
@@ -66,6 +79,7 @@ def assert_equal(followed: Mirror, loaded: Mirror) -> None:
     assert hosts_of(one) == hosts_of(other)
     assert one.aggregates.isolation_version == other.aggregates.isolation_version
     assert dict(one.instance_rows) == dict(other.instance_rows)
+    assert guests_of(followed) == guests_of(loaded)
     assert providers_of(followed.providers()) == providers_of(loaded.providers())
     assert followed._providers.generations == loaded._providers.generations
     assert followed._providers.ids == loaded._providers.ids
@@ -85,3 +99,14 @@ def assert_use_adds_up(mirror: Mirror) -> None:
             for name, amount in amounts.items():
                 expected[columns.row_of[uuid], columns.column(name)] += amount
     assert np.array_equal(columns.view_used[: len(columns)], expected)
+
+
+def assert_guests_add_up(mirror: Mirror) -> None:
+    """What rules see on the hosts is every instance that is there, plus those of claims under way, each once."""
+    on_hosts = [((host, node), kind) for host, node, _, kind in mirror._instances.values()]
+    coming = [((each.host, each.node), each.guest) for each in mirror._assumed.values() if each.guest is not None]
+    expected = Counter(on_hosts + coming)
+    counted = {
+        (place, kind): count for place, kinds in mirror.guest_tally()._kinds.items() for kind, count in kinds.items()
+    }
+    assert counted == expected

@@ -11,6 +11,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.db import host_devices
 from kilonova.db import tables as t
 from kilonova.model.instance import VmState
 
@@ -18,7 +19,8 @@ SETTLED = {VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}
 
 
 def check_books(connection: Connection) -> None:
-    """What is used is the sum of the allocations, and never more than fits; groups count their members."""
+    """What is used is what allocations and shares add up to, never more than fits; groups count their members."""
+    check_devices(connection)
     sums = {
         (row[0], row[1]): row[2]
         for row in connection.execute(
@@ -58,6 +60,26 @@ def check_books(connection: Connection) -> None:
             assert group.host in {None, *hosts}
         if group.policy == "anti-affinity":
             assert all(count <= group.max_server_per_host for count in hosts.values()), hosts
+
+
+def check_devices(connection: Connection) -> None:
+    """Cells and pools count what servers take of them, nothing is taken twice, and only servers on the host take."""
+    takings = host_devices.shares(connection)
+    for uuid, host in host_devices.list_all(connection).items():
+        shares = [taking.share for taking in takings if taking.node_uuid == uuid]
+        assert host == host.used_by(shares), uuid
+        pinned = Counter(cpu for share in shares for part in share.cells for cpu in part.pinned)
+        assert not pinned or max(pinned.values()) == 1, pinned
+        for cell in host.cells:
+            assert cell.pinned <= cell.pcpuset
+            assert all(pages.used <= pages.total - pages.reserved for pages in cell.pages[1:])
+        assert all(pool.used <= pool.total for pool in host.pools), host.pools
+    instance, node = t.instances.c, t.compute_nodes.c
+    placed = sa.select(instance.uuid, node.uuid).join_from(
+        t.instances, t.compute_nodes, (instance.host == node.host) & (instance.node == node.hypervisor_hostname)
+    )
+    homes = {row[0]: row[1] for row in connection.execute(placed.where(instance.deleted.is_(False)))}
+    assert all(homes.get(taking.instance_uuid) == taking.node_uuid for taking in takings), "shares of nobody"
 
 
 def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) -> dict[str, str]:

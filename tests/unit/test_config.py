@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kilonova.config import Settings, load, split_bind
+from kilonova.config import Settings, load, public_options, split_bind
 from kilonova.errors import ConfigurationError
 from kilonova.scheduler.settings import DEFAULT_FILTERS
 
@@ -48,12 +49,103 @@ def test_the_names_that_older_documents_use(tmp_path: Path) -> None:
         tmp_path,
         "[DEFAULT]\nscheduler_default_filters = ComputeFilter, RamFilter\nscheduler_max_attempts = 9\n"
         "scheduler_available_filters = a.b\nscheduler_available_filters = c.d\n"
-        "scheduler_host_subset_size = 4\nscheduler_weight_classes = e.f\n" + MINIMAL,
+        "scheduler_host_subset_size = 4\nscheduler_weight_classes = e.f\nscheduler_driver = g.h\n" + MINIMAL,
     )
     assert settings.scheduler.enabled_filters == ("ComputeFilter", "RamFilter")
     assert settings.scheduler.available_filters == ("a.b", "c.d")
     assert settings.scheduler.weight_classes == ("e.f",)
+    assert settings.scheduler.driver == "g.h"
     assert (settings.scheduler.max_attempts, settings.scheduler.host_subset_size) == (9, 4)
+
+
+#: Every scheduling option that operators know from nova.conf: group, name, default, least value.
+KNOWN: tuple[tuple[str, str, Any, float | None], ...] = (
+    ("scheduler", "max_attempts", 3, 1),
+    ("scheduler", "discover_hosts_in_cells_interval", -1, -1),
+    ("scheduler", "max_placement_results", 1000, 1),
+    ("scheduler", "workers", None, 0),
+    ("scheduler", "query_placement_for_routed_network_aggregates", False, None),
+    ("scheduler", "limit_tenants_to_placement_aggregate", False, None),
+    ("scheduler", "placement_aggregate_required_for_tenants", False, None),
+    ("scheduler", "query_placement_for_image_type_support", False, None),
+    ("scheduler", "enable_isolated_aggregate_filtering", False, None),
+    ("scheduler", "image_metadata_prefilter", False, None),
+    ("filter_scheduler", "host_subset_size", 1, 1),
+    ("filter_scheduler", "max_io_ops_per_host", 8, None),
+    ("filter_scheduler", "max_instances_per_host", 50, 1),
+    ("filter_scheduler", "track_instance_changes", True, None),
+    ("filter_scheduler", "available_filters", ["kilonova.scheduler.filters.all_filters"], None),
+    ("filter_scheduler", "enabled_filters", list(DEFAULT_FILTERS), None),
+    ("filter_scheduler", "weight_classes", ["kilonova.scheduler.weighers.all_weighers"], None),
+    ("filter_scheduler", "ram_weight_multiplier", 1.0, None),
+    ("filter_scheduler", "cpu_weight_multiplier", 1.0, None),
+    ("filter_scheduler", "disk_weight_multiplier", 1.0, None),
+    ("filter_scheduler", "hypervisor_version_weight_multiplier", 1.0, None),
+    ("filter_scheduler", "num_instances_weight_multiplier", 0.0, None),
+    ("filter_scheduler", "io_ops_weight_multiplier", -1.0, None),
+    ("filter_scheduler", "image_props_weight_multiplier", 0.0, None),
+    ("filter_scheduler", "image_props_weight_setting", [], None),
+    ("filter_scheduler", "pci_weight_multiplier", 1.0, 0.0),
+    ("filter_scheduler", "soft_affinity_weight_multiplier", 1.0, 0.0),
+    ("filter_scheduler", "soft_anti_affinity_weight_multiplier", 1.0, 0.0),
+    ("filter_scheduler", "build_failure_weight_multiplier", 1000000.0, None),
+    ("filter_scheduler", "cross_cell_move_weight_multiplier", 1000000.0, None),
+    ("filter_scheduler", "shuffle_best_same_weighed_hosts", False, None),
+    ("filter_scheduler", "image_properties_default_architecture", None, None),
+    ("filter_scheduler", "isolated_images", [], None),
+    ("filter_scheduler", "isolated_hosts", [], None),
+    ("filter_scheduler", "restrict_isolated_hosts_to_isolated_images", True, None),
+    ("filter_scheduler", "aggregate_image_properties_isolation_namespace", None, None),
+    ("filter_scheduler", "aggregate_image_properties_isolation_separator", ".", None),
+    ("filter_scheduler", "pci_in_placement", False, None),
+    ("metrics", "weight_multiplier", 1.0, None),
+    ("metrics", "weight_setting", [], None),
+    ("metrics", "required", True, None),
+    ("metrics", "weight_of_unavailable", -10000.0, None),
+    ("DEFAULT", "cpu_allocation_ratio", None, 0.0),
+    ("DEFAULT", "ram_allocation_ratio", None, 0.0),
+    ("DEFAULT", "disk_allocation_ratio", None, 0.0),
+    ("DEFAULT", "initial_cpu_allocation_ratio", 4.0, 0.0),
+    ("DEFAULT", "initial_ram_allocation_ratio", 1.0, 0.0),
+    ("DEFAULT", "initial_disk_allocation_ratio", 1.0, 0.0),
+    ("DEFAULT", "reserved_host_memory_mb", 512, 0),
+    ("DEFAULT", "default_availability_zone", "nova", None),
+    ("DEFAULT", "default_schedule_zone", None, None),
+    ("DEFAULT", "internal_service_availability_zone", "internal", None),
+    ("DEFAULT", "service_down_time", 60, 1),
+    ("DEFAULT", "report_interval", 10, 1),
+    ("scheduler", "driver", "filter_scheduler", None),
+    ("DEFAULT", "scheduler_host_manager", None, None),
+    ("DEFAULT", "scheduler_json_config_location", None, None),
+    ("cinder", "cross_az_attach", True, None),
+    ("workarounds", "disable_group_policy_check_upcall", False, None),
+    ("workarounds", "disable_fallback_pcpu_query", False, None),
+    ("compute", "consecutive_build_service_disable_threshold", 10, None),
+)
+
+
+@pytest.mark.parametrize(("group", "name", "default", "least"), KNOWN)
+def test_an_option_has_the_default_and_the_bounds_it_is_known_for(
+    tmp_path: Path, group: str, name: str, default: Any, least: float | None
+) -> None:
+    assert public_options(read(tmp_path, MINIMAL).conf)[group][name] == default
+    if least is not None:
+        assert public_options(read(tmp_path, f"{MINIMAL}[{group}]\n{name} = {least}\n").conf)[group][name] == least
+        with pytest.raises(ConfigurationError, match=name):
+            read(tmp_path, f"{MINIMAL}[{group}]\n{name} = {least - 1}\n")
+
+
+def test_metrics_and_zones_reach_the_rules(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = read(
+        tmp_path,
+        "[DEFAULT]\ndefault_availability_zone = home\nscheduler_host_manager = x\n" + MINIMAL + "[metrics]\n"
+        "weight_multiplier = 2.0\nweight_setting = cpu=1.0, power\nrequired = false\nweight_of_unavailable = -1.0\n",
+    ).scheduler
+    assert (settings.metrics_weight_multiplier, settings.metrics_weight_of_unavailable) == (2.0, -1.0)
+    assert (settings.metrics_weight_setting, settings.metrics_required) == (("cpu=1.0", "power"), False)
+    assert settings.default_availability_zone == "home"
+    assert "[metrics] weight_setting: not name=ratio, ignored: power" in caplog.text
+    assert "[DEFAULT] scheduler_host_manager is set and has no effect" in caplog.text
 
 
 def test_numbers_of_rules(tmp_path: Path) -> None:
@@ -65,6 +157,19 @@ def test_numbers_of_rules(tmp_path: Path) -> None:
     assert settings.scheduler.ram_weight_multiplier == -2.5
     assert settings.scheduler.max_io_ops_per_host == 3
     assert settings.scheduler.shuffle_best_same_weighed_hosts is True
+
+
+def test_options_of_request_filters_are_in_the_groups_where_nova_has_them(tmp_path: Path) -> None:
+    assert not read(tmp_path, MINIMAL).scheduler.image_metadata_prefilter
+    settings = read(
+        tmp_path,
+        MINIMAL + "[scheduler]\nimage_metadata_prefilter = true\nquery_placement_for_image_type_support = true\n"
+        "query_placement_for_routed_network_aggregates = true\n[workarounds]\ndisable_fallback_pcpu_query = true\n",
+    ).scheduler
+    assert settings.image_metadata_prefilter
+    assert settings.query_placement_for_image_type_support
+    assert settings.query_placement_for_routed_network_aggregates
+    assert settings.disable_fallback_pcpu_query
 
 
 @pytest.mark.parametrize(
@@ -80,12 +185,21 @@ def test_numbers_of_rules(tmp_path: Path) -> None:
         (MINIMAL + "[scheduler]\nmax_attempts = 0\n", "max_attempts"),
         (MINIMAL + "[filter_scheduler]\nhost_subset_size = 0\n", "host_subset_size"),
         (MINIMAL + "[DEFAULT]\nservice_down_time = -1\n", "service_down_time"),
+        (MINIMAL + "[pci]\nalias = gpu\n", "[pci] alias = gpu: it is no JSON"),
+        (MINIMAL + "[filter_scheduler]\npci_weight_multiplier = -1\n", "pci_weight_multiplier"),
         ("this is no configuration", "0.conf"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, content: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(words)):
         read(tmp_path, content)
+
+
+def test_aliases_of_pci_devices(tmp_path: Path) -> None:
+    values = [f'{{"name": "{name}", "vendor_id": "10de", "product_id": "1db4"}}' for name in ("a", "b")]
+    lines = "".join(f"alias = {value}\n" for value in values)
+    assert read(tmp_path, f"{MINIMAL}[pci]\n{lines}").scheduler.pci_alias == tuple(values)
+    assert read(tmp_path, f"[DEFAULT]\npci_alias = {values[0]}\n{MINIMAL}").scheduler.pci_alias == (values[0],)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

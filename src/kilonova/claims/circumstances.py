@@ -3,12 +3,15 @@
 
 import zlib
 from dataclasses import dataclass, replace
+from typing import Any
 
 import orjson
 
 from kilonova.db import request_specs
+from kilonova.db.host_devices import share_as_json, share_from_json
 from kilonova.mirror.mirror import Assumption
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.guests import GuestKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,9 @@ def encode(circumstances: Circumstances, configuration: str) -> bytes:
                 each.host,
                 each.node,
                 each.group_uuid,
+                None if each.guest is None else tuple(each.guest),
+                each.node_uuid,
+                None if each.devices is None else share_as_json(each.devices),
             )
             for each in circumstances.assumed
         ],
@@ -59,6 +65,21 @@ def decode(stored: bytes) -> tuple[Circumstances, str]:
     body = orjson.loads(zlib.decompress(stored))
     spec, group_uuid = request_specs.from_json(body["spec"])
     spec = replace(spec, instance_uuids=tuple(body["instances"]))
-    assumed = tuple(Assumption(*each) for each in body["assumed"])
+    assumed = tuple(_assumption(*each) for each in body["assumed"])
     circumstances = Circumstances(spec, group_uuid, body["limit"], body["seq"], body["taken_at"], assumed, body["seed"])
     return circumstances, body["configuration"]
+
+
+def _assumption(
+    claim_id: str,
+    allocations: dict[str, dict[str, int]],
+    host: str,
+    node: str,
+    group_uuid: str | None,
+    guest: list[Any] | None,
+    node_uuid: str,
+    devices: dict[str, Any] | None,
+) -> Assumption:
+    kind = None if guest is None else GuestKind(guest[0], tuple((name, value) for name, value in guest[1]))
+    share = None if devices is None else share_from_json(devices)
+    return Assumption(claim_id, allocations, host, node, group_uuid, kind, node_uuid, share)

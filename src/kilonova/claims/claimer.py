@@ -9,7 +9,7 @@
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,11 +26,16 @@ from kilonova.db.workflows import Workflow
 from kilonova.errors import ClaimLost, NoValidHost
 from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Assumption, Mirror
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision, RankedHost
+from kilonova.scheduler.device_choice import first_that_gives, needs_of
 from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.group_policies import require_support
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.pci_request import Alias
 from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.resources import with_resources
 
@@ -81,6 +86,7 @@ class Claimer:
     """Turns orders into durable claims. Safe to call from any thread.
 
     ``alternates``: how many hosts a request may fall back on, so one less than it may make attempts.
+    ``aliases``: the names under which flavors ask for PCI devices.
     """
 
     def __init__(
@@ -92,6 +98,7 @@ class Claimer:
         log: DecisionLog,
         *,
         rng: np.random.Generator | None = None,
+        aliases: Mapping[str, Alias] | None = None,
         alternates: int = 2,
         driver: OutsideDriver | None = None,
     ) -> None:
@@ -101,6 +108,7 @@ class Claimer:
         self._owner = owner
         self._log = log
         self._rng = rng
+        self._aliases = aliases or {}
         self._alternates = alternates
         self._driver = driver
         self._class_ids: dict[str, int] = {}
@@ -163,7 +171,8 @@ class Claimer:
 
     def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
         """Have a driver choose, outside the lock since it may take its time: what it chose is checked by the claim."""
-        spec = with_resources(order.spec)
+        waiting = tuple(flow.instance_uuid for flow in order.workflows)
+        spec = replace(with_resources(order.spec), instance_uuids=waiting)
         if order.group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(order.group_uuid))
         return driver.answer(spec, self._mirror.snapshot(), self._mirror.group)
@@ -171,8 +180,11 @@ class Claimer:
     def _decide(self, order: Order, plan: _Plan, answer: Answer | None) -> None:
         """Decide for all servers on one snapshot, each as if the ones before it were on their hosts already."""
         spec = with_resources(order.spec)
+        needs = needs_of(spec, self._aliases)
         if order.group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(order.group_uuid))
+        if spec.group is not None:
+            require_support(self._engine, spec.group.policy)
         hosts = plan.hosts = self._mirror.snapshot()
         plan.seq = self._mirror.seq
         count = len(order.workflows)
@@ -190,18 +202,18 @@ class Claimer:
             batch = AnsweredBatch(answer, hosts)
         for index, workflow in enumerate(order.workflows):
             decision = batch.decide()
-            if not decision.ranked:
+            best, devices = first_that_gives(decision, hosts, needs)
+            if best is None:
                 # Placed together or not at all: this one is the reason for every server of the order.
                 plan.decisions = [(each.instance_uuid, decision, None) for each in order.workflows]
                 plan.server_indices = (index,) * count
                 self._record(spec.request_id, plan)
                 raise _no_valid_host(decision, index, count)
-            best = decision.ranked[0]
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
             given = self._engine.allocations(hosts, spec, best.row)
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, isolation_version))
+            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, devices, isolation_version))
             if count > 1:
-                batch.place(best.row, given)
+                batch.place(best.row, given, devices)
         plan.server_indices = tuple(range(count))
         chosen = {claim.host for claim in plan.claims}
         if count > 1:
@@ -223,6 +235,7 @@ class Claimer:
         workflow: Workflow,
         best: RankedHost,
         given: Allocations,
+        devices: DeviceShare | None,
         isolation_version: int,
     ) -> Claim:
         place = {"host": best.host, "node": best.node, "provider": best.uuid}
@@ -239,9 +252,16 @@ class Claimer:
             node=best.node,
             workflow=replace(workflow, body={**workflow.body, **place}),
             group_uuid=group_uuid,
+            node_uuid=best.uuid,
+            devices=devices,
             isolation_version=isolation_version,
+            flavor_id=spec.flavor.flavor_id,
+            image_properties=spec.image.properties if spec.image else {},
         )
-        self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, group_uuid))
+        guest = guest_of(spec)
+        self._mirror.assume(
+            Assumption(claim.claim_id, given, best.host, best.node, group_uuid, guest, best.uuid, devices)
+        )
         return claim
 
     def _forget(self, plan: _Plan) -> None:
@@ -278,6 +298,8 @@ class Claimer:
 def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:
     of_many = f" for server {index + 1} of {count}" if count > 1 else ""
     reasons = decision.summary() or "There are no hosts."
+    if decision.ranked:
+        reasons = "The best hosts cannot give the NUMA cells or PCI devices that the flavor asks for."
     return NoValidHost(
         decision.refusal or f"No valid host was found{of_many}. {reasons}",
         steps=[(step.rule, step.reason, step.hosts_in, step.hosts_out) for step in decision.steps],

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The claim as one guarded transaction, for many claims at once.
 
-Every guard is one row locked by its own UPDATE: use below capacity, members of a group on a host, the one host of an
-affinity group, the instance that still waits, the workflow that is still ours. The version of the isolation rules is
-only read: whoever raises it holds the lock of all writers. Bundles are summed per row and written
-by a few set-based statements; when any row falls short the savepoint is rolled back and the bundles are tried singly,
-in the order in which they came.
+Every guard is one row locked by its own UPDATE: use below capacity, NUMA cells and PCI pools, members of a group on a
+host, the one host of an affinity group, the instance that still waits, the workflow that is still ours. The version of
+the isolation rules is only read: whoever raises it holds the lock of all writers. Bundles are summed per row and
+written by a few set-based statements; when any row falls short the savepoint is rolled back and the bundles are tried
+singly, in the order in which they came.
 """
 
 from collections import defaultdict
@@ -15,14 +15,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.db import group_guards, isolation_guard
+from kilonova.db import group_guards, host_devices, isolation_guard
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction, together
+from kilonova.db.host_devices import Taking
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.providers import log_usage, touch
 from kilonova.db.statements import ManyRows, insert_many
 from kilonova.db.workflows import Workflow
 from kilonova.errors import ClaimLost
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.instance import TaskState, VmState
 
 
@@ -31,6 +33,7 @@ class Claim:
     """One instance on one host. ``workflow`` is journalled with it.
 
     ``allocations``: provider id → resource class id → amount.
+    ``devices``: what it takes of the cells and pools of the hypervisor ``node_uuid``.
     ``isolation_version``: of the isolation rules that the host was chosen by.
     """
 
@@ -43,7 +46,11 @@ class Claim:
     node: str
     workflow: Workflow
     group_uuid: str | None = None
+    node_uuid: str = ""
+    devices: DeviceShare | None = None
     isolation_version: int = 0
+    flavor_id: str = ""
+    image_properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,7 @@ def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
     claims = [claim for bundle in bundles for claim in bundle.claims]
     _place_instances(tx, claims)
     _use_inventories(tx, claims)
+    _take_devices(tx, claims)
     _join_groups(tx, claims)
     _journal(tx, bundles)
     _CONSUME.run(
@@ -100,7 +108,8 @@ def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
     _ALLOCATE.run(tx, allocations, now=tx.now)
     for claim in claims:
         tx.claims.append(claim.claim_id)
-        value = instance_value(claim.host, claim.node, VmState.BUILDING.value, TaskState.SPAWNING.value)
+        states = VmState.BUILDING.value, TaskState.SPAWNING.value
+        value = instance_value(claim.host, claim.node, *states, claim.flavor_id, claim.image_properties)
         tx.log("instance", claim.instance_uuid, value)
     log_usage(tx, _providers(claims))
     return [None] * len(bundles)
@@ -225,6 +234,12 @@ def _use_inventories(tx: Transaction, claims: Sequence[Claim]) -> None:
 
 def _providers(claims: Sequence[Claim]) -> set[int]:
     return {provider_id for claim in claims for provider_id in claim.allocations}
+
+
+def _take_devices(tx: Transaction, claims: Sequence[Claim]) -> None:
+    takings = [Taking(claim.instance_uuid, claim.node_uuid, claim.devices) for claim in claims if claim.devices]
+    if not host_devices.take(tx, takings):
+        raise _Short("the cells or devices of a host are taken")
 
 
 def _join_groups(tx: Transaction, claims: Sequence[Claim]) -> None:

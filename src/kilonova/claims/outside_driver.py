@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from kilonova.errors import NoValidHost, RuleFailed, Unavailable
+from kilonova.errors import NoValidHost, RequestFilterFailed, RuleFailed, Unavailable
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
@@ -25,6 +26,7 @@ from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
 from kilonova.scheduler.funnel import isolation_steps
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nova_compat import as_driver_arguments
 from kilonova.scheduler.provider_trees import Allocations
@@ -94,7 +96,10 @@ class AnsweredBatch:
         """Return the decision for the next server."""
         return self.answer.decide(self.hosts)
 
-    def place(self, row: int, allocations: Allocations) -> None: ...
+    def place(self, row: int, allocations: Allocations, share: DeviceShare | None = None) -> None:  # noqa: ARG002
+        """Count the cells and devices of a server: the driver names hosts, not what is taken there."""
+        if share:
+            self.hosts.count_devices(row, share)
 
     def alternates(self, count: int, chosen: Collection[str]) -> tuple[RankedHost, ...]:  # noqa: ARG002
         """Return nothing: a driver is asked again when a spawn fails."""
@@ -163,18 +168,18 @@ class OutsideDriver:
             try:
                 said = self._ask(cloud, tried)
                 chosen = _read(said, cloud.hosts, cloud.spec.num_instances)
+                lacking = _without_room(cloud, chosen)
             except _Nonsense as nonsense:
                 LOG.warning("[%s] %s answered nonsense: %s", cloud.spec.request_id, self.name, nonsense.detail)
                 return self._failed(f"answered nonsense: {nonsense.fault}", nonsense.detail)
             except RuleFailed as failure:
                 LOG.exception("[%s] %s failed", cloud.spec.request_id, self.name)
                 return Answer(self.name, refusal=failure.message, detail=failure.message)
-            except NoValidHost as none:
+            except (NoValidHost, RequestFilterFailed) as none:
                 return Answer(self.name, refusal=none.message, detail=none.message)
             except BaseException as error:  # foreign code, in a thread of its own
                 LOG.exception("[%s] %s failed", cloud.spec.request_id, self.name)
                 return self._failed(f"failed: it raised {type(error).__name__}", f"{type(error).__name__}: {error}")
-            lacking = _without_room(cloud, chosen)
             if not lacking:
                 return Answer(self.name, chosen, isolation_version=cloud.hosts.aggregates.isolation_version)
             LOG.info("[%s] %s chose %s", cloud.spec.request_id, self.name, _listed(lacking))
@@ -294,7 +299,7 @@ def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]
         if (hindrance := _hindrance(cloud.engine, hosts, spec, row)) is not None:
             lacking[destination.host] = hindrance
             continue
-        hosts.count_server(row, cloud.engine.allocations(hosts, spec, row))
+        hosts.count_server(row, cloud.engine.allocations(hosts, spec, row), guest_of(spec))
         if (group := spec.group) is not None:
             members = {**group.hosts, destination.host: group.hosts.get(destination.host, 0) + 1}
             spec = replace(spec, group=replace(group, hosts=members))

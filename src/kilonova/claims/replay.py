@@ -6,7 +6,7 @@
     checkpoint ─▶ changes up to the decision's seq ─▶ what was assumed ─▶ the same snapshot ─▶ the same decisions
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,9 +19,11 @@ from kilonova.errors import RuleFailed
 from kilonova.mirror.mirror import Mirror
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.device_choice import first_that_gives, needs_of
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import Explanation, explain
 from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.pci_request import Alias
 from kilonova.scheduler.resources import with_resources
 
 _COMPARED = ("survivors", "forced", "steps", "ranked")
@@ -52,11 +54,16 @@ Outcome = Replay | NoReplay
 
 
 def replay_all(
-    connection: Connection, engine: Engine, configuration: str, found: Sequence[StoredDecision]
+    connection: Connection,
+    engine: Engine,
+    configuration: str,
+    found: Sequence[StoredDecision],
+    aliases: Mapping[str, Alias] | None = None,
 ) -> Iterator[Outcome]:
     """Yield the outcome for each decision, in order. Decisions of one request should stand together.
 
-    ``configuration``: the digest of the one that is in force, from which ``engine`` was built.
+    ``configuration``: the digest of the one that is in force, from which ``engine`` and ``aliases`` (the names under
+    which flavors ask for PCI devices) come.
     """
     known: _Again | NoReplay | None = None
     of: bytes | None = None
@@ -66,14 +73,19 @@ def replay_all(
             continue
         # A refusal belongs to every server of its request, so the same one may come again.
         if known is None or of != stored.circumstances or (isinstance(known, _Again) and known.is_past(stored)):
-            known, of = _begin(connection, engine, configuration, stored.circumstances), stored.circumstances
+            known, of = (
+                _begin(connection, engine, configuration, stored.circumstances, aliases or {}),
+                stored.circumstances,
+            )
         try:
             yield known if isinstance(known, NoReplay) else known.replay(stored)
         except RuleFailed as error:
             yield NoReplay(f"It fails with the rules that are in force now: {error.message}")
 
 
-def _begin(connection: Connection, engine: Engine, configuration: str, stored: bytes) -> "_Again | NoReplay":
+def _begin(
+    connection: Connection, engine: Engine, configuration: str, stored: bytes, aliases: Mapping[str, Alias]
+) -> "_Again | NoReplay":
     circumstances, configured = decode(stored)
     checkpoint = checkpoints.find(connection, circumstances.seq)
     if checkpoint is None:
@@ -86,20 +98,28 @@ def _begin(connection: Connection, engine: Engine, configuration: str, stored: b
     for assumption in circumstances.assumed:
         mirror.assume(assumption)
     notes = () if configured == configuration else ("The scheduling options have been changed since.",)
-    return _Again(mirror, engine, circumstances, notes)
+    return _Again(mirror, engine, circumstances, notes, aliases)
 
 
 class _Again:
     """The servers of one request, decided once more in their order."""
 
-    def __init__(self, mirror: Mirror, engine: Engine, circumstances: Circumstances, notes: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        mirror: Mirror,
+        engine: Engine,
+        circumstances: Circumstances,
+        notes: tuple[str, ...],
+        aliases: Mapping[str, Alias],
+    ) -> None:
         spec = with_resources(circumstances.spec)
+        self._needs = needs_of(spec, aliases)
         if circumstances.group_uuid is not None:
             spec = replace(spec, group=mirror.group(circumstances.group_uuid))
         seed = circumstances.seed
         rng = None if seed is None else np.random.default_rng(seed)
         self._engine = engine
-        self._hosts = mirror.snapshot()
+        self._hosts = mirror.snapshot().with_own_use()
         self._batch = Batch(engine, self._hosts, spec, limit=circumstances.limit, rng=rng)
         self._notes = notes
         self._done: list[tuple[Decision, HostTable, Explanation]] = []
@@ -112,10 +132,10 @@ class _Again:
         assert stored.server_index is not None
         while len(self._done) <= stored.server_index:
             if self._done:
-                before = self._done[-1][0]
-                if not before.ranked:
+                best, devices = first_that_gives(self._done[-1][0], self._hosts, self._needs)
+                if best is None:
                     break  # with the rules of now an earlier server finds no host already
-                self._batch.place(before.ranked[0].row)
+                self._batch.place(best.row, share=devices)
             story = explain(self._hosts, self._batch.spec, self._engine)
             self._done.append((self._batch.decide(), self._hosts, story))
         decision, hosts, story = self._done[-1]
@@ -128,9 +148,6 @@ def _differences(stored: StoredDecision, decision: Decision, hosts: HostTable) -
     for name in _COMPARED:
         if again[name] != stored.body[name]:
             yield f"{name}: {_shown(stored.body[name], again[name])}"
-    chosen = decision.ranked[0].host if decision.ranked else None
-    if chosen != stored.body["chosen"]:
-        yield f"chosen: {stored.body['chosen']}, now {chosen}"
     if names_of(hosts) != stored.names:
         yield "hosts: not the same as then"
     elif decision.removed_by.tobytes() != stored.removed_by:

@@ -40,6 +40,7 @@ from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import AllocationRatios, Scenario, SimulatedHost, default_hosts
+from kilonova.scheduler.pci_request import read_aliases
 
 LOG = logging.getLogger(__name__)
 _ONE_PROCESS_SERVICES = ("nova-conductor", "nova-scheduler")
@@ -95,10 +96,19 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         bus = LocalBus()
         undo.callback(bus.close)
         log = DecisionLog(database, settings.decision_retention, configuration=scheduling_digest(settings.scheduler))
+        aliases = read_aliases(settings.scheduler.pci_alias)
         attempts = settings.scheduler.max_attempts
         rng = np.random.default_rng()
         claimer = Claimer(
-            database, mirror, rules.engine, owner, log, rng=rng, alternates=attempts - 1, driver=rules.driver
+            database,
+            mirror,
+            rules.engine,
+            owner,
+            log,
+            rng=rng,
+            aliases=aliases,
+            alternates=attempts - 1,
+            driver=rules.driver,
         )
         undo.callback(claimer.close)
         conductor = Conductor(database, claimer, bus, owner, max_attempts=attempts)

@@ -27,7 +27,7 @@ from kilonova.scheduler.plug_in_rules import PlugInFilter, PlugInRequestFilter, 
 from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
 from kilonova.scheduler.settings import SchedulerConfig
-from kilonova.scheduler.weighers import WEIGHERS, ColumnWeigher
+from kilonova.scheduler.weighers import WEIGHERS
 
 ALL_FILTERS = "kilonova.scheduler.filters.all_filters"
 ALL_WEIGHERS = "kilonova.scheduler.weighers.all_weighers"
@@ -58,14 +58,18 @@ def load_rules(settings: Settings) -> Rules:
     settings.conf.share()
     if config.nova_import_compat:
         nova_modules.install()
-    named = PlugIns(config.plugin_path)
+    named = PlugIns(config.plugin_path, plug_ins.installed())
     engine = build_engine(config, options=settings.conf.options_of, named=named)
     driver = _driver(config, named, settings.conf.options_of)
     return Rules(engine, None if driver is None else _with_deadline(driver, engine, config))
 
 
 def build_engine(config: SchedulerConfig, *, options: Options = lambda _: {}, named: PlugIns | None = None) -> Engine:
-    """Return the engine that ``config`` describes. Raises: ConfigurationError, naming every bad path or name."""
+    """Return the engine that ``config`` describes. Raises: ConfigurationError, naming every bad path or name.
+
+    ``options``: those of plug-ins; without it they have their defaults. ``named``: plug-ins that have a name of their
+    own; without it those of ``plugin_path``.
+    """
     named = named or PlugIns(config.plugin_path)
     available = _load("available_filters", config.available_filters, plug_ins.FILTERS, named)
     weighers = _load("weight_classes", config.weight_classes, plug_ins.WEIGHERS, named)
@@ -167,8 +171,9 @@ def _filter(cls: type[Any], config: SchedulerConfig, options: Options) -> Filter
 
 
 def _weigher(cls: type[Any], config: SchedulerConfig, options: Options) -> Weigher:
-    if issubclass(cls, ColumnWeigher) and hasattr(config, cls.option):
-        return cls(multiplier=getattr(config, cls.option))
+    if hasattr(cls, "configured"):
+        configured: Weigher = cls.configured(config)
+        return configured
     rule: Any = _made(cls, options)
     if not hasattr(rule, "weigh"):
         return HostWeigherAdapter(cls.__name__, rule)

@@ -20,6 +20,7 @@ from kilonova.scenario.run import Played, Surroundings, play
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig
 
 
@@ -80,6 +81,7 @@ def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
         ratios=ratios_of(settings),
         max_attempts=settings.scheduler.max_attempts,
         default_schedule_zone=settings.compute.default_schedule_zone,
+        aliases=read_aliases(settings.scheduler.pci_alias),
     )
     decider = rules.engine if rules.driver is None else DriverAtPlay(rules.driver, rules.engine)
     return play(scenario, decider, surroundings)

@@ -41,12 +41,8 @@ def claim_together(conductor: "Conductor", flows: Sequence[Workflow]) -> tuple[W
     if not flows:
         return ()
     _, spec, group_uuid = jobs[flows[0].uuid]
-    tried = frozenset(host for flow in flows for host in flow.body.get("tried", ()))
-    spec = replace(
-        spec,
-        instance_uuids=tuple(flow.instance_uuid for flow in flows),
-        ignore_hosts=spec.ignore_hosts | tried,
-    )
+    tried = {(host, node): None for flow in flows for host, node in flow.body.get("tried", ())}
+    spec = replace(spec, instance_uuids=tuple(flow.instance_uuid for flow in flows), tried=tuple(tried))
     at_spawn = tuple(replace(flow, step="spawn", attempt=flow.attempt + 1) for flow in flows)
     try:
         placed = conductor.claimer.place(Order(spec, at_spawn, group_uuid))
@@ -106,7 +102,7 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
         return None
     _, spec, group_uuid = job
     host = flow.body["host"]
-    tried = [*flow.body.get("tried", ()), host]
+    tried = [*flow.body.get("tried", ()), (host, flow.body["node"])]
     error = flow.body.get("error", "")
     attempts = conductor.max_attempts
     may_retry = len(tried) < attempts and spec.force_host is None and spec.force_node is None
@@ -199,8 +195,8 @@ def _too_many(uuid: str, attempts: int, error: str) -> str:
     )
 
 
-def _details(tried: Sequence[str], error: str) -> str:
-    return f"{error}\nHosts tried: {', '.join(tried) or 'none'}"
+def _details(tried: Sequence[tuple[str, str]], error: str) -> str:
+    return f"{error}\nHosts tried: {', '.join(host for host, _ in tried) or 'none'}"
 
 
 def _claim_one(conductor: "Conductor", flow: Workflow) -> Workflow | None:

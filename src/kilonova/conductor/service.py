@@ -396,10 +396,16 @@ class Conductor:
 
     def _activate_together(self, tx: Transaction, flows: Sequence[Workflow]) -> Sequence[None]:
         workflows.finish_all(tx, flows, self.owner)
-        built = [Activation(flow.instance_uuid, flow.body["host"], flow.body["node"]) for flow in flows]
-        instances.activate(tx, built)
+        instances.activate(tx, [self._activation(tx, flow) for flow in flows])
         compute_nodes.reset_failed_builds(tx, {flow.body["provider"] for flow in flows})
         return [None] * len(flows)
+
+    def _activation(self, tx: Transaction, flow: Workflow) -> Activation:
+        with self._lock:
+            job = self._jobs.get(flow.uuid)
+        instance = job[0] if job is not None else instances.get(tx.connection, flow.instance_uuid)
+        kind = instance.flavor.flavor_id, instance.image_properties
+        return Activation(flow.instance_uuid, flow.body["host"], flow.body["node"], *kind)
 
     # --- running ------------------------------------------------------------------------------------------------------
 

@@ -17,13 +17,23 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import aggregates, allocations, compute_nodes, group_guards, instances, providers, services
+from kilonova.db import (
+    aggregates,
+    allocations,
+    compute_nodes,
+    group_guards,
+    host_devices,
+    instances,
+    providers,
+    services,
+)
 from kilonova.db import tables as t
 from kilonova.db.allocations import ConsumerRequest
 from kilonova.db.database import Transaction
 from kilonova.db.request_specs import get_many as request_specs_of
 from kilonova.db.statements import mapping
 from kilonova.errors import Conflict
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.provider import floored_capacity
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.resources import resource_query
@@ -382,6 +392,50 @@ def wrong_group_hosts(connection: Connection) -> Iterator[Finding]:
             )
 
 
+# --- cells and devices ------------------------------------------------------------------------------------------------
+
+
+def devices_of_nobody(connection: Connection) -> Iterator[Finding]:
+    """NUMA cells and PCI devices that are kept for a server that is not there."""
+    here = {(row.uuid, row.host, row.node) for row in connection.execute(_SERVERS)}
+    busy = {row.uuid for row in connection.execute(_SERVERS) if row.is_busy}
+    nodes = {node.uuid: node for node in compute_nodes.list_all(connection)}
+    for taking in host_devices.shares(connection):
+        node = nodes.get(taking.node_uuid)
+        place = (node.host, node.hypervisor_hostname) if node is not None else None
+        if taking.instance_uuid not in busy and (place is None or (taking.instance_uuid, *place) not in here):
+            yield Finding(
+                "devices",
+                f"server {taking.instance_uuid} on hypervisor {taking.node_uuid}",
+                "NUMA cells or PCI devices are kept for it there",
+                "there is no such server",
+                "frees them",
+                partial(_mend_devices_of_nobody, uuid=taking.instance_uuid),
+            )
+
+
+def _mend_devices_of_nobody(tx: Transaction, *, uuid: str) -> None:
+    if any(finding.where.startswith(f"server {uuid} ") for finding in devices_of_nobody(tx.connection)):
+        host_devices.give_back(tx, uuid)
+
+
+def wrong_device_use(connection: Connection) -> Iterator[Finding]:
+    """NUMA cells and PCI pools that count other use than what servers take of them."""
+    takings: dict[str, list[DeviceShare]] = defaultdict(list)
+    for taking in host_devices.shares(connection):
+        takings[taking.node_uuid].append(taking.share)
+    for uuid, host in sorted(host_devices.list_all(connection).items()):
+        if host != host.used_by(takings[uuid]):
+            yield Finding(
+                "devices",
+                f"hypervisor {uuid}",
+                "its NUMA cells or PCI pools count other use than its servers take",
+                "dedicated CPUs, pages or devices would be given twice, or to nobody",
+                "counts them anew",
+                partial(host_devices.recount, node_uuid=uuid),
+            )
+
+
 def _counts(members: Mapping[str, int]) -> str:
     return ", ".join(f"{count} on {host}" for host, count in sorted(members.items())) or "nobody"
 
@@ -399,6 +453,8 @@ CHECKS: Sequence[Check] = (
     servers_without_allocation,
     wrong_aggregates,
     wrong_group_hosts,
+    devices_of_nobody,
+    wrong_device_use,
 )
 
 

@@ -9,7 +9,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import providers
+from kilonova.db import host_devices, providers
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing, mapping
@@ -43,14 +43,24 @@ def report(tx: Transaction, said: NodeReport) -> ComputeNode:
     known = table.c.host == said.host, table.c.hypervisor_hostname == said.hypervisor_hostname
     row = tx.execute(sa.select(table).where(*known)).mappings().first()
     values = {"host_ip": said.host_ip, "capabilities": capabilities_as_json(said.capabilities)}
+    metrics = dict(said.metrics)
     if row is None:
         key = {"uuid": new_uuid(), "host": said.host, "hypervisor_hostname": said.hypervisor_hostname}
-        insert_missing(tx, table, {**key, **values, "failed_builds": 0, "created_at": tx.now})
-        return _log(tx, tx.execute(sa.select(table.c.uuid).where(*known)).scalar_one())
-    if all(row[name] == value for name, value in values.items()):
+        insert_missing(tx, table, {**key, **values, "metrics": metrics, "failed_builds": 0, "created_at": tx.now})
+        uuid = tx.execute(sa.select(table.c.uuid).where(*known)).scalar_one()
+        if metrics:
+            tx.log("metrics", uuid, metrics)
+        host_devices.report(tx, uuid, said.devices)
+        return _log(tx, uuid)
+    host_devices.report(tx, row["uuid"], said.devices)
+    same = all(row[name] == value for name, value in values.items())
+    measured_anew = (row["metrics"] or {}) != metrics
+    if same and not measured_anew:
         return _node(row)
-    tx.execute(sa.update(table).where(*known).values(**values, updated_at=tx.now))
-    return _log(tx, row["uuid"])
+    tx.execute(sa.update(table).where(*known).values(**values, metrics=metrics, updated_at=tx.now))
+    if measured_anew:
+        tx.log("metrics", row["uuid"], metrics)
+    return get(tx.connection, row["uuid"]) if same else _log(tx, row["uuid"])
 
 
 def get(connection: Connection, uuid: str) -> ComputeNode:
@@ -149,6 +159,7 @@ def delete_of_host(tx: Transaction, host: str) -> None:
     for node in list_by_host(tx.connection, host):
         if providers.find(tx.connection, node.uuid) is not None:
             providers.delete(tx, node.uuid)
+        host_devices.delete(tx, node.uuid)
         tx.execute(sa.delete(t.compute_nodes).where(t.compute_nodes.c.uuid == node.uuid))
         tx.log("node", node.uuid, None)
 
@@ -211,5 +222,6 @@ def _log(tx: Transaction, uuid: str) -> ComputeNode:
 
 
 def _node(row: Mapping[Any, Any]) -> ComputeNode:
-    fields = {name: value for name, value in row.items() if name not in {"id", "capabilities"}}
-    return ComputeNode(**fields, capabilities=capabilities_from_json(row["capabilities"]))
+    fields = {name: value for name, value in row.items() if name not in {"id", "capabilities", "metrics"}}
+    capabilities = capabilities_from_json(row["capabilities"])
+    return ComputeNode(**fields, capabilities=capabilities, metrics=row["metrics"] or {})

@@ -72,6 +72,7 @@ def _new_row(instance: Instance, now: datetime, group_uuid: str | None) -> dict[
         "flavor_id": instance.flavor.flavor_id,
         "flavor": flavors.as_json(instance.flavor),
         "image_ref": instance.image_ref,
+        "image_properties": dict(instance.image_properties),
         "key_name": instance.key_name,
         "user_data": instance.user_data,
         "config_drive": instance.config_drive,
@@ -189,11 +190,13 @@ def change(
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """A guest that runs now, on ``host`` and ``node``."""
+    """A guest that runs now, on ``host`` and ``node``, of a flavor and an image."""
 
     uuid: str
     host: str
     node: str
+    flavor_id: str
+    image_properties: Mapping[str, str]
 
 
 _ACTIVATE = ManyRows(
@@ -223,16 +226,24 @@ def activate(tx: Transaction, built: Sequence[Activation]) -> None:
     if _ACTIVATE.run(tx, rows, now=tx.now) != len(rows):
         raise UnexpectedTaskState("An instance is no longer being spawned there.")
     for item in built:
-        tx.log("instance", item.uuid, instance_value(item.host, item.node, VmState.ACTIVE.value, None))
+        kind = item.flavor_id, item.image_properties
+        tx.log("instance", item.uuid, instance_value(item.host, item.node, VmState.ACTIVE.value, None, *kind))
 
 
 def log(tx: Transaction, uuid: str) -> None:
-    """Tell the mirrors where an instance is and whether it keeps its host's disks busy."""
-    row = tx.execute(sa.select(_I.host, _I.node, _I.vm_state, _I.task_state, _I.deleted).where(_I.uuid == uuid)).first()
+    """Tell the mirrors where an instance is, of which kind, and whether it keeps its host's disks busy."""
+    states = _I.vm_state, _I.task_state, _I.deleted
+    wanted = sa.select(_I.host, _I.node, *states, _I.flavor_id, _I.image_properties).where(_I.uuid == uuid)
+    row = tx.execute(wanted).first()
     if row is None or row.deleted or row.host is None:
         tx.log("instance", uuid, None)
     else:
-        tx.log("instance", uuid, instance_value(row.host, row.node, row.vm_state, row.task_state))
+        tx.log("instance", uuid, _value(row))
+
+
+def _value(row: sa.Row[Any]) -> dict[str, Any]:
+    properties = row.image_properties or {}
+    return instance_value(row.host, row.node, row.vm_state, row.task_state, row.flavor_id, properties)
 
 
 def record_fault(tx: Transaction, uuid: str, fault: Fault) -> None:
@@ -373,6 +384,7 @@ def _instance(row: Mapping[Any, Any], fault: Fault | None, tags: tuple[str, ...]
             "vm_state": VmState(row["vm_state"]),
             "task_state": None if row["task_state"] is None else TaskState(row["task_state"]),
             "power_state": PowerState(row["power_state"]),
+            "image_properties": row["image_properties"] or {},
         },
         flavor=flavors.from_json(row["flavor"]),
         fault=fault,

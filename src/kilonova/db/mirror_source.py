@@ -2,7 +2,7 @@
 """Everything the mirror holds, read in one snapshot and told as changes, so that loading and following are one code."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import isolation_guard
+from kilonova.db import host_devices, isolation_guard
 from kilonova.db import tables as t
 from kilonova.db.database import Change, Database
 from kilonova.db.statements import mapping
@@ -43,6 +43,7 @@ def _everything(connection: Connection) -> Iterator[Change]:
     yield from _providers(connection, names)
     yield from _services(connection, names)
     yield from _nodes(connection, names)
+    yield from _devices(connection, names)
     yield from _aggregates(connection)
     yield from _groups(connection)
     yield from _instances(connection, names)
@@ -177,9 +178,10 @@ def _nodes(connection: Connection, names: _Names) -> Iterator[Change]:
         node.host_ip,
         sa.cast(node.capabilities, sa.Text),
         node.failed_builds,
+        node.metrics,
     )
     known: dict[str, Any] = {}
-    for uuid, host, name, host_ip, text, failed_builds in _rows(connection, sa.select(*columns)):
+    for uuid, host, name, host_ip, text, failed_builds, metrics in _rows(connection, sa.select(*columns)):
         capabilities = known.get(text)
         if capabilities is None:
             capabilities = known[text] = orjson.loads(text)
@@ -194,6 +196,13 @@ def _nodes(connection: Connection, names: _Names) -> Iterator[Change]:
                 "failed_builds": failed_builds,
             },
         )
+        if metrics:
+            yield Change("metrics", names[uuid], metrics)
+
+
+def _devices(connection: Connection, names: _Names) -> Iterator[Change]:
+    for uuid, value in host_devices.list_values(connection).items():
+        yield Change("devices", names[uuid], value)
 
 
 def _aggregates(connection: Connection) -> Iterator[Change]:
@@ -223,13 +232,40 @@ def _groups(connection: Connection) -> Iterator[Change]:
 
 def _instances(connection: Connection, names: _Names) -> Iterator[Change]:
     instance = t.instances.c
-    placed = sa.select(instance.uuid, instance.host, instance.node, instance.vm_state, instance.task_state).where(
-        instance.deleted.is_(False), instance.host.is_not(None)
+    columns = (
+        instance.uuid,
+        instance.host,
+        instance.node,
+        instance.vm_state,
+        instance.task_state,
+        instance.flavor_id,
+        # Many instances have the same image: as text the properties are read once.
+        sa.cast(instance.image_properties, sa.Text),
     )
-    for uuid, host, node, vm_state, task_state in _rows(connection, placed):
-        yield Change("instance", uuid, instance_value(names[host], names[node or host], vm_state, task_state))
+    placed = sa.select(*columns).where(instance.deleted.is_(False), instance.host.is_not(None))
+    known: dict[str | None, Any] = {None: {}}
+    for uuid, host, node, vm_state, task_state, flavor_id, text in _rows(connection, placed):
+        properties = known.get(text)
+        if properties is None:
+            properties = known[text] = orjson.loads(text) or {}
+        states = vm_state, task_state
+        value = instance_value(names[host], names[node or host], *states, names[flavor_id], properties)
+        yield Change("instance", uuid, value)
 
 
-def instance_value(host: str, node: str | None, vm_state: str, task_state: str | None) -> dict[str, Any]:
+def instance_value(
+    host: str,
+    node: str | None,
+    vm_state: str,
+    task_state: str | None,
+    flavor_id: str,
+    image_properties: Mapping[str, str],
+) -> dict[str, Any]:
     """Return the logged value of an instance that is on a host."""
-    return {"host": host, "node": node or host, "io": vm_state == VmState.BUILDING or task_state in IO_HEAVY_TASKS}
+    return {
+        "host": host,
+        "node": node or host,
+        "io": vm_state == VmState.BUILDING or task_state in IO_HEAVY_TASKS,
+        "flavor": flavor_id,
+        "image": image_properties,
+    }

@@ -173,7 +173,36 @@ compute_nodes = _table(
     Column("capabilities", _Json, nullable=False),
     Column("failed_builds", Integer, nullable=False, default=0),
     *_times(),
+    Column("metrics", _Json),
     UniqueConstraint("host", "hypervisor_hostname"),
+)
+
+# The guard rows of NUMA cells: their use changes only from the version that was read.
+numa_cells = _table(
+    "numa_cells",
+    Column("node_uuid", String(36), primary_key=True),
+    Column("cell", Integer, primary_key=True, autoincrement=False),
+    Column("facts", _Json, nullable=False),
+    Column("used", _Json, nullable=False),
+    Column("version", BigInteger, nullable=False),
+)
+
+# The guard rows of PCI pools: no more used than there are.
+pci_pools = _table(
+    "pci_pools",
+    Column("node_uuid", String(36), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("facts", _Json, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("used", Integer, nullable=False),
+)
+
+# What each server takes of the cells and pools of its hypervisor.
+device_shares = _table(
+    "device_shares",
+    Column("instance_uuid", String(36), primary_key=True),
+    Column("node_uuid", String(36), nullable=False, index=True),
+    Column("body", _Json, nullable=False),
 )
 
 aggregates = _table(
@@ -318,6 +347,7 @@ instances = _table(
     Column("terminated_at", Time),
     Column("deleted_at", Time),
     Column("deleted", Boolean, nullable=False),
+    Column("image_properties", _Json),
     Index("ix_instances_listing", "deleted", "project_id", "created_at"),
     Index("ix_instances_host", "host", "deleted"),
     Index("ix_instances_reservation_id", "reservation_id"),

@@ -25,12 +25,16 @@ from kilonova.db import mirror_source
 from kilonova.db import tables as t
 from kilonova.db.compute_nodes import capabilities_from_json
 from kilonova.db.database import Change, Commit, Database, decode_commit
+from kilonova.db.host_devices import devices_from_json
+from kilonova.mirror.device_columns import DeviceColumns
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.placement.provider_tree import SHARING_TRAIT
+from kilonova.scheduler.guests import Counts, GuestCounts, GuestKind, GuestTally, SomeGuests, guest_kind
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
 from kilonova.scheduler.isolation import rule_of
 
@@ -44,13 +48,21 @@ HostKey = tuple[str, str]  # service host, hypervisor hostname
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """What one claim under way will use. ``allocations``: provider uuid → resource class → amount."""
+    """What one claim under way will use.
+
+    ``allocations``: provider uuid → resource class → amount.
+    ``guest``: the kind of the instance to come, for rules that ask what is on a host.
+    ``devices``: of the cells and pools of the hypervisor ``node_uuid``.
+    """
 
     claim_id: str
     allocations: Mapping[str, Mapping[str, int]]
     host: str
     node: str
     group_uuid: str | None = None
+    guest: GuestKind | None = None
+    node_uuid: str = ""
+    devices: DeviceShare | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +107,12 @@ class _Layout:
     failed_builds: NDArray[np.int64]
     num_instances: NDArray[np.int64]
     num_io_ops: NDArray[np.int64]
+    devices: NDArray[np.int32]
     version: int
     inventory: dict[str, Any]
     trait_rows: Mapping[str, int]
     trait_bits: NDArray[np.bool_]
+    metrics: dict[str, NDArray[np.float64]]
 
 
 @dataclass(slots=True)
@@ -109,22 +123,47 @@ class _ServiceColumns:
     reasons: dict[int, str]
 
 
+#: Service host, hypervisor hostname, is it busy with I/O, of which kind.
+_Placed = tuple[str, str, bool, GuestKind]
+
+
 class _InstanceRows(Mapping[str, int]):
     """Instance uuid → row of its host, looked up when asked."""
 
-    def __init__(self, instances: Mapping[str, tuple[str, str, bool]], row_of: Mapping[HostKey, int]) -> None:
+    def __init__(self, instances: Mapping[str, _Placed], row_of: Mapping[HostKey, int]) -> None:
         self._instances = instances
         self._row_of = row_of
 
     def __getitem__(self, uuid: str) -> int:
-        host, node, _ = self._instances[uuid]
-        return self._row_of[host, node]
+        return self._row_of[self._instances[uuid][:2]]
 
     def __iter__(self) -> Iterator[str]:
-        return (uuid for uuid, (host, node, _) in list(self._instances.items()) if (host, node) in self._row_of)
+        return (uuid for uuid, placed in list(self._instances.items()) if placed[:2] in self._row_of)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guests:
+    """Counts of the instances on the rows of one layout, as they are when asked for, assumed ones included."""
+
+    mirror: "Mirror"
+    row_of: Mapping[HostKey, int]
+
+    def count(self, row: int, kind: GuestKind) -> None:
+        """Do nothing: a server that was placed is assumed, so it counts already."""
+
+    def take(self, rows: NDArray[np.int64]) -> GuestCounts:
+        return SomeGuests(self, rows)
+
+    def of_other_flavors(self, flavor_id: str) -> Counts:
+        with self.mirror.lock:
+            return self.mirror.guest_tally().columns(self.row_of).of_other_flavors(flavor_id)
+
+    def with_image_property(self, name: str, value: str) -> Counts:
+        with self.mirror.lock:
+            return self.mirror.guest_tally().columns(self.row_of).with_image_property(name, value)
 
 
 @contextmanager
@@ -158,12 +197,17 @@ class Mirror:
     lock: threading.RLock = field(default_factory=threading.RLock)
     seq: int = 0
     _providers: ProviderColumns = field(default_factory=ProviderColumns)
+    _devices: DeviceColumns = field(default_factory=DeviceColumns)
     _nodes: dict[str, _Node] = field(default_factory=dict)
     _services: dict[str, _Service] = field(default_factory=dict)
     _aggregates: dict[int, Aggregate] = field(default_factory=dict)
     _isolation_version: int = 0
     _groups: dict[str, _Group] = field(default_factory=dict)
-    _instances: dict[str, tuple[str, str, bool]] = field(default_factory=dict)
+    _instances: dict[str, _Placed] = field(default_factory=dict)
+    _kinds: dict[GuestKind, GuestKind] = field(default_factory=dict)
+    #: Only there once a rule asked what is on the hosts; in step from then on.
+    _guests: GuestTally | None = None
+    _metrics: dict[str, Mapping[str, float]] = field(default_factory=dict)
     _counts: dict[HostKey, list[int]] = field(default_factory=dict)
     _assumed: dict[str, Assumption] = field(default_factory=dict)
     _assumed_in_group: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -218,10 +262,14 @@ class Mirror:
                 failed_builds=layout.failed_builds,
                 profiles=layout.profiles,
                 profile=layout.profile,
+                device_states=self._devices.states,
+                devices=layout.devices.copy(),
                 aggregates=self._aggregate_index,
                 instance_rows=_InstanceRows(self._instances, layout.row_of),
                 host_ips=layout.host_ips,
                 disabled_reasons=services.reasons,
+                guests=_Guests(self, layout.row_of),
+                metrics=layout.metrics.copy(),
                 taken_at=self.clock(),
                 memo=self._memo,
                 providers=None if layout.plain else self._providers.table(),
@@ -257,6 +305,17 @@ class Mirror:
         """Return the database id of a provider."""
         return self._providers.ids[self._providers.row_of[uuid]]
 
+    def guest_tally(self) -> GuestTally:
+        """Return the counts of instances by kind, assumed ones included. Hold the lock while using them."""
+        if self._guests is None:
+            self._guests = tally = GuestTally()
+            for host, node, _, kind in self._instances.values():
+                tally.add((host, node), kind, 1)
+            for assumption in self._assumed.values():
+                if assumption.guest is not None:
+                    tally.add((assumption.host, assumption.node), assumption.guest, 1)
+        return self._guests
+
     # --- claims under way ---------------------------------------------------------------------------------------------
 
     def assumed(self) -> tuple[Assumption, ...]:
@@ -280,7 +339,13 @@ class Mirror:
     def _count_assumed(self, assumption: Assumption, sign: int) -> None:
         for provider, amounts in assumption.allocations.items():
             self._providers.assume(provider, amounts, sign)
-        self._count_on_host((assumption.host, assumption.node), sign, sign)
+        self._count_on_host((assumption.host, assumption.node), sign, sign, assumption.guest)
+        if assumption.devices:
+            if sign > 0:
+                self._devices.assume(assumption.node_uuid, assumption.claim_id, assumption.devices)
+            else:
+                self._devices.forget(assumption.node_uuid, assumption.claim_id)
+            self._show_devices((assumption.host, assumption.node), assumption.node_uuid)
         if assumption.group_uuid is not None:
             hosts = self._assumed_in_group.setdefault(assumption.group_uuid, {})
             hosts[assumption.host] = hosts.get(assumption.host, 0) + sign
@@ -296,15 +361,19 @@ class Mirror:
         with self.lock:
             self.seq = _NOWHERE  # until everything is here: whatever breaks on the way, the next one loads again
             self._providers = ProviderColumns()
+            self._devices.clear()
             for store in (self._nodes, self._services, self._aggregates, self._groups, self._instances, self._counts):
                 store.clear()
+            self._metrics.clear()
+            self._kinds.clear()
+            self._guests = None
             assert self.database is not None
             with _collector_resting(), mirror_source.load(self.database) as loaded:
                 self._fill(loaded.changes, loaded.seq)
             for assumption in self._assumed.values():
                 for provider, amounts in assumption.allocations.items():
                     self._providers.assume(provider, amounts, 1)
-                self._count_on_host((assumption.host, assumption.node), 1, 1)
+                self._count_on_host((assumption.host, assumption.node), 1, 1, assumption.guest)
             self._forget_layout()
 
     def _fill(self, changes: Iterable[Change], seq: int) -> None:
@@ -384,12 +453,32 @@ class Mirror:
     def _apply_node(self, uuid: str, value: Mapping[str, Any] | None) -> None:
         if value is None:
             self._nodes.pop(uuid, None)
+            self._metrics.pop(uuid, None)
         else:
             capabilities = self._interned_profile(value["capabilities"])
             self._nodes[uuid] = _Node(
                 value["host"], value["node"], value["host_ip"], capabilities, value["failed_builds"]
             )
         self._forget_layout()
+
+    def _apply_metrics(self, uuid: str, value: Mapping[str, float]) -> None:
+        before = self._metrics.get(uuid, {})
+        self._metrics[uuid] = value
+        layout = self._layout
+        if layout is None or (row := self._row_of(layout.row_of, uuid)) is None:
+            return
+        for name in before.keys() | value.keys():
+            column = layout.metrics.get(name)
+            # Snapshots share the column, so it is replaced.
+            changed = np.full(len(layout.rows), np.nan) if column is None else column.copy()
+            changed[row] = value.get(name, np.nan)
+            layout.metrics[name] = changed
+
+    def _apply_devices(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        self._devices.set(uuid, None if value is None else devices_from_json(value))
+        node = self._nodes.get(uuid)
+        if node is not None:
+            self._show_devices((node.host, node.node), uuid)
 
     def _apply_service(self, host: str, value: Mapping[str, Any] | None) -> None:
         known = host in self._services
@@ -433,15 +522,17 @@ class Mirror:
     def _apply_instance(self, uuid: str, value: Mapping[str, Any] | None) -> None:
         before = self._instances.pop(uuid, None)
         if before is not None:
-            self._count_on_host(before[:2], -1, -int(before[2]))
+            self._count_on_host(before[:2], -1, -int(before[2]), before[3])
         if value is not None:
             host, node, io_heavy = value["host"], value["node"], bool(value["io"])
-            self._instances[uuid] = (host, node, io_heavy)
-            self._count_on_host((host, node), 1, int(io_heavy))
+            kind = guest_kind(value["flavor"], value["image"])
+            kind = self._kinds.setdefault(kind, kind)
+            self._instances[uuid] = (host, node, io_heavy, kind)
+            self._count_on_host((host, node), 1, int(io_heavy), kind)
 
     # --- columns ------------------------------------------------------------------------------------------------------
 
-    def _count_on_host(self, key: HostKey, instances: int, io_ops: int) -> None:
+    def _count_on_host(self, key: HostKey, instances: int, io_ops: int, kind: GuestKind | None) -> None:
         counts = self._counts.setdefault(key, [0, 0])
         counts[0] += instances
         counts[1] += io_ops
@@ -449,6 +540,17 @@ class Mirror:
         if layout is not None and (row := layout.row_of.get(key)) is not None:
             layout.num_instances[row] += instances
             layout.num_io_ops[row] += io_ops
+        if self._guests is not None and kind is not None:
+            self._guests.add(key, kind, instances)
+
+    def _show_devices(self, key: HostKey, uuid: str) -> None:
+        layout = self._layout
+        if layout is None or (row := layout.row_of.get(key)) is None:
+            return
+        if self._devices.has_too_many_states(len(layout.rows)):
+            self._forget_layout()
+        else:
+            layout.devices[row] = self._devices.number(uuid)
 
     def _interned_profile(self, value: Mapping[str, Any]) -> Capabilities:
         key = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
@@ -488,26 +590,44 @@ class Mirror:
             if number == len(distinct):
                 distinct.append(node.capabilities)
             profile[index] = number
+        row_of = {key: row for row, key in enumerate(keys)}
+        uuids = tuple(uuid for _, uuid, _ in found)
         columns = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity")
         return _Layout(
             rows=rows,
             identity=identity,
             plain=identity and bool((table.parent < 0).all()) and SHARING_TRAIT not in table.trait_rows,
-            row_of={key: row for row, key in enumerate(keys)},
+            row_of=row_of,
             hosts=tuple(host for host, _ in keys),
             nodes=tuple(node for _, node in keys),
-            uuids=tuple(uuid for _, uuid, _ in found),
+            uuids=uuids,
             host_ips=tuple(node.host_ip for _, _, node in found),
             profiles=tuple(distinct),
             profile=profile,
             failed_builds=np.array([node.failed_builds for _, _, node in found], dtype=np.int64),
             num_instances=counts[:, 0].copy(),
             num_io_ops=counts[:, 1].copy(),
+            devices=self._devices.numbers(uuids),
             version=self._providers.version,
             inventory={name: np.asfortranarray(getattr(table, name)[rows]) for name in columns},
             trait_rows=table.trait_rows,
             trait_bits=table.trait_bits[:, rows],
+            metrics=self._metric_columns(row_of),
         )
+
+    def _row_of(self, row_of: Mapping[HostKey, int], uuid: str) -> int | None:
+        node = self._nodes.get(uuid)
+        return None if node is None else row_of.get((node.host, node.node))
+
+    def _metric_columns(self, row_of: Mapping[HostKey, int]) -> dict[str, NDArray[np.float64]]:
+        columns: dict[str, NDArray[np.float64]] = {}
+        for uuid, metrics in self._metrics.items():
+            if (row := self._row_of(row_of, uuid)) is not None:
+                for name, value in metrics.items():
+                    if name not in columns:
+                        columns[name] = np.full(len(row_of), np.nan)
+                    columns[name][row] = value
+        return columns
 
     def _service_facts(self, layout: _Layout) -> _ServiceColumns:
         facts = self._service_columns

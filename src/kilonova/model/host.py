@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
 
 #: Traits of every hypervisor: that it is one, and that it belongs to this service alone.
@@ -53,13 +54,17 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class ComputeNode:
-    """A hypervisor, keyed by (host, hypervisor_hostname). Its uuid is also its resource provider's."""
+    """A hypervisor, keyed by (host, hypervisor_hostname). Its uuid is also its resource provider's.
+
+    ``metrics``: what it last measured of itself, by name.
+    """
 
     uuid: str
     host: str
     hypervisor_hostname: str
     capabilities: Capabilities
     host_ip: str = "127.0.0.1"
+    metrics: Mapping[str, float] = field(default_factory=dict)
     failed_builds: int = 0
     created_at: datetime | None = None
     updated_at: datetime | None = None
@@ -67,7 +72,11 @@ class ComputeNode:
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """What an agent says of one hypervisor at start and whenever it changes."""
+    """What an agent says of one hypervisor at start and whenever it changes.
+
+    ``metrics``: measurements by name, such as ``cpu.percent``; finite numbers.
+    ``devices``: what there is; the agent's word on what is used of it does not count, nor do the numbers of pools.
+    """
 
     host: str
     hypervisor_hostname: str
@@ -75,3 +84,5 @@ class NodeReport:
     inventories: tuple[Inventory, ...]
     traits: tuple[str, ...] = ()
     host_ip: str = "127.0.0.1"
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    devices: HostDevices = NOTHING

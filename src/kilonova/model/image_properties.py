@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading image properties: the names of today, the names of old images, and one spelling for each value."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kilonova.model.image import Image
@@ -12,6 +12,7 @@ _LEGACY: Mapping[str, str] = {
     "hw_vm_mode": "vm_mode",
     "img_hv_requested_version": "hypervisor_version_requires",
 }
+_PRESENT: Mapping[str, str] = {old: new for new, old in _LEGACY.items()}
 _ARCHITECTURES: Mapping[str, str] = {
     "amd64": "x86_64",
     **dict.fromkeys(("i386", "i486", "i586", "x86_32", "x86_32p"), "i686"),
@@ -38,6 +39,17 @@ def image_property_names(image: Image | None) -> frozenset[str]:
     return frozenset(image.properties) | {new for new, old in _LEGACY.items() if old in image.properties}
 
 
+def present_name(name: str) -> str:
+    """Return today's name of a property that may be called by a former one."""
+    return _PRESENT.get(name, name)
+
+
+def canonical_value(name: str, value: str) -> str:
+    """Return the one spelling of a value, for the properties that have one; others as they are."""
+    canonical = _CANONICAL.get(name)
+    return value if canonical is None else canonical(value)
+
+
 def canonical_architecture(name: str) -> str:
     return _ARCHITECTURES.get(name.lower(), name.lower())
 
@@ -48,3 +60,10 @@ def canonical_hypervisor(name: str) -> str:
 
 def canonical_vm_mode(name: str) -> str:
     return _VM_MODES.get(name.lower(), name.lower())
+
+
+_CANONICAL: Mapping[str, Callable[[str], str]] = {
+    "hw_architecture": canonical_architecture,
+    "img_hv_type": canonical_hypervisor,
+    "hw_vm_mode": canonical_vm_mode,
+}

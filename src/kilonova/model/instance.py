@@ -110,7 +110,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance with its own copy of its flavor; ``id`` is the number in its hypervisor name."""
+    """An instance with its own copy of its flavor; ``id`` is the number in its hypervisor name.
+
+    ``image_properties``: those of its image when it was made.
+    """
 
     id: int
     uuid: str
@@ -126,6 +129,7 @@ class Instance:
     host: str | None = None
     node: str | None = None
     image_ref: str | None = None
+    image_properties: Mapping[str, str] = field(default_factory=dict)
     key_name: str | None = None
     user_data: str | None = None
     config_drive: str = ""

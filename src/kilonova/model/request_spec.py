@@ -86,6 +86,8 @@ class RequestSpec:
     (2.74) cut the list down before the filters, which then all run.
     ``remote_address``: where the API request came from. ``is_admin``: whether its caller was an administrator.
     ``networks``: what is known of the requested networks; empty as long as there is no network service.
+    ``tried``: (service host, hypervisor) pairs on which a build of this request failed; never chosen again.
+    ``source_cell``: the server's cell, on a move that may leave it.
     """
 
     flavor: Flavor
@@ -107,6 +109,8 @@ class RequestSpec:
     remote_address: str | None = None
     is_admin: bool = False
     networks: tuple[RequestedNetwork, ...] = ()
+    tried: tuple[tuple[str, str], ...] = ()
+    source_cell: str | None = None
 
     @property
     def num_instances(self) -> int:

@@ -21,7 +21,9 @@ from kilonova.scenario.model import (
     ScenarioGroup,
     ScenarioImage,
     ScenarioServer,
+    SimulatedCell,
     SimulatedHost,
+    SimulatedPool,
     default_hosts,
     projects_named,
 )
@@ -36,6 +38,7 @@ _PARTS: Mapping[str, type[Any]] = {
     "groups": ScenarioGroup,
     "servers": ScenarioServer,
 }
+_HARDWARE: Mapping[str, type[Any]] = {"numa": SimulatedCell, "pci": SimulatedPool}
 _POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 
@@ -88,6 +91,9 @@ def _hosts(value: Any, where: str) -> tuple[SimulatedHost, ...]:
         count = record.pop("count", None)
         if "capabilities" in record:
             record["capabilities"] = _capabilities(record["capabilities"], place)
+        for part, kind in _HARDWARE.items():
+            if part in record:
+                record[part] = _hardware(record[part], kind, f"{place}: {part}")
         if count is None:
             hosts.append(_checked(_record(SimulatedHost, record, place), place))
             continue
@@ -98,13 +104,30 @@ def _hosts(value: Any, where: str) -> tuple[SimulatedHost, ...]:
     return tuple(hosts)
 
 
-def _checked(host: SimulatedHost, place: str) -> SimulatedHost:
-    """Return the host. Raises: ConfigurationError for a device model that no trait stands for."""
-    _require_known(f"{place}: models", "image property", host.models, DEVICE_FAMILIES)
+def _hardware(value: Any, kind: type[Any], where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise ConfigurationError(f"{where} must be a list.")
+    return tuple(_record(kind, item, f"{where}[{index}]") for index, item in enumerate(value))
+
+
+def _checked(host: SimulatedHost, where: str) -> SimulatedHost:
+    """Return the host if what it has makes sense. Raises: ConfigurationError."""
+    try:
+        cells, pools = host.devices.cells, host.devices.pools
+    except ValueError as error:
+        raise ConfigurationError(f"{where}: numa: {error}.") from None
+    cpus = [cpu for cell in cells for cpu in cell.cpuset | cell.pcpuset]
+    if len(cpus) != len(set(cpus)):
+        raise ConfigurationError(f"{where}: numa: a CPU is in two cells.")
+    if unknown := {pool.numa_node for pool in pools} - {None, *(cell.id for cell in cells)}:
+        raise ConfigurationError(f"{where}: pci: there is no cell {min(filter(None, unknown), default=0)}.")
+    if any(pool.total < 1 for pool in pools):
+        raise ConfigurationError(f"{where}: pci: count must be at least 1.")
+    _require_known(f"{where}: models", "image property", host.models, DEVICE_FAMILIES)
     for name, values in host.models.items():
         for value in values:
             if trait_of(name, value) is None:
-                raise ConfigurationError(f"{place}: models: there is no trait for {name}={value}.")
+                raise ConfigurationError(f"{where}: models: there is no trait for {name}={value}.")
     return host
 
 

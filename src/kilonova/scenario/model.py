@@ -9,8 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kilonova.model.cpu_set import parse_cpus
 from kilonova.model.device_models import trait_of, unsupported
 from kilonova.model.host import Capabilities
+from kilonova.model.host_devices import HostDevices
+from kilonova.model.numa import HostCell, Pages
+from kilonova.model.pci import STANDARD, PciPool
 from kilonova.model.provider import Inventory
 
 PROJECTS = ("admin", "demo")
@@ -62,12 +66,57 @@ CAPABILITY_TRAITS = (
 
 
 @dataclass(frozen=True, slots=True)
+class SimulatedCell:
+    """One NUMA cell. ``cpus``: the shared CPUs, ``dedicated``: the others, ``cores``: the hyperthreads of each core.
+
+    ``pages``: size in KiB → how many pages of it.
+    """
+
+    memory_mib: int
+    cpus: str = ""
+    dedicated: str = ""
+    cores: tuple[str, ...] = ()
+    pages: Mapping[str, int] = field(default_factory=dict)
+    socket: int | None = None
+
+    def reported(self, number: int) -> HostCell:
+        """Return the cell as a hypervisor reports it. Raises: ValueError for what is no list of CPUs or number."""
+        return HostCell(
+            id=number,
+            cpuset=parse_cpus(self.cpus),
+            pcpuset=parse_cpus(self.dedicated),
+            memory_mib=self.memory_mib,
+            siblings=tuple(parse_cpus(core) for core in self.cores),
+            pages=tuple(Pages(size, total) for size, total in sorted((int(key), n) for key, n in self.pages.items())),
+            socket=self.socket,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedPool:
+    """``count`` equal PCI devices. ``numa_node``: the number of their cell, None when it is not known."""
+
+    vendor_id: str
+    product_id: str
+    count: int = 1
+    numa_node: int | None = None
+    dev_type: str = STANDARD
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    def reported(self, number: int) -> PciPool:
+        """Return the pool as a hypervisor reports it."""
+        tags = tuple(sorted(self.tags.items()))
+        return PciPool(number, self.vendor_id, self.product_id, self.count, self.numa_node, self.dev_type, tags)
+
+
+@dataclass(frozen=True, slots=True)
 class SimulatedHost:
     """One simulated hypervisor.
 
     ``traits``: reported beside those that follow from capabilities and models; ``lacks``: not reported.
     ``models``: image property → the device models it has. Spawns of guests that ask for another one fail; a property
     that is left out is not looked at, and no trait says anything of it.
+    ``metrics``: what it measures of itself, by name.
     ``spawn_delay_s``: how long a spawn takes. ``failing_spawns``: how many spawns fail before one succeeds (-1: all).
     ``disabled``: why the operator disabled its compute service; empty when it is enabled. The simulated hypervisor
     knows nothing of it: whoever plays the scenario sets it.
@@ -83,14 +132,23 @@ class SimulatedHost:
     lacks: tuple[str, ...] = ()
     models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     inventories: Mapping[str, int] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
     spawn_delay_s: float = 0.0
     destroy_delay_s: float = 0.0
     failing_spawns: int = 0
     disabled: str = ""
+    numa: tuple[SimulatedCell, ...] = ()
+    pci: tuple[SimulatedPool, ...] = ()
 
     @property
     def hypervisor_hostname(self) -> str:
         return self.node or self.name
+
+    @property
+    def devices(self) -> HostDevices:
+        """The NUMA cells and PCI devices that the hypervisor reports."""
+        cells = tuple(cell.reported(number) for number, cell in enumerate(self.numa))
+        return HostDevices(cells, tuple(pool.reported(number) for number, pool in enumerate(self.pci)))
 
     @property
     def reported_traits(self) -> tuple[str, ...]:
@@ -108,10 +166,17 @@ class SimulatedHost:
         return None if model is None else f"The hypervisor does not support {model.property}={model.value}."
 
     def reported_inventories(self, ratios: AllocationRatios) -> tuple[Inventory, ...]:
-        """Return what the hypervisor reports to Placement; classes it has nothing of are left out."""
+        """Return what the hypervisor reports to Placement; classes it has nothing of are left out.
+
+        With NUMA cells, those say how many CPUs there are: shared ones are VCPU, dedicated ones PCPU.
+        """
         reserved = min(ratios.reserved_memory_mib, self.memory_mib)
+        cells = self.devices.cells
+        vcpus = sum(len(cell.cpuset) for cell in cells) if cells else self.vcpus
+        pcpus = sum(len(cell.pcpuset) for cell in cells)
         standard = (
-            Inventory("VCPU", self.vcpus, 0, 1, self.vcpus, 1, ratios.cpu),
+            Inventory("VCPU", vcpus, 0, 1, vcpus, 1, ratios.cpu),
+            Inventory("PCPU", pcpus, 0, 1, pcpus, 1, 1.0),
             Inventory("MEMORY_MB", self.memory_mib, reserved, 1, self.memory_mib, 1, ratios.memory),
             Inventory("DISK_GB", self.disk_gib, 0, 1, self.disk_gib, 1, ratios.disk),
         )

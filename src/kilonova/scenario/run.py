@@ -8,7 +8,7 @@
                               └──── without that host ◀────┘
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -17,6 +17,7 @@ import numpy as np
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import NODE_TRAITS
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
@@ -31,7 +32,10 @@ from kilonova.scenario.model import (
 )
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.device_choice import first_that_gives, needs_of
+from kilonova.scheduler.guests import GuestKind, TableGuests, guest_of
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.pci_request import Alias
 from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.resources import with_resources
@@ -46,6 +50,7 @@ class Surroundings:
     ratios: AllocationRatios = field(default_factory=AllocationRatios)
     max_attempts: int = 3
     default_schedule_zone: str | None = None
+    aliases: Mapping[str, Alias] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ class Decider(Protocol):
 class _World:
     """The hosts with what is used of them so far."""
 
-    def __init__(self, scenario: Scenario, ratios: AllocationRatios) -> None:
+    def __init__(self, scenario: Scenario, around: Surroundings) -> None:
         aggregates = tuple(
             Aggregate(
                 number,
@@ -79,10 +84,13 @@ class _World:
             )
             for number, aggregate in enumerate(scenario.aggregates, start=1)
         )
-        self.table: HostTable = build_host_table([_record(host, ratios) for host in scenario.hosts], aggregates)
+        table = build_host_table([_record(host, around.ratios) for host in scenario.hosts], aggregates)
+        self._guests = TableGuests.of([()] * len(table))
+        self.table: HostTable = replace(table, guests=self._guests)
         self.groups = {
             group.name: GroupView(group.name, group.policy, group.max_server_per_host or 1) for group in scenario.groups
         }
+        self._aliases = around.aliases
         self._hosts = scenario.hosts
         self._failures_left = {host.name: host.failing_spawns for host in scenario.hosts}
         self._placed: dict[str, _Place] = {}
@@ -90,7 +98,9 @@ class _World:
     def place(self, name: str, row: int, spec: RequestSpec, group: str | None, engine: Decider) -> None:
         """Count a server in."""
         amounts = engine.allocations(self.table, spec, row)[self.table.uuids[row]]
-        self._placed[name] = _Place(row, amounts, group)
+        needs = needs_of(spec, self._aliases)
+        share = needs.on(self.table, row) if needs else None
+        self._placed[name] = _Place(row, amounts, group, guest_of(spec), share)
         self._count(self._placed[name], 1)
 
     def remove(self, name: str) -> None:
@@ -104,10 +114,21 @@ class _World:
             assert column is not None
             table.used[place.row, column] += sign * amount
         table.num_instances[place.row] += sign
+        self._guests.tally.add(place.row, place.guest, sign)
+        if place.share:
+            devices = table.devices_of(place.row)
+            after = devices.taking(place.share) if sign > 0 else devices.without(place.share)
+            table.devices[place.row] = table.device_states.number(after)
         if place.group is not None:
             view = self.groups[place.group]
             members = {**view.hosts, host: view.hosts.get(host, 0) + sign}
             self.groups[place.group] = replace(view, hosts={name: count for name, count in members.items() if count})
+
+    def giving(self, decision: Decision, spec: RequestSpec) -> Decision:
+        """Return the decision without the best hosts up to the first that can give cells and devices."""
+        best, _ = first_that_gives(decision, self.table, needs_of(spec, self._aliases))
+        ranked = () if best is None else decision.ranked[decision.ranked.index(best) :]
+        return replace(decision, ranked=ranked)
 
     def spawn(self, name: str, spec: RequestSpec) -> bool:
         """Say whether the server's host starts the guest, and count a failure against it."""
@@ -129,6 +150,8 @@ class _Place:
     row: int
     amounts: Mapping[str, int]
     group: str | None
+    guest: GuestKind
+    share: DeviceShare | None
 
 
 def play(scenario: Scenario, engine: Decider, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
@@ -139,7 +162,7 @@ def play(scenario: Scenario, engine: Decider, surroundings: Surroundings | None 
     """
     around = surroundings or Surroundings()
     scenario = with_project_ids(scenario, {project: project for project in PROJECTS})
-    world = _World(scenario, around.ratios)
+    world = _World(scenario, around)
     played: list[Played] = []
     for asked in scenario.servers:
         played += _play_request(world, asked, _spec(scenario, asked, around), engine, around)
@@ -177,24 +200,28 @@ def _build(
     engine: Decider,
     around: Surroundings,
 ) -> Played:
-    decisions, tried = [first], list[str]()
+    decisions, tried = [first], list[tuple[str, str]]()
     while True:
         best = decisions[-1].ranked[0]
         if world.spawn(name, spec):
-            return Played(name, tuple(decisions), tuple(tried), Landing(best.host))
-        tried.append(best.host)
+            return Played(name, tuple(decisions), _hosts(tried), Landing(best.host))
+        tried.append((best.host, best.node))
         world.remove(name)
         if spec.force_host or spec.force_node or len(tried) >= around.max_attempts:
-            return Played(name, tuple(decisions), tuple(tried), Landing(None, SPAWN))
-        decisions.append(_decide(world, asked, replace(spec, ignore_hosts=frozenset(tried)), engine))
+            return Played(name, tuple(decisions), _hosts(tried), Landing(None, SPAWN))
+        decisions.append(_decide(world, asked, replace(spec, tried=tuple(tried)), engine))
         if not decisions[-1].ranked:
-            return Played(name, tuple(decisions), tuple(tried), Landing(None, decisions[-1].steps[-1].rule))
+            return Played(name, tuple(decisions), _hosts(tried), Landing(None, decisions[-1].steps[-1].rule))
         world.place(name, decisions[-1].ranked[0].row, spec, asked.group, engine)
+
+
+def _hosts(tried: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(host for host, _ in tried)
 
 
 def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Decider) -> Decision:
     group = world.groups[asked.group] if asked.group else None
-    return engine.decide(world.table, replace(spec, group=group), limit=_RANKED_KEPT)
+    return world.giving(engine.decide(world.table, replace(spec, group=group), limit=_RANKED_KEPT), spec)
 
 
 def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:
@@ -204,6 +231,8 @@ def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:
         inventories=host.reported_inventories(ratios),
         traits=frozenset({*NODE_TRAITS, *host.reported_traits, *((DISABLED_TRAIT,) if host.disabled else ())}),
         capabilities=host.capabilities,
+        metrics=host.metrics,
+        devices=host.devices,
         disabled=bool(host.disabled),
         disabled_reason=host.disabled,
     )

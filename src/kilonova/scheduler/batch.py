@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.engine import Engine, Trace, ranked_host
 from kilonova.scheduler.funnel import LaterFilter, LaterPlacement, LaterRoom, is_forced, later_filters
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.ranking import Scale, Share, blaming, counts_nothing, ratings, scale, total, weighted
@@ -84,13 +86,15 @@ class Batch:
         ranked = self._decide_later(count + len(chosen), None).ranked
         return tuple(host for host in ranked if host.host not in chosen)[:count]
 
-    def place(self, row: int, allocations: Allocations | None = None) -> None:
+    def place(self, row: int, allocations: Allocations | None = None, share: DeviceShare | None = None) -> None:
         """Count a server on ``row`` from now on: what it takes of each provider, and its place in the group.
 
+        ``share``: what it takes of NUMA cells and PCI pools.
         ``allocations``: as the engine gives them, for a caller who has asked already.
         """
         host = self._hosts.hosts[row]
-        self._hosts.count_server(row, allocations or self._engine.allocations(self._hosts, self.spec, row))
+        given = allocations or self._engine.allocations(self._hosts, self.spec, row)
+        self._hosts.count_server(row, given, guest_of(self.spec), share)
         group = self.spec.group
         if group is not None:
             members = dict(group.hosts)

@@ -176,6 +176,8 @@ def _names(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
     """Yield the rules about names: ignored and forced hosts in any case, everything else exactly as written."""
     if spec.ignore_hosts:
         yield Step("ignore_hosts", "the request excludes it", _not_ignored(hosts, spec))
+    if spec.tried:
+        yield Step("tried_hosts", "a build of the server failed there", hosts.other_than(spec.tried))
     if spec.requested_host or spec.requested_node:
         yield Step("requested_destination", "not the requested host", _destination(hosts, spec))
     if spec.force_host or spec.force_node:

@@ -3,11 +3,11 @@
 
 Axes: H hosts (hypervisors), R resource classes, T traits, A aggregates.
 
-A table is a snapshot. Columns that change with every claim (``used``, ``num_instances``, ``num_io_ops``) are the
-caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
+A table is a snapshot. Columns that change with every claim (``used``, ``num_instances``, ``num_io_ops``, ``devices``)
+are the caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
+from kilonova.model.host_devices import NOTHING, DeviceShare, HostDevices
 from kilonova.model.provider import Inventory
 from kilonova.placement.provider_table import ProviderTable
+from kilonova.scheduler.device_states import DeviceStates
+from kilonova.scheduler.guests import GuestCounts, GuestKind, MoreGuests, TableGuests
 from kilonova.scheduler.isolation import Isolation, compile_isolation
 
 BoolArray = NDArray[np.bool_]
@@ -116,7 +119,11 @@ class HostTable:
     ``disabled``, ``forced_down``: (H,) bool. ``last_seen``: (H,) epoch seconds of the newest heartbeat.
     ``num_instances``, ``num_io_ops``, ``failed_builds``: (H,) int64.
     ``profiles``: distinct capabilities; ``profile``: (H,) index into them.
+    ``devices``: (H,) number of the host's NUMA cells and PCI pools, with what is used of them, among ``device_states``.
     ``instance_rows``: instance uuid → row of its host.
+    ``guests``: counts of the instances on the hosts by flavor and by image property, worked out when asked for.
+    ``metrics``: name → (H,) what hosts report of themselves, NaN where one does not.
+    ``cells``: (H,) the cell of each host; empty when there is only one.
     ``taken_at``: epoch seconds of the snapshot, the "now" of every rule.
     ``memo``: answers from the shared columns only (aggregates, traits, profiles, inventories, names, host_ips).
     ``host_rows``: service host name → its rows; worked out when first needed unless the caller keeps it already.
@@ -147,11 +154,16 @@ class HostTable:
     failed_builds: IntArray
     profiles: tuple[Capabilities, ...]
     profile: NDArray[np.int32]
+    device_states: DeviceStates
+    devices: NDArray[np.int32]
     aggregates: AggregateIndex
     instance_rows: Mapping[str, int]
     host_ips: tuple[str, ...]
     disabled_reasons: Mapping[int, str]
+    guests: GuestCounts
     taken_at: float
+    metrics: Mapping[str, FloatArray] = field(default_factory=dict)
+    cells: tuple[str, ...] = ()
     memo: Memo = field(default_factory=Memo, compare=False)
     host_rows: Mapping[str, Sequence[int]] | None = field(default=None, compare=False)
     providers: ProviderTable | None = field(default=None, compare=False)
@@ -182,6 +194,11 @@ class HostTable:
         free: IntArray = usable - self.used[:, column]
         return pick(free, rows)
 
+    def metric(self, name: str) -> FloatArray:
+        """Return what each host reports for a metric, NaN where it does not. Shapes: → (H,)."""
+        column = self.metrics.get(name)
+        return self.memo.get("no metric", lambda: np.full(len(self), np.nan)) if column is None else column
+
     def has_trait(self, trait: str) -> BoolArray:
         """Return which hosts report ``trait``. Shapes: → (H,)."""
         row = self.trait_rows.get(trait)
@@ -189,6 +206,10 @@ class HostTable:
             return np.zeros(len(self), dtype=np.bool_)
         bits: BoolArray = self.trait_bits[row]
         return bits
+
+    def devices_of(self, row: int) -> HostDevices:
+        """Return the NUMA cells and PCI pools of one host."""
+        return self.device_states[int(self.devices[row])]
 
     def take(self, rows: IntArray) -> "HostTable":
         """Return a table of these rows alone, in that order, with a memo of its own; to be read at once."""
@@ -202,6 +223,9 @@ class HostTable:
             trait_bits=self.trait_bits[:, part],
             aggregates=self.aggregates.take(part),
             instance_rows=_MovedRows(self.instance_rows, new_place),
+            guests=self.guests.take(rows),
+            metrics={name: column[part] for name, column in self.metrics.items()},
+            cells=tuple(self.cells[row] for row in new_place) if self.cells else (),
             disabled_reasons={new_place[row]: why for row, why in self.disabled_reasons.items() if row in new_place},
             memo=Memo(),
             host_rows=None,
@@ -216,13 +240,22 @@ class HostTable:
             used=self.used.copy(order="K"),
             num_instances=self.num_instances.copy(),
             num_io_ops=self.num_io_ops.copy(),
+            guests=MoreGuests(self.guests),
+            devices=self.devices.copy(),
             providers=None if providers is None else replace(providers, used=providers.used.copy(order="K")),
         )
 
-    def count_server(self, row: int, allocations: Mapping[str, Mapping[str, int]]) -> None:
+    def count_server(
+        self,
+        row: int,
+        allocations: Mapping[str, Mapping[str, int]],
+        guest: GuestKind,
+        share: DeviceShare | None = None,
+    ) -> None:
         """Count one more server that is being built on a host. Writes to the columns that are the caller's own.
 
-        ``allocations``: provider uuid → resource class → amount.
+        ``allocations``: provider uuid → resource class → amount. ``share``: what it takes of NUMA cells and PCI pools;
+        with one, the lock of ``device_states`` has to be held.
         """
         for name, amount in allocations.get(self.uuids[row], {}).items():
             column = self.column(name)
@@ -233,6 +266,13 @@ class HostTable:
                 self.providers.count(uuid, amounts)
         self.num_instances[row] += 1
         self.num_io_ops[row] += 1
+        self.guests.count(row, guest)
+        if share:
+            self.count_devices(row, share)
+
+    def count_devices(self, row: int, share: DeviceShare) -> None:
+        """Count what one more server takes of cells and pools. The lock of ``device_states`` has to be held."""
+        self.devices[row] = self.device_states.number(self.devices_of(row).taking(share))
 
     def rows_of_host(self) -> Mapping[str, Sequence[int]]:
         """Return service host name (exact case) → its rows."""
@@ -254,11 +294,21 @@ class HostTable:
         mask[[row for row in rows if node is None or self.nodes[row] == node]] = True
         return mask
 
+    def other_than(self, places: Collection[tuple[str, str]]) -> BoolArray:
+        """Return every row but those of the given (service host, hypervisor) pairs. Shapes: → (H,)."""
+        if not places:
+            return self.everyone
+        others = np.ones(len(self), dtype=np.bool_)
+        rows = self.rows_of_host()
+        others[[row for host, node in places for row in rows.get(host, ()) if self.nodes[row] == node]] = False
+        return others
+
 
 _NAMES_OF_ROWS = ("hosts", "nodes", "uuids", "host_ips")
 _COLUMNS = (
     *("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity", "used"),
     *("disabled", "forced_down", "last_seen", "num_instances", "num_io_ops", "failed_builds", "profile"),
+    "devices",
 )
 
 
@@ -305,7 +355,11 @@ class HostRecord:
     num_io_ops: int = 0
     failed_builds: int = 0
     instances: tuple[str, ...] = ()
+    guests: tuple[GuestKind, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    cell: str = ""
     host_ip: str = "127.0.0.1"
+    devices: HostDevices = NOTHING
 
 
 def build_host_table(
@@ -340,6 +394,11 @@ def build_host_table(
             profiles.append(record.capabilities)
         profile[row] = profiles.index(record.capabilities)
     hosts = tuple(record.host for record in records)
+    metrics = {name: np.full(len(records), np.nan) for record in records for name in record.metrics}
+    for row, record in enumerate(records):
+        for name, value in record.metrics.items():
+            metrics[name][row] = value
+    states = DeviceStates()
     return HostTable(
         hosts=hosts,
         nodes=tuple(record.node or record.host for record in records),
@@ -363,9 +422,14 @@ def build_host_table(
         failed_builds=np.array([record.failed_builds for record in records], dtype=np.int64),
         profiles=tuple(profiles),
         profile=profile,
+        device_states=states,
+        devices=np.array([states.number(record.devices) for record in records], dtype=np.int32),
         aggregates=AggregateIndex.of(aggregates, hosts),
         instance_rows={uuid: row for row, record in enumerate(records) for uuid in record.instances},
         host_ips=tuple(record.host_ip for record in records),
         disabled_reasons={row: record.disabled_reason for row, record in enumerate(records) if record.disabled},
+        guests=TableGuests.of([record.guests for record in records]),
         taken_at=taken_at,
+        metrics=metrics,
+        cells=tuple(record.cell for record in records) if any(record.cell for record in records) else (),
     )

@@ -15,6 +15,7 @@ import numpy as np
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
+from kilonova.model.image_properties import image_property
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import split
 from kilonova.scheduler.filters import FILTERS
@@ -22,7 +23,6 @@ from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE
 from kilonova.scheduler.filters.aggregate_type_affinity import KEY as TYPES_KEY
 from kilonova.scheduler.funnel import funnel
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.image_properties import image_property
 from kilonova.scheduler.isolation import Condition, Isolation
 from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.request_filters.isolate_aggregates import IsolateAggregates

@@ -14,12 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
+from kilonova.model.host_devices import HostDevices
 from kilonova.model.image import Image
+from kilonova.model.numa import InstanceNuma
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_attributes import COLUMNS
 from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray, Rows
+from kilonova.scheduler.numa_request import numa_request
 from kilonova.scheduler.weighers.base import WeighedHost
 
 
@@ -44,8 +48,6 @@ class HostState:
 
     __slots__ = ("__dict__", "_hosts", "_row", "limits")
 
-    numa_topology = None
-    pci_stats = None
     metrics: tuple[Any, ...] = ()
     allocation_candidates: tuple[Any, ...] = ()
     cell_uuid = None
@@ -91,6 +93,16 @@ class HostState:
     @property
     def host_ip(self) -> str:
         return self._hosts.host_ips[self._row]
+
+    @property
+    def numa_topology(self) -> View | None:
+        """The NUMA cells of the host with what is used of them; None when it does not tell."""
+        return _numa_view(self._hosts.devices_of(self._row))
+
+    @property
+    def pci_stats(self) -> View | None:
+        """``pools``: PCI devices that are alike, ``count`` of them free; None when the host has none."""
+        return _pci_view(self._hosts.devices_of(self._row))
 
     @property
     def updated(self) -> datetime:
@@ -158,7 +170,6 @@ class RequestView(Mapping[str, Any]):
     So both ``spec_obj.image.properties`` and ``spec_obj.get('request_spec', {}).get('image', {})`` work.
     """
 
-    numa_topology = None
     pci_requests = None
     retry = None
     network_metadata = None
@@ -186,6 +197,15 @@ class RequestView(Mapping[str, Any]):
         self.is_bfv = spec.volume_backed
         self.limits = View(vcpu=None, memory_mb=None, disk_gb=None, numa_topology=None)
         self._nested = self._filter_properties()
+
+    @property
+    def numa_topology(self) -> View | None:
+        """The NUMA cells that the server asks for; None when it asks for none, or in contradiction to itself."""
+        try:
+            wanted = numa_request(self.spec.flavor, self.spec.image)
+        except InvalidRequest:
+            return None
+        return None if wanted is None else _instance_numa_view(wanted)
 
     @property
     def vcpus(self) -> int:
@@ -347,8 +367,9 @@ class HostWeigherAdapter:
 def as_driver_arguments(spec: RequestSpec) -> tuple[View, View]:
     """Return (request_spec, filter_properties) as scheduler drivers know them. The driver may change its copies."""
     properties = View(RequestView(spec))
-    tried = sorted(spec.ignore_hosts)
-    properties["retry"] = View(num_attempts=len(tried) + 1, hosts=[[host, None] for host in tried]) if tried else None
+    tried = sorted({*((host, None) for host in spec.ignore_hosts), *spec.tried}, key=str)
+    properties["retry"] = View(num_attempts=len(tried) + 1, hosts=list(map(list, tried))) if tried else None
+    properties["ignore_hosts"] = sorted({host for host, _ in tried})
     return properties["request_spec"], properties
 
 
@@ -366,6 +387,73 @@ def _aggregate_view(aggregate: Aggregate) -> View:
         metadata=dict(aggregate.metadata),
         availability_zone=aggregate.availability_zone,
     )
+
+
+def _numa_view(devices: HostDevices) -> View | None:
+    """Return the cells as Nova's NUMATopology shows them. Units: MiB; pages by their size in KiB."""
+    if not devices.cells:
+        return None
+    cells = [
+        View(
+            id=cell.id,
+            cpuset=set(cell.cpuset),
+            pcpuset=set(cell.pcpuset),
+            memory=cell.memory_mib,
+            cpu_usage=cell.used_cpus,
+            memory_usage=cell.used_memory_mib,
+            avail_memory=cell.free_memory_mib,
+            pinned_cpus=set(cell.pinned),
+            free_pcpus=set(cell.free_pcpus),
+            avail_pcpus=len(cell.free_pcpus),
+            siblings=[set(core) for core in cell.siblings],
+            has_threads=cell.threads > 1,
+            socket=cell.socket,
+            mempages=[
+                View(
+                    size_kb=pages.size_kib,
+                    total=pages.total,
+                    used=pages.used,
+                    reserved=pages.reserved,
+                    free=pages.free,
+                )
+                for pages in cell.pages
+            ],
+        )
+        for cell in devices.cells
+    ]
+    return View(cells=cells, has_threads=any(cell.has_threads for cell in cells))
+
+
+def _instance_numa_view(wanted: InstanceNuma) -> View:
+    cells = [
+        View(
+            id=cell.id,
+            cpuset=set(cell.cpuset),
+            pcpuset=set(cell.pcpuset),
+            memory=cell.memory_mib,
+            pagesize=wanted.page_size,
+            cpu_policy=wanted.cpu_policy.value,
+            cpu_thread_policy=None if wanted.thread_policy is None else wanted.thread_policy.value,
+        )
+        for cell in wanted.cells
+    ]
+    return View(cells=cells, emulator_threads_policy="isolate" if wanted.isolate_emulator else None)
+
+
+def _pci_view(devices: HostDevices) -> View | None:
+    """Return the pools as Nova's PciDeviceStats shows them."""
+    pools = [
+        View(
+            dict(pool.tags),
+            vendor_id=pool.vendor_id,
+            product_id=pool.product_id,
+            numa_node=pool.numa_node,
+            dev_type=pool.dev_type,
+            count=pool.free,
+        )
+        for pool in devices.pools
+    ]
+    return View(pools=pools) if pools else None
 
 
 def _flavor_view(spec: RequestSpec) -> View:

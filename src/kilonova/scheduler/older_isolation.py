@@ -14,12 +14,12 @@ import numpy as np
 
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.model.image import Image
+from kilonova.model.image_properties import image_property
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import split
 from kilonova.scheduler.extra_specs import match
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.image_properties import image_property
 from kilonova.scheduler.isolation import Condition, is_rule_key
 from kilonova.scheduler.isolation_universe import OfferedFlavor
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX

@@ -125,6 +125,8 @@ def blaming(weigher: str) -> Iterator[None]:
     """Turn whatever third-party code raises into RuleFailed."""
     try:
         yield
+    except RuleFailed:
+        raise  # the rule itself says what is wrong
     except Exception as error:
         raise RuleFailed(f"Weigher {weigher} failed.", rule=weigher) from error
 

@@ -13,6 +13,7 @@ from kilonova.scheduler.guest_features import cpu_pinning, feature_needs
 
 _KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{0,64}):([A-Z0-9_]+)")
 _MIB_PER_GIB = 1024
+_MOST = 2**31 - 1  # of any inventory; more than that is as impossible as any larger number
 _POLICIES = frozenset({"none", ISOLATE})
 
 
@@ -130,7 +131,7 @@ def _read(extra_specs: Mapping[str, str]) -> tuple[dict[str, Counter[str]], _Tra
         if found and found[1] == "trait":
             traits.add(found[2], value, found[3])
         elif found and value.strip().isdecimal():
-            amounts.setdefault(found[2], Counter())[found[3]] = int(value)
+            amounts.setdefault(found[2], Counter())[found[3]] = min(int(value), _MOST)
     return amounts, traits
 
 

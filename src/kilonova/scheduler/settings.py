@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every option the scheduling rules read, frozen, under Nova's names and with Nova's defaults."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 DEFAULT_FILTERS = (
@@ -14,9 +16,11 @@ DEFAULT_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """``[filter_scheduler]``, ``[scheduler]`` and the options of ``[workarounds]`` and ``[DEFAULT]`` that rules read.
+    """The options that rules read: all of ``[filter_scheduler]`` and ``[scheduler]``, and some of other groups.
 
+    ``metrics_*`` are the options of ``[metrics]``; ``*_weight_setting`` hold ``name=ratio`` pairs.
     ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
+    ``pci_alias``: ``[pci] alias``, each value a JSON object.
     ``enabled_filters``: bare class names, in the order in which they run; empty items are ignored.
     ``driver``: dotted path or entry point name of the class that chooses hosts.
     ``request_filters``: dotted paths or entry point names, run after the built-in ones.
@@ -43,6 +47,11 @@ class SchedulerConfig:
     soft_affinity_weight_multiplier: float = 1.0
     soft_anti_affinity_weight_multiplier: float = 1.0
     build_failure_weight_multiplier: float = 1000000.0
+    cross_cell_move_weight_multiplier: float = 1000000.0
+    pci_weight_multiplier: float = 1.0
+    image_props_weight_multiplier: float = 0.0
+    image_props_weight_setting: tuple[str, ...] = ()
+    pci_in_placement: bool = False
     image_properties_default_architecture: str | None = None
     isolated_images: tuple[str, ...] = ()
     isolated_hosts: tuple[str, ...] = ()
@@ -64,5 +73,30 @@ class SchedulerConfig:
     image_metadata_prefilter: bool = False
     # [workarounds]
     disable_fallback_pcpu_query: bool = False
+    # [metrics]
+    metrics_weight_multiplier: float = 1.0
+    metrics_weight_setting: tuple[str, ...] = ()
+    metrics_required: bool = True
+    metrics_weight_of_unavailable: float = -10000.0
+    # [pci]
+    pci_alias: tuple[str, ...] = ()
     # [DEFAULT]
     service_down_time: int = 60
+    default_availability_zone: str = "nova"
+
+
+def weight_setting(entries: Iterable[str]) -> tuple[tuple[tuple[str, float], ...], tuple[str, ...]]:
+    """Return the (name, ratio) pairs of ``name=ratio`` entries, and the entries that are none."""
+    pairs: list[tuple[str, float]] = []
+    bad: list[str] = []
+    for entry in entries:
+        name, _, text = entry.partition("=")
+        try:
+            ratio = float(text)
+        except ValueError:
+            ratio = math.nan
+        if name and math.isfinite(ratio):
+            pairs.append((name, ratio))
+        else:
+            bad.append(entry)
+    return tuple(pairs), tuple(bad)

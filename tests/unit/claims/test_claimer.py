@@ -67,6 +67,7 @@ class Liar:
 
     def __init__(self, lies: int) -> None:
         self._engine = build_engine(SchedulerConfig())
+        self.filters, self.weighers = self._engine.filters, self._engine.weighers
         self._lies = lies
         self._lock = threading.Lock()
         self.told = 0

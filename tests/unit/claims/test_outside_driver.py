@@ -18,9 +18,9 @@ from tests.unit.scheduler.small_cloud import flavor, host, request, table
 from kilonova.claims import outside_driver
 from kilonova.claims.claimer import Placed
 from kilonova.claims.outside_driver import Answer, OutsideDriver
-from kilonova.db import aggregates, decisions
+from kilonova.db import aggregates, decisions, instances
 from kilonova.db.database import Transaction
-from kilonova.errors import NoValidHost, RuleFailed, Unavailable
+from kilonova.errors import NoValidHost, RequestFilterFailed, RuleFailed, Unavailable
 from kilonova.messaging.local import LocalBus
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
@@ -227,6 +227,22 @@ def test_the_policy_of_a_server_group_holds_for_drivers_too() -> None:
     assert outside(says("dev1", "dev1")).answer(together, HOSTS).decide(HOSTS).ranked
 
 
+class Refusing:
+    name = "refusing"
+    reason = ""
+
+    def apply(self, spec: Any, aggregates: Any) -> Any:
+        raise RequestFilterFailed("Not today.")
+
+
+def test_where_conditions_say_which_provider_gives_what_they_hold_for_drivers_too() -> None:
+    dedicated = spec_for(flavor=flavor({"hw:cpu_policy": "dedicated"}))
+    assert outside(says("doc1")).answer(dedicated, HOSTS).decide(HOSTS).ranked[0].host == "doc1"
+    strict = OutsideDriver(Scripted(says("doc1")), Engine(request_filters=(Refusing(),)))
+    assert refusal(strict.answer(dedicated, HOSTS)) == "Not today."
+    assert strict.answer(spec_for(), HOSTS).decide(HOSTS).ranked
+
+
 def test_a_host_that_is_gone_by_the_time_of_the_claim_is_a_refusal() -> None:
     answer = outside(says("doc1")).answer(spec_for(), HOSTS)
     fewer = table(host("dev1"))
@@ -379,6 +395,23 @@ def test_a_rule_that_is_made_while_the_driver_thinks_is_no_way_in(cell_of: NewCe
     assert cell.instance(uuid).host == "two"
     assert len(asked) == 2
     cell.check()
+
+
+def test_a_server_that_is_gone_meanwhile_is_not_asked_for_again(cell_of: NewCell) -> None:
+    counts: list[int] = []
+
+    def think(_: Any, request_spec: Any, __: Any) -> Any:
+        if not counts:
+            cell.database.write(lambda tx: instances.mark_deleted(tx, request_spec["instance_uuids"][0]))
+        counts.append(request_spec["num_instances"])
+        return says(*["one"] * counts[-1])()
+
+    cell = cell_of(simulated("one"), driver=outside(think))
+    wanted = order(cell, 4)
+    placed = cell.claimer.place(wanted)
+    assert placed.gone == {wanted.spec.instance_uuids[0]}
+    assert [flow.instance_uuid for flow in placed.workflows] == list(wanted.spec.instance_uuids[1:])
+    assert counts == [4, 3]
 
 
 def test_a_host_that_failed_the_spawn_is_named_as_tried(cell_of: NewCell) -> None:

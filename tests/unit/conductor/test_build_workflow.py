@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kilonova.cli.rules import build_engine
 from kilonova.db import aggregates, compute_nodes, providers, services
 from kilonova.db.database import Transaction
 from kilonova.errors import DriverError
@@ -12,7 +14,8 @@ from kilonova.messaging.messages import ConductorMessage, DestroyGuest, SpawnGue
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import PowerState, VmState
 from kilonova.scheduler.decision import Decision
-from support.cell import NewCell, host
+from kilonova.scheduler.settings import SchedulerConfig
+from support.cell import SMALL, NewCell, host
 from support.manual_bus import ManualBus
 
 HUGE = Flavor("9", "huge", vcpus=4096, memory_mib=512, root_gib=1)
@@ -324,3 +327,59 @@ def test_a_hypervisor_that_comes_late_joins_the_aggregates_and_the_disabled_stat
         assert providers.aggregate_uuids(connection, provider.id) == [aggregate_uuid]
         assert "COMPUTE_STATUS_DISABLED" in providers.trait_names(connection, provider.id)
     later.database.close()
+
+
+@pytest.mark.parametrize(
+    ("policy", "config", "needed"),
+    [
+        ("affinity", SchedulerConfig(enabled_filters=("ServerGroupAntiAffinityFilter",)), "ServerGroupAffinityFilter"),
+        ("anti-affinity", SchedulerConfig(enabled_filters=()), "ServerGroupAntiAffinityFilter"),
+        ("soft-affinity", SchedulerConfig(weight_classes=()), "ServerGroupSoftAffinityWeigher"),
+        ("soft-anti-affinity", SchedulerConfig(weight_classes=()), "ServerGroupSoftAntiAffinityWeigher"),
+    ],
+)
+def test_a_group_needs_the_rule_of_its_policy(
+    cell_of: NewCell, policy: str, config: SchedulerConfig, needed: str
+) -> None:
+    cell = cell_of(host("node1"), engine=build_engine(config))
+    (grouped,) = cell.boot(group=cell.add_group(policy))
+    (plain,) = cell.boot()
+    cell.bus.run()
+    assert cell.check() == {grouped: "error", plain: "active"}
+    fault = cell.instance(grouped).fault
+    assert fault is not None
+    assert fault.message == f"ServerGroup policy is not supported: {needed} not configured"
+
+
+def test_what_is_on_a_host_counts_from_the_claim_to_the_delete(cell_of: NewCell) -> None:
+    """With at most one flavor a host, a host takes another flavor once its servers are gone."""
+    config = SchedulerConfig(enabled_filters=("TypeAffinityFilter",))
+    cell = cell_of(host("node1"), engine=build_engine(config))
+    other = replace(SMALL, flavor_id="2", name="m1.other")
+    small = cell.boot(2)
+    (refused,) = cell.boot(flavor=other)
+    cell.bus.run()
+    fault = cell.instance(refused).fault
+    assert fault is not None
+    assert fault.message == "No valid host was found. TypeAffinityFilter: 1 of 1 hosts"
+    for uuid in (*small, refused):
+        cell.delete(uuid)
+    cell.bus.run()
+    (welcome,) = cell.boot(flavor=other)
+    cell.bus.run()
+    assert cell.check() == {welcome: "active"}
+
+
+def test_what_a_hypervisor_measures_reaches_the_rules(cell_of: NewCell) -> None:
+    config = SchedulerConfig(
+        enabled_filters=("MetricsFilter",), metrics_weight_setting=("power=-10.0",), metrics_weight_multiplier=100.0
+    )
+    hosts = [host("hot", metrics={"power": 300.0}), host("cool", metrics={"power": 90.0}), host("unmeasured")]
+    cell = cell_of(*hosts, engine=build_engine(config))
+    uuids = cell.boot(4)
+    cell.bus.run()
+    cell.check()
+    assert [cell.instance(uuid).host for uuid in uuids] == ["cool"] * 4
+    (last,) = cell.boot()
+    cell.bus.run()
+    assert cell.instance(last).host == "hot"

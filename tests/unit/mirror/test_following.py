@@ -11,6 +11,7 @@ from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, NodeReport
 from kilonova.model.provider import Inventory
+from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.isolation import Candidate
 from support.mirrors import assert_equal, assert_use_adds_up, hosts_of, providers_of
 
@@ -206,3 +207,50 @@ def test_a_broken_isolation_rule_in_the_database_is_logged(sqlite: Database, cap
     assert isolation is not None
     assert not isolation.hosts_under(isolation.met_by(Candidate(Flavor("1", "m1", 1, 1, 1), None, "p"))).any()
     assert "Nobody may use the hosts of aggregate pool (id 1): kilonova:only: cannot read a condition" in caplog.text
+
+
+def test_metrics_are_followed_and_forgotten(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    for name in ("h0", "h1"):
+        add_host(sqlite, name)
+
+    def say(name: str, **metrics: float) -> None:
+        said = NodeReport(name, name, Capabilities(), (), metrics=metrics)
+        sqlite.write(lambda tx: compute_nodes.report(tx, said))
+
+    kinds: list[str] = []
+    sqlite.on_commit(lambda commit: kinds.extend(change.kind for change in commit.changes))
+    before = mirror.snapshot()
+    say("h0", cpu=0.5, power=10.0)
+    say("h0", cpu=0.5, power=10.0)
+    assert kinds == ["metrics"], "only what differs, and the layout stays"
+    table = mirror.snapshot()
+    assert table.metric("cpu").tolist()[0] == 0.5
+    assert np.isnan(table.metric("cpu")[1])
+    say("h1", cpu=0.75)
+    say("h0", cpu=1.0)
+    assert np.isnan(before.metric("cpu")).all()
+    assert table.metric("cpu").tolist()[0] == 0.5, "a snapshot does not change"
+    assert mirror.snapshot().metric("cpu").tolist() == [1.0, 0.75]
+    assert np.isnan(mirror.snapshot().metric("power")).all()
+    assert_equal(mirror, Mirror.follow(sqlite))
+    sqlite.write(lambda tx: compute_nodes.delete_of_host(tx, "h0"))
+    assert mirror.snapshot().metric("cpu").tolist() == [0.75]
+    assert_equal(mirror, Mirror.follow(sqlite))
+
+
+def test_assumed_instances_count_for_rules_that_ask_what_is_on_a_host(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    uuid = add_host(sqlite, "h0")
+    ubuntu = guest_kind("1", {"os_distro": "ubuntu"})
+    mirror.assume(Assumption("before", {uuid: {"VCPU": 1}}, "h0", "h0", None, ubuntu))
+    guests = mirror.snapshot().guests
+    assert guests.of_other_flavors("2").tolist() == [1]
+    mirror.assume(Assumption("after", {uuid: {"VCPU": 1}}, "h0", "h0", None, ubuntu))
+    add_host(sqlite, "h1")
+    assert mirror.snapshot().guests.with_image_property("os_distro", "ubuntu").tolist() == [2, 0]
+    mirror.forget("before")
+    assert mirror.snapshot().guests.of_other_flavors("2").tolist() == [1, 0]
+    assert guests.of_other_flavors("2").tolist() == [1], "an older table keeps its rows"
+    mirror.forget("after")
+    assert_equal(mirror, Mirror.follow(sqlite))

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState, states_of, status_of
 from kilonova.model.provider import Inventory, floored_capacity
-from kilonova.model.request_spec import RequestSpec
+from kilonova.model.request_spec import RequestedNetwork, RequestSpec
 
 STATUS = [
     (VmState.ACTIVE, None, "ACTIVE"),
@@ -82,6 +84,15 @@ SPECS = st.builds(
     force_host=st.none() | TEXT,
     requested_node=st.none() | TEXT,
     ignore_hosts=st.frozensets(TEXT, max_size=2),
+    networks=st.lists(
+        st.builds(
+            RequestedNetwork,
+            network_id=TEXT,
+            vnic_type=TEXT,
+            segments=st.lists(st.frozensets(TEXT, max_size=2), max_size=2).map(tuple),
+        ),
+        max_size=2,
+    ).map(tuple),
 )
 
 
@@ -93,3 +104,10 @@ def test_a_flavor_comes_back_as_it_was_stored(flavor: Flavor) -> None:
 @given(SPECS, st.none() | TEXT)
 def test_a_request_comes_back_as_it_was_stored(spec: RequestSpec, group: str | None) -> None:
     assert request_specs.from_json(request_specs.as_json(spec, group)) == (spec, group)
+
+
+@given(SPECS)
+def test_a_request_that_was_stored_before_networks_were_has_none(spec: RequestSpec) -> None:
+    body = request_specs.as_json(spec, None)
+    del body["networks"]
+    assert request_specs.from_json(body)[0] == replace(spec, networks=())

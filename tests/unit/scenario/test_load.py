@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from kilonova.errors import ConfigurationError
+from kilonova.model.numa import Pages
 from kilonova.scenario.load import load_scenario, scenario_of
-from kilonova.scenario.model import with_project_ids
+from kilonova.scenario.model import AllocationRatios, with_project_ids
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -15,6 +16,9 @@ SMALL: dict[str, Any] = {
     "images": [{"name": "disk"}],
     "servers": [{"name": "one", "flavor": "tiny", "image": "disk", "expect": ["node1"]}],
 }
+
+
+GPU = {"vendor_id": "10de", "product_id": "1db4"}
 
 
 def small(**changes: Any) -> dict[str, Any]:
@@ -42,6 +46,18 @@ def test_capabilities_change_only_what_they_name() -> None:
     (host,) = scenario_of({"name": "n", "hosts": [{"name": "arm", "capabilities": given}]}, "here").hosts
     assert host.capabilities.supported_instances == (("aarch64", "kvm", "hvm"),)
     assert host.capabilities.hypervisor_type == "fake"
+
+
+def test_hosts_may_have_cells_and_devices() -> None:
+    cells = [{"memory_mib": 1024, "cpus": "0-1", "dedicated": "2,3", "cores": ["2,3"], "pages": {2048: 8, 4: 1000}}]
+    pools = [{"vendor_id": "10de", "product_id": "1db4", "count": 2, "numa_node": 0, "tags": {"physical_network": "a"}}]
+    (made,) = scenario_of({"name": "n", "hosts": [{"name": "a", "numa": cells, "pci": pools}]}, "here").hosts
+    (cell,), (pool,) = made.devices.cells, made.devices.pools
+    assert (cell.cpuset, cell.pcpuset, cell.siblings) == ({0, 1}, {2, 3}, (frozenset({2, 3}),))
+    assert cell.pages == (Pages(4, 1000), Pages(2048, 8))
+    assert (pool.total, pool.numa_node, pool.tags) == (2, 0, (("physical_network", "a"),))
+    reported = {each.resource_class: each.total for each in made.reported_inventories(AllocationRatios())}
+    assert (reported["VCPU"], reported["PCPU"]) == (2, 2)
 
 
 def test_numbers_and_truths_become_text_where_text_is_wanted() -> None:
@@ -92,6 +108,12 @@ def test_project_references_are_filled_in() -> None:
             r"hosts\[0\]: models: there is no trait for hw_vif_model=pigeon",
         ),
         (small(hosts=["a", "a"]), "hosts: the name 'a' is given twice"),
+        (small(hosts=[{"name": "a", "numa": {}}]), r"hosts\[0\]: numa must be a list"),
+        (small(hosts=[{"name": "a", "numa": [{}]}]), r"numa\[0\]: field 'memory_mib' is missing"),
+        (small(hosts=[{"name": "a", "numa": [{"memory_mib": 1, "cpus": "x"}]}]), "numa: 'x' is no list of CPUs"),
+        (small(hosts=[{"name": "a", "numa": [{"memory_mib": 1, "cpus": "0"}] * 2}]), "numa: a CPU is in two cells"),
+        (small(hosts=[{"name": "a", "pci": [{**GPU, "numa_node": 1}]}]), "pci: there is no cell 1"),
+        (small(hosts=[{"name": "a", "pci": [{**GPU, "count": 0}]}]), "pci: count must be at least 1"),
         (small(flavors={"name": "tiny"}), "flavors must be a list"),
         (small(flavors=[{"name": "tiny"}, {"name": "tiny"}]), "flavors: the name 'tiny' is given twice"),
         (small(flavors=[{"vcpus": 1}]), r"flavors\[0\]: field 'name' is missing"),

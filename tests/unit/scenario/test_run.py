@@ -64,7 +64,7 @@ def test_attempts_are_counted_and_a_forced_place_has_one() -> None:
 
 def test_the_last_host_that_fails_leaves_none() -> None:
     (only,) = played({"name": "s"}, hosts=[{"name": "bad", "failing_spawns": -1}])
-    assert only.landing == Landing(None, "ignore_hosts")
+    assert only.landing == Landing(None, "tried_hosts")
     assert len(only.decisions) == 2
 
 

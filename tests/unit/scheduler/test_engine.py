@@ -124,6 +124,7 @@ def test_a_cloud_without_hosts_has_none_to_offer() -> None:
     ("changes", "expected", "rule"),
     [
         ({"ignore_hosts": frozenset({"A", "x"})}, ["b", "b"], "ignore_hosts"),
+        ({"tried": (("b", "n1"), ("a", "a"), ("b", "gone"))}, ["b"], "tried_hosts"),
         ({"requested_host": "b"}, ["b", "b"], "requested_destination"),
         ({"requested_host": "B"}, [], "requested_destination"),
         ({"requested_host": "b", "requested_node": "n2"}, ["b"], "requested_destination"),

@@ -7,7 +7,10 @@ from tests.unit.scheduler.small_cloud import flavor, host, request, table
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
+from kilonova.model.host_devices import HostDevices
 from kilonova.model.image import Image
+from kilonova.model.numa import HostCell, Pages
+from kilonova.model.pci import PciPool
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.filters import BaseHostFilter
 from kilonova.scheduler.host_table import ALL_ROWS
@@ -129,6 +132,48 @@ def test_a_request_reads_as_an_object() -> None:
     assert (view.instance_group.policy, view.instance_group.hosts) == ("affinity", ["a"])
     assert view.requested_destination == {"host": "r", "node": None}
     assert view.numa_topology is None
+
+
+def test_cells_and_devices_are_shown_with_what_is_left_of_them() -> None:
+    cell = HostCell(
+        0,
+        frozenset({0}),
+        frozenset({1, 2}),
+        2048,
+        (frozenset({1, 2}),),
+        (Pages(4, 100, 10, 20),),
+        used_memory_mib=512,
+        pinned=frozenset({1}),
+    )
+    pool = PciPool(0, "10de", "1db4", 3, 0, tags=(("physical_network", "a"),), used=1)
+    told, silent = table(host("a", devices=HostDevices((cell,), (pool,))), host("b")), HostState(HOSTS, 0)
+    state = HostState(told, 0)
+    assert state.numa_topology is not None
+    (shown,) = state.numa_topology.cells
+    assert (shown.id, shown.cpuset, shown.pcpuset, shown.free_pcpus, shown.avail_pcpus) == (0, {0}, {1, 2}, {2}, 1)
+    assert (shown.memory, shown.memory_usage, shown.avail_memory, shown.has_threads) == (2048, 512, 1536, True)
+    assert shown.mempages == [{"size_kb": 4, "total": 100, "used": 20, "reserved": 10, "free": 70}]
+    assert state.pci_stats == {
+        "pools": [
+            {
+                "vendor_id": "10de",
+                "product_id": "1db4",
+                "numa_node": 0,
+                "dev_type": "type-PCI",
+                "count": 2,
+                "physical_network": "a",
+            }
+        ]
+    }
+    assert (silent.numa_topology, silent.pci_stats) == (None, None)
+
+
+def test_a_request_shows_the_cells_it_asks_for() -> None:
+    view = RequestView(request({"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"}))
+    assert view.numa_topology is not None
+    (cell,) = view.numa_topology.cells
+    assert (cell.pcpuset, cell.memory, cell.cpu_policy, cell.cpu_thread_policy) == ({0}, 512, "dedicated", "require")
+    assert RequestView(request({"hw:numa_nodes": "none"})).numa_topology is None
 
 
 def test_a_request_reads_as_nested_dicts() -> None:

@@ -16,6 +16,7 @@ from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
+from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.provider_trees import needs_trees
 from kilonova.scheduler.request_filters import MapAzToPlacementAggregate
@@ -105,6 +106,32 @@ def test_what_is_taken_of_whom() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("extra_specs", "engine", "able"),
+    [
+        ({}, Engine(), [True, True]),
+        ({"resources:VCPU": "33"}, Engine(), [False, False]),
+        (ISOLATED, Engine(), [False, True]),
+        ({"hw:cpu_policy": "dedicated"}, Engine(), [True, True]),
+        ({"hw:cpu_policy": "dedicated"}, Engine(pcpu_fallback=False), [False, False]),
+    ],
+)
+def test_a_host_that_somebody_else_chose_is_held_to_the_same(
+    extra_specs: dict[str, str], engine: Engine, able: list[bool]
+) -> None:
+    hosts = two_hosts()
+    rules = engine.later_room(hosts, asking(extra_specs))
+    assert [all(rule.has_room(hosts, row) for rule in rules) for row in range(2)] == able
+
+
+def test_a_copy_for_a_driver_counts_for_itself() -> None:
+    hosts = two_hosts()
+    mine = hosts.with_own_use()
+    mine.count_server(1, Engine().allocations(mine, asking(ISOLATED), 1), guest_of(asking(ISOLATED)))
+    assert Engine().decide(mine, asking(ISOLATED), limit=1).ranked == ()
+    assert takers(Engine().decide(hosts, asking(ISOLATED), limit=1)) == ["b"]
+
+
 @pytest.mark.parametrize(("policy", "expected"), [("none", ["node1"]), ("isolate", [])])
 def test_a_host_that_is_one_provider_serves_all_groups_unless_they_are_isolated(
     policy: str, expected: list[str]
@@ -155,7 +182,7 @@ def test_servers_of_one_request_take_what_the_ones_before_left(
     chosen: list[str] = []
     while ranked := batch.decide().ranked:
         assert [each.host for each in engine.decide(alone, spec, limit=1).ranked] == [ranked[0].host]
-        alone.count_server(ranked[0].row, engine.allocations(alone, spec, ranked[0].row))
+        alone.count_server(ranked[0].row, engine.allocations(alone, spec, ranked[0].row), guest_of(spec))
         batch.place(ranked[0].row)
         chosen.append(ranked[0].host)
     assert Counter(chosen) == expected

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
-from tests.unit.scheduler.small_cloud import flavor, request
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.scheduler.small_cloud import INVENTORIES, flavor, host, request, table
 
 from kilonova.model.image import Image
+from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import ResourceGroup, ResourceQuery
+from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.guest_features import cpus_of_mask
+from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.resources import resource_query, with_resources
+from kilonova.scheduler.settings import SchedulerConfig
 
 BASE = {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 20}
 
@@ -207,3 +213,55 @@ def test_features_become_resources_and_traits(
     asked = ask(extra_specs, properties)
     assert asked.resources == {**BASE, **resources}
     assert asked.required == traits
+
+
+ODD = st.sampled_from(
+    (
+        "",
+        " ",
+        "0",
+        "1",
+        "-1",
+        "9" * 255,
+        "²",
+        "٣",
+        "true",
+        "isolate",
+        "dedicated",
+        "mixed",
+        "required",
+        "socket",
+        "^",
+        "0-",
+        "1,^0",
+        "a,b",
+    )
+) | st.text(max_size=5)
+OPTIONS = (
+    "cpu_policy", "cpu_thread_policy", "cpu_dedicated_mask", "cpu_realtime_mask", "emulator_threads_policy", "pmem",
+    "mem_encryption", "mem_encryption_model", "tpm_version", "tpm_model", "maxphysaddr_mode", "firmware_stateless",
+    "pci_numa_affinity_policy", "vif_model", "disk_bus",
+)  # fmt: skip
+KEYS = (
+    "resources:VCPU", "resources:PCPU", "resources1:VGPU", "resources_x:VGPU", "trait:CUSTOM_A", "trait1:CUSTOM_A",
+    "group_policy", "os:secure_boot", *(f"hw:{name}" for name in OPTIONS),
+)  # fmt: skip
+HOSTS = table(host("a"), host("b", inventories=(*INVENTORIES, Inventory("VGPU", 2), Inventory("PCPU", 2))))
+ENGINE = Engine(
+    configured_request_filters(
+        SchedulerConfig(image_metadata_prefilter=True, query_placement_for_image_type_support=True)
+    )
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(KEYS), ODD, max_size=8),
+    st.dictionaries(st.sampled_from([f"hw_{name}" for name in OPTIONS]), ODD, max_size=4),
+    st.integers(1, 8),
+)
+@settings(max_examples=300, deadline=None)
+def test_odd_values_never_break_a_decision(extra_specs: dict[str, str], properties: dict[str, str], vcpus: int) -> None:
+    spec = with_resources(request(properties=properties, flavor=flavor(extra_specs, vcpus=vcpus)))
+    for ranked in ENGINE.decide(HOSTS, spec, limit=9).ranked:
+        (given_by,) = ENGINE.allocations(HOSTS, spec, ranked.row)
+        assert given_by == ranked.host

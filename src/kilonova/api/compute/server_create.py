@@ -23,6 +23,8 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.numa_request import numa_request
+from kilonova.scheduler.pci_request import pci_requests, read_aliases
 
 _GIB = 1024**3
 _HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
@@ -52,6 +54,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     target = _target(ctx, asked)
     flavor = _flavor(ctx, asked)
     image = _image(ctx, asked, flavor)
+    _check_cells_and_devices(ctx, flavor, image)
     _check_key(ctx, asked)
     user_data = _user_data(asked)
     hints = _hints(request)
@@ -230,6 +233,12 @@ def _image(ctx: Context, asked: dict[str, Any], flavor: Flavor) -> Image:
     return image
 
 
+def _check_cells_and_devices(ctx: Context, flavor: Flavor, image: Image) -> None:
+    """Refuse what flavor and image contradict each other in, and devices that nobody has described."""
+    numa_request(flavor, image)
+    pci_requests(flavor, image, read_aliases(ctx.backend.settings.scheduler.pci_alias))
+
+
 def _check_key(ctx: Context, asked: dict[str, Any]) -> None:
     name = asked.get("key_name")
     if name is None:
@@ -310,6 +319,7 @@ def _instances(
                 task_state=TaskState.SCHEDULING,
                 flavor=flavor,
                 image_ref=image.id,
+                image_properties=image.properties,
                 key_name=asked.get("key_name"),
                 user_data=user_data,
                 config_drive="True" if as_bool(asked.get("config_drive") or False) else "",

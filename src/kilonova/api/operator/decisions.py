@@ -15,6 +15,7 @@ from kilonova.config import scheduling_digest
 from kilonova.db import decisions
 from kilonova.db.decisions import StoredDecision
 from kilonova.errors import NotFound
+from kilonova.scheduler.pci_request import read_aliases
 
 RULES = (
     rule(
@@ -38,7 +39,9 @@ def show_decisions(ctx: Context, request: Request) -> Reply:
         views = [_view(decision) for decision in found]
         if with_hosts or flag(request, "replay"):
             digest = scheduling_digest(backend.settings.scheduler)
-            for view, outcome in zip(views, replay_all(connection, backend.engine, digest, found), strict=True):
+            aliases = read_aliases(backend.settings.scheduler.pci_alias)
+            outcomes = replay_all(connection, backend.engine, digest, found, aliases)
+            for view, outcome in zip(views, outcomes, strict=True):
                 view["replay"] = _replay_view(outcome, filters if with_hosts else None)
     return Reply(200, {"decisions": views})
 

@@ -16,6 +16,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
+from kilonova.scheduler.pci_request import read_aliases
 from kilonova.scheduler.what_if import what_if
 
 RULES = (
@@ -38,11 +39,12 @@ def explain_request(ctx: Context, request: Request) -> Reply:
         hosts, seq = mirror.snapshot_apart(), mirror.seq
         if group is not None:
             spec = replace(spec, group=mirror.group(group.uuid))
-    found = what_if(hosts, spec, ctx.backend.engine, count=request.body.get("count", 1))
+    aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
+    found = what_if(hosts, spec, ctx.backend.engine, count=request.body.get("count", 1), aliases=aliases)
     body: dict[str, Any] = {
         "fits": found.fits,
         "seq": seq,
-        "servers": [decision_view(decision) for decision in found.decisions],
+        "servers": [decision_view(*each) for each in zip(found.decisions, found.chosen, strict=True)],
         "explained_server": found.explained + 1,
         "rules": rules_view(found.explanation),
         **hosts_page(hosts, found.explanation, **filters),

@@ -8,7 +8,7 @@ import numpy as np
 
 from kilonova.errors import InvalidRequest
 from kilonova.scheduler.changes import Change
-from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.explain import Explanation
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nearest_miss import NearestMiss
@@ -16,10 +16,10 @@ from kilonova.scheduler.nearest_miss import NearestMiss
 JSONDict = dict[str, Any]
 
 
-def decision_view(decision: Decision) -> JSONDict:
+def decision_view(decision: Decision, chosen: RankedHost | None) -> JSONDict:
     """Return a decision without the names of the hosts that it removed."""
     return {
-        "chosen": decision.ranked[0].host if decision.ranked else None,
+        "chosen": None if chosen is None else chosen.host,
         "survivors": decision.survivors,
         "forced": decision.forced,
         "steps": [

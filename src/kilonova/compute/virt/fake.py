@@ -42,6 +42,8 @@ class FakeDriver:
             capabilities=host.capabilities,
             inventories=host.reported_inventories(self._ratios),
             traits=host.reported_traits,
+            metrics=host.metrics,
+            devices=host.devices,
         )
 
     def list_guests(self) -> Mapping[str, PowerState]:

@@ -6,10 +6,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from kilonova.model.image_properties import image_property, image_property_names
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import if_concerned, split
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.image_properties import image_property, image_property_names
 from kilonova.scheduler.settings import SchedulerConfig
 
 

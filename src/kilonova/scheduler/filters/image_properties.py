@@ -11,14 +11,14 @@ from typing import ClassVar, Self
 import numpy as np
 
 from kilonova.model.host import Capabilities
-from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.image_properties import (
+from kilonova.model.image_properties import (
     canonical_architecture,
     canonical_hypervisor,
     canonical_vm_mode,
     image_property,
 )
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.settings import SchedulerConfig
 
 _PREDICATE = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")

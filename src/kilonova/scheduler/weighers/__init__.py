@@ -11,10 +11,14 @@ from typing import Any
 from kilonova.scheduler.weighers.base import BaseHostWeigher, ColumnWeigher
 from kilonova.scheduler.weighers.build_failure import BuildFailureWeigher
 from kilonova.scheduler.weighers.cpu import CPUWeigher
+from kilonova.scheduler.weighers.cross_cell import CrossCellWeigher
 from kilonova.scheduler.weighers.disk import DiskWeigher
 from kilonova.scheduler.weighers.hypervisor_version import HypervisorVersionWeigher
+from kilonova.scheduler.weighers.image_properties import ImagePropertiesWeigher
 from kilonova.scheduler.weighers.io_ops import IoOpsWeigher
+from kilonova.scheduler.weighers.metrics import MetricsWeigher
 from kilonova.scheduler.weighers.num_instances import NumInstancesWeigher
+from kilonova.scheduler.weighers.pci import PCIWeigher
 from kilonova.scheduler.weighers.ram import RAMWeigher
 from kilonova.scheduler.weighers.server_group_soft_affinity import ServerGroupSoftAffinityWeigher
 from kilonova.scheduler.weighers.server_group_soft_anti_affinity import ServerGroupSoftAntiAffinityWeigher
@@ -26,11 +30,15 @@ WEIGHERS: Mapping[str, type[ColumnWeigher]] = {
         CPUWeigher,
         DiskWeigher,
         IoOpsWeigher,
+        PCIWeigher,
         ServerGroupSoftAffinityWeigher,
         ServerGroupSoftAntiAffinityWeigher,
         BuildFailureWeigher,
         HypervisorVersionWeigher,
         NumInstancesWeigher,
+        MetricsWeigher,
+        CrossCellWeigher,
+        ImagePropertiesWeigher,
     )
 }
 """Class name → built-in weigher, in the order in which their shares are added up."""
@@ -41,10 +49,14 @@ __all__ = [
     "BuildFailureWeigher",
     "CPUWeigher",
     "ColumnWeigher",
+    "CrossCellWeigher",
     "DiskWeigher",
     "HypervisorVersionWeigher",
+    "ImagePropertiesWeigher",
     "IoOpsWeigher",
+    "MetricsWeigher",
     "NumInstancesWeigher",
+    "PCIWeigher",
     "RAMWeigher",
     "ServerGroupSoftAffinityWeigher",
     "ServerGroupSoftAntiAffinityWeigher",

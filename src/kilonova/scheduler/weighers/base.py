@@ -4,11 +4,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import float_factors
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.settings import SchedulerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,11 @@ class ColumnWeigher(ABC):
         found = float_factors(hosts, self.option, self.multiplier)
         chosen = found if isinstance(found, float | int) else pick(found, rows)
         return -chosen if self.negated else chosen
+
+    @classmethod
+    def configured(cls, config: SchedulerConfig) -> Self:
+        """Return the weigher with the multiplier of its option, or its default when there is no such option."""
+        return cls(multiplier=getattr(config, cls.option)) if hasattr(config, cls.option) else cls()
 
     @abstractmethod
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None: ...

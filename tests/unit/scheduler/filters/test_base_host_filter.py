@@ -31,10 +31,25 @@ def test_flags_are_those_of_nova() -> None:
     often = {name for name, cls in filters.FILTERS.items() if not cls.run_once}
     rebuild = {name for name, cls in filters.FILTERS.items() if cls.runs_on_rebuild}
     assert often == {
+        "AggregateCoreFilter",
+        "AggregateDiskFilter",
+        "AggregateRamFilter",
+        "CoreFilter",
+        "DiskFilter",
+        "ExactCoreFilter",
+        "ExactDiskFilter",
+        "ExactRamFilter",
+        "JsonFilter",
+        "MetricsFilter",
+        "RamFilter",
+        "RetryFilter",
+        "TypeAffinityFilter",
         "AggregateIoOpsFilter",
         "AggregateNumInstancesFilter",
         "IoOpsFilter",
+        "NUMATopologyFilter",
         "NumInstancesFilter",
+        "PciPassthroughFilter",
         "ServerGroupAffinityFilter",
         "ServerGroupAntiAffinityFilter",
     }

@@ -5,10 +5,14 @@ import numpy as np
 import pytest
 from tests.unit.scheduler.small_cloud import aggregate, host, request, table
 
+from kilonova.errors import RuleFailed
 from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler import weighers
+from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.host_table import ALL_ROWS
+from kilonova.scheduler.ranking import shares
+from kilonova.scheduler.settings import SchedulerConfig
 
 CLOUD = table(
     host(
@@ -107,11 +111,15 @@ def test_defaults_are_those_of_nova() -> None:
         "CPUWeigher": 1.0,
         "DiskWeigher": 1.0,
         "IoOpsWeigher": -1.0,
+        "PCIWeigher": 1.0,
         "ServerGroupSoftAffinityWeigher": 1.0,
         "ServerGroupSoftAntiAffinityWeigher": 1.0,
         "BuildFailureWeigher": 1000000.0,
         "HypervisorVersionWeigher": 1.0,
         "NumInstancesWeigher": 0.0,
+        "MetricsWeigher": 1.0,
+        "CrossCellWeigher": 1000000.0,
+        "ImagePropertiesWeigher": 0.0,
     }
     fixed: dict[str, Any] = {name: cls.minimum for name, cls in weighers.WEIGHERS.items() if cls.minimum is not None}
     assert fixed == {"RAMWeigher": 0.0, "CPUWeigher": 0.0, "DiskWeigher": 0.0, "IoOpsWeigher": 0.0}
@@ -122,3 +130,91 @@ def test_the_nova_style_base_has_a_multiplier_and_no_opinion() -> None:
     assert weighers.BaseHostWeigher().weight_multiplier(None) == 1.0
     with pytest.raises(NotImplementedError):
         weighers.BaseHostWeigher()._weigh_object(None, None)
+
+
+MEASURED = table(
+    host("a", metrics={"cpu": 0.5, "power": 10.0}),
+    host("b", metrics={"cpu": 0.25}),
+    host("c", metrics={"cpu": 1.0, "power": 20.0}),
+    aggregates=(aggregate(1, ("b",), metrics_weight_multiplier="0"),),
+)
+
+
+def rated(weigher: weighers.ColumnWeigher, hosts: Any, spec: Any, rows: Any = ALL_ROWS) -> list[float] | None:
+    raw = weigher.weigh(hosts, spec, rows)
+    return None if raw is None else raw.tolist()
+
+
+def metrics_weigher(*setting: str, **options: Any) -> weighers.MetricsWeigher:
+    return weighers.MetricsWeigher.configured(SchedulerConfig(metrics_weight_setting=setting, **options))
+
+
+def test_metrics_are_added_up_by_their_ratios() -> None:
+    assert rated(metrics_weigher("cpu=2.0", "cpu=2.0"), MEASURED, request()) == [2.0, 1.0, 4.0]
+    some = metrics_weigher("cpu=4.0", "power=-1.0")
+    assert rated(some, MEASURED, request(), np.array([0, 2])) == [-8.0, -16.0]
+    assert rated(metrics_weigher(), MEASURED, request()) is None
+
+
+def test_a_missing_metric_fails_the_request_and_says_which() -> None:
+    with pytest.raises(RuleFailed, match="metric power is required") as failure:
+        shares([metrics_weigher("cpu=4.0", "power=0")], MEASURED, request(), ALL_ROWS, 3)
+    assert failure.value.fields["host"] == "b"
+    with pytest.raises(RuleFailed, match="metric disk is required") as failure:
+        metrics_weigher("disk=1").weigh(MEASURED, request(), np.array([2]))
+    assert failure.value.fields["host"] == "c"
+
+
+@pytest.mark.parametrize(
+    ("setting", "multiplier", "expected"),
+    [
+        ("power=1", 1.0, [10.0, 0.0, 20.0]),  # the multiplier of b's aggregate is 0
+        ("disk=1", 1.0, [-5.0, 0.0, -5.0]),
+        ("disk=0", 1.0, [0.0, 0.0, 0.0]),
+        ("disk=1", 0.0, [0.0, 0.0, 0.0]),
+    ],
+)
+def test_a_metric_that_is_not_required_costs_what_is_configured(
+    setting: str, multiplier: float, expected: list[float]
+) -> None:
+    options = {"metrics_weight_of_unavailable": -5.0, "metrics_weight_multiplier": multiplier}
+    weigher = metrics_weigher(setting, metrics_required=False, **options)
+    assert rated(weigher, MEASURED, request()) == expected
+
+
+def test_a_move_that_may_leave_the_cell_prefers_to_stay() -> None:
+    hosts = table(host("a", cell="c1"), host("b", cell="c2"), host("c"))
+    weigher = weighers.CrossCellWeigher()
+    assert rated(weigher, hosts, request()) is None
+    assert rated(weigher, hosts, request(source_cell="c1")) == [1.0, -1.0, -1.0]
+    assert rated(weigher, hosts, request(source_cell="c2"), np.array([1])) == [1.0]
+    assert rated(weigher, table(host("a"), host("b")), request(source_cell="c1")) is None, "there is one cell only"
+
+
+def test_like_images_draw_together() -> None:
+    ubuntu, suse = guest_kind("1", {"os_distro": "ubuntu", "arch": "x"}), guest_kind("1", {"os_distro": "suse"})
+    hosts = table(host("a", guests=(ubuntu, ubuntu, suse)), host("b", guests=(suse,)), host("c"))
+    asked = request(properties={"os_distro": "ubuntu", "arch": "x", "new": "1"})
+    even = weighers.ImagePropertiesWeigher.configured(SchedulerConfig(image_props_weight_multiplier=2.0))
+    assert rated(even, hosts, asked) == [4.0, 0.0, 0.0]
+    assert rated(even, hosts, request(properties={"os_distro": "suse"}), np.array([1, 2])) == [1.0, 0.0]
+    assert rated(even, hosts, request()) is None
+    assert rated(even, hosts, request(properties={})) is None
+    some = weighers.ImagePropertiesWeigher.configured(
+        SchedulerConfig(image_props_weight_multiplier=-1.0, image_props_weight_setting=("os_distro=0.5", "bad"))
+    )
+    assert rated(some, hosts, asked) == [1.0, 0.0, 0.0]
+    assert some.factors(hosts, ALL_ROWS) == -1.0
+
+
+def test_no_aggregate_switches_the_weigher_of_images_on() -> None:
+    hosts = table(host("a"), aggregates=(aggregate(1, ("a",), image_props_weight_multiplier="5"),))
+    assert weighers.ImagePropertiesWeigher().factors(hosts, ALL_ROWS) == 0.0
+    assert np.asarray(weighers.ImagePropertiesWeigher(multiplier=1.0).factors(hosts, ALL_ROWS)).tolist() == [5.0]
+
+
+def test_a_weigher_without_an_option_of_its_own_keeps_its_multiplier() -> None:
+    class Quiet(weighers.NumInstancesWeigher):
+        option = "no_such_option"
+
+    assert Quiet.configured(SchedulerConfig()).multiplier == weighers.NumInstancesWeigher().multiplier

@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guard rows of NUMA cells and PCI pools, and what each server takes of them.
+
+A cell is one row with a version: its use changes only from the version that was read. A pool is one row whose use may
+not exceed its total. What a server takes is kept with them in the same transaction, so use is the sum of what servers
+take, and a report of other hardware counts it anew. Everything here logs the whole host for the mirrors.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.database import Transaction
+from kilonova.db.statements import ManyRows
+from kilonova.errors import ConcurrentUpdate
+from kilonova.model.cpu_set import cpus_text, parse_cpus
+from kilonova.model.host_devices import DeviceShare, HostDevices
+from kilonova.model.numa import CellShare, HostCell, Pages, Ratios
+from kilonova.model.pci import PciPool
+
+_CELL, _POOL, _SHARE = t.numa_cells.c, t.pci_pools.c, t.device_shares.c
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """One server takes ``share`` of the hypervisor ``node_uuid``."""
+
+    instance_uuid: str
+    node_uuid: str
+    share: DeviceShare
+
+
+def report(tx: Transaction, node_uuid: str, said: HostDevices) -> None:
+    """Take over what an agent says there is; use is counted anew. Writes nothing where nothing differs.
+
+    A pool keeps its number while it is there. One that is gone stays, without devices, until no server has any.
+    """
+    known = get(tx.connection, node_uuid)
+    present = _with_numbers(known, said)
+    if _facts(present) == _facts(known):
+        return
+    shares = _shares_on(tx.connection, node_uuid)
+    held = {number for share in shares for number, _ in share.devices}
+    gone = tuple(
+        replace(pool, total=0)
+        for pool in known.pools
+        if pool.number in held and pool.identity not in {each.identity for each in present.pools}
+    )
+    _store(tx, node_uuid, replace(present, pools=(*present.pools, *gone)).used_by(shares))
+
+
+def get(connection: Connection, node_uuid: str) -> HostDevices:
+    """Return the cells and pools of a hypervisor."""
+    return _read(connection, [node_uuid]).hosts[node_uuid]
+
+
+def list_all(connection: Connection) -> Mapping[str, HostDevices]:
+    """Return the cells and pools of every hypervisor that has any, by its uuid."""
+    return _read(connection).hosts
+
+
+def list_values(connection: Connection) -> Mapping[str, dict[str, Any]]:
+    """Return what :func:`devices_as_json` says of every hypervisor that has cells or pools, read without a detour."""
+    found: dict[str, dict[str, Any]] = defaultdict(lambda: {"cells": [], "pools": []})
+    for row in connection.execute(sa.select(t.numa_cells).order_by(_CELL.node_uuid, _CELL.cell)):
+        found[row.node_uuid]["cells"].append({"id": row.cell, **row.facts, "used": row.used})
+    for row in connection.execute(sa.select(t.pci_pools).order_by(_POOL.node_uuid, _POOL.number)):
+        pool = {"number": row.number, **row.facts, "total": row.total, "used": row.used}
+        found[row.node_uuid]["pools"].append(pool)
+    return found
+
+
+def find_share(connection: Connection, instance_uuid: str) -> DeviceShare | None:
+    """Return what a server takes, None when that is nothing."""
+    body = connection.execute(sa.select(_SHARE.body).where(_SHARE.instance_uuid == instance_uuid)).scalar()
+    return None if body is None else share_from_json(body)
+
+
+def shares(connection: Connection) -> tuple[Taking, ...]:
+    """Return what every server takes."""
+    rows = connection.execute(sa.select(t.device_shares).order_by(_SHARE.instance_uuid))
+    return tuple(Taking(row.instance_uuid, row.node_uuid, share_from_json(row.body)) for row in rows)
+
+
+def take(tx: Transaction, takings: Sequence[Taking]) -> bool:
+    """Take everything, in order, if all of it can be had; False leaves rows to be rolled back."""
+    if not takings:
+        return True
+    before = _read(tx.connection, {taking.node_uuid for taking in takings})
+    after = dict(before.hosts)
+    for taking in takings:
+        if not after[taking.node_uuid].can_give(taking.share):
+            return False
+        after[taking.node_uuid] = after[taking.node_uuid].taking(taking.share)
+    if not _write_use(tx, before, after):
+        return False
+    rows = [
+        {"instance_uuid": each.instance_uuid, "node_uuid": each.node_uuid, "body": share_as_json(each.share)}
+        for each in takings
+    ]
+    tx.execute(sa.insert(t.device_shares), rows)
+    return True
+
+
+def give_back(tx: Transaction, instance_uuid: str) -> None:
+    """Free what a server takes; absent is success."""
+    mine = _SHARE.instance_uuid == instance_uuid
+    row = tx.execute(sa.select(_SHARE.node_uuid, _SHARE.body).where(mine)).first()
+    if row is None:
+        return
+    tx.execute(sa.delete(t.device_shares).where(mine))
+    recount(tx, row.node_uuid)
+
+
+def recount(tx: Transaction, node_uuid: str) -> None:
+    """Make the guard rows of a hypervisor say what its servers take; a pool without devices and servers goes."""
+    known = _read(tx.connection, [node_uuid])
+    right = known.hosts[node_uuid].used_by(_shares_on(tx.connection, node_uuid))
+    kept = tuple(pool for pool in right.pools if pool.total or pool.used)
+    if kept != right.pools:
+        _store(tx, node_uuid, replace(right, pools=kept))
+    elif not _write_use(tx, known, {node_uuid: right}):
+        raise ConcurrentUpdate("The NUMA cells of the host were changed by somebody else.")
+
+
+def delete(tx: Transaction, node_uuid: str) -> None:
+    """Remove the cells and pools of a hypervisor; absent is success."""
+    tables = (t.numa_cells, t.pci_pools, t.device_shares)
+    if sum(tx.execute(sa.delete(table).where(table.c.node_uuid == node_uuid)).rowcount for table in tables):
+        tx.log("devices", node_uuid, None)
+
+
+# --- as JSON ----------------------------------------------------------------------------------------------------------
+
+
+def devices_as_json(devices: HostDevices) -> dict[str, Any]:
+    """Return cells and pools as plain JSON data, equal for equal values."""
+    cells = [{"id": cell.id, **_cell_facts(cell), "used": _cell_use(cell)} for cell in devices.cells]
+    pools = [
+        {"number": pool.number, **_pool_facts(pool), "total": pool.total, "used": pool.used} for pool in devices.pools
+    ]
+    return {"cells": cells, "pools": pools}
+
+
+def devices_from_json(value: Mapping[str, Any]) -> HostDevices:
+    """Read what :func:`devices_as_json` wrote."""
+    return HostDevices(
+        tuple(_cell(cell["id"], cell, cell["used"]) for cell in value["cells"]),
+        tuple(_pool(pool["number"], pool, pool["total"], pool["used"]) for pool in value["pools"]),
+    )
+
+
+def share_as_json(share: DeviceShare) -> dict[str, Any]:
+    """Return a share as plain JSON data."""
+    cells = [
+        {
+            "cell": part.cell,
+            "memory_mib": part.memory_mib,
+            "cpus": part.cpus,
+            "pinned": cpus_text(part.pinned),
+            "pinning": [list(pair) for pair in part.pinning],
+            "emulator": cpus_text(part.emulator),
+            "page_size_kib": part.page_size_kib,
+            "pages": part.pages,
+            "firm_memory": part.firm_memory,
+            "firm_pages": part.firm_pages,
+            "shares_cpus": part.shares_cpus,
+        }
+        for part in share.cells
+    ]
+    ratios = [share.ratios.cpu, share.ratios.memory]
+    return {"cells": cells, "devices": [list(pair) for pair in share.devices], "ratios": ratios}
+
+
+def share_from_json(value: Mapping[str, Any]) -> DeviceShare:
+    """Read what :func:`share_as_json` wrote."""
+    cells = tuple(
+        CellShare(
+            **{
+                **part,
+                "pinned": parse_cpus(part["pinned"]),
+                "pinning": tuple((vcpu, cpu) for vcpu, cpu in part["pinning"]),
+                "emulator": parse_cpus(part["emulator"]),
+            }
+        )
+        for part in value["cells"]
+    )
+    return DeviceShare(cells, tuple((number, count) for number, count in value["devices"]), Ratios(*value["ratios"]))
+
+
+def _cell_facts(cell: HostCell) -> dict[str, Any]:
+    return {
+        "cpuset": cpus_text(cell.cpuset),
+        "pcpuset": cpus_text(cell.pcpuset),
+        "memory_mib": cell.memory_mib,
+        "siblings": [cpus_text(core) for core in cell.siblings],
+        "pages": [[pages.size_kib, pages.total, pages.reserved] for pages in cell.pages],
+        "socket": cell.socket,
+    }
+
+
+def _cell_use(cell: HostCell) -> dict[str, Any]:
+    return {
+        "cpus": cell.used_cpus,
+        "memory_mib": cell.used_memory_mib,
+        "pinned": cpus_text(cell.pinned),
+        "pages": [pages.used for pages in cell.pages],
+    }
+
+
+def _cell(number: int, facts: Mapping[str, Any], used: Mapping[str, Any]) -> HostCell:
+    return HostCell(
+        id=number,
+        cpuset=parse_cpus(facts["cpuset"]),
+        pcpuset=parse_cpus(facts["pcpuset"]),
+        memory_mib=facts["memory_mib"],
+        siblings=tuple(parse_cpus(core) for core in facts["siblings"]),
+        pages=tuple(
+            Pages(size, total, reserved, count)
+            for (size, total, reserved), count in zip(facts["pages"], used["pages"], strict=True)
+        ),
+        socket=facts["socket"],
+        used_cpus=used["cpus"],
+        used_memory_mib=used["memory_mib"],
+        pinned=parse_cpus(used["pinned"]),
+    )
+
+
+def _pool_facts(pool: PciPool) -> dict[str, Any]:
+    return {
+        "vendor_id": pool.vendor_id,
+        "product_id": pool.product_id,
+        "numa_node": pool.numa_node,
+        "dev_type": pool.dev_type,
+        "tags": dict(pool.tags),
+    }
+
+
+def _pool(number: int, facts: Mapping[str, Any], total: int, used: int) -> PciPool:
+    return PciPool(
+        number=number,
+        vendor_id=facts["vendor_id"],
+        product_id=facts["product_id"],
+        total=total,
+        numa_node=facts["numa_node"],
+        dev_type=facts["dev_type"],
+        tags=tuple(sorted(facts["tags"].items())),
+        used=used,
+    )
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Hosts by hypervisor uuid, and the version of each of their cells."""
+
+    hosts: Mapping[str, HostDevices]
+    versions: Mapping[tuple[str, int], int]
+
+
+def _read(connection: Connection, nodes: Collection[str] | None = None) -> _Read:
+    """Read the given hypervisors, all when None."""
+    cells: dict[str, list[HostCell]] = defaultdict(list)
+    pools: dict[str, list[PciPool]] = defaultdict(list)
+    versions: dict[tuple[str, int], int] = {}
+    all_cells, all_pools = sa.select(t.numa_cells), sa.select(t.pci_pools)
+    if nodes is not None:
+        all_cells = all_cells.where(_CELL.node_uuid.in_(sorted(nodes)))
+        all_pools = all_pools.where(_POOL.node_uuid.in_(sorted(nodes)))
+    for row in connection.execute(all_cells.order_by(_CELL.node_uuid, _CELL.cell)):
+        cells[row.node_uuid].append(_cell(row.cell, row.facts, row.used))
+        versions[row.node_uuid, row.cell] = row.version
+    for row in connection.execute(all_pools.order_by(_POOL.node_uuid, _POOL.number)):
+        pools[row.node_uuid].append(_pool(row.number, row.facts, row.total, row.used))
+    known = [*cells, *pools] if nodes is None else nodes
+    hosts = {uuid: HostDevices(tuple(cells.get(uuid, ())), tuple(pools.get(uuid, ()))) for uuid in known}
+    return _Read(hosts, versions)
+
+
+def _shares_on(connection: Connection, node_uuid: str) -> list[DeviceShare]:
+    bodies = connection.execute(sa.select(_SHARE.body).where(_SHARE.node_uuid == node_uuid)).scalars()
+    return [share_from_json(body) for body in bodies]
+
+
+def _with_numbers(known: HostDevices, said: HostDevices) -> HostDevices:
+    """Return what an agent says in the form in which it is kept: in order, equal pools as one, with their numbers."""
+    totals: Counter[Any] = Counter()
+    for pool in said.pools:
+        totals[pool.identity] += pool.total
+    numbers = {pool.identity: pool.number for pool in known.pools}
+    fresh = max(numbers.values(), default=-1) + 1
+    for identity in totals:
+        if identity not in numbers:
+            numbers[identity] = fresh
+            fresh += 1
+    pools = (
+        PciPool(numbers[identity], identity[0], identity[1], total, *identity[2:]) for identity, total in totals.items()
+    )
+    cells = (
+        replace(cell, pages=tuple(sorted(cell.pages, key=lambda pages: pages.size_kib)))
+        for cell in sorted(said.cells, key=lambda cell: cell.id)
+    )
+    return HostDevices(tuple(cells), tuple(sorted(pools, key=lambda pool: pool.number)))
+
+
+def _facts(devices: HostDevices) -> tuple[Any, ...]:
+    """Return everything but what is used, of what is there."""
+    cells = [(cell.id, _cell_facts(cell)) for cell in devices.cells]
+    pools = [(pool.number, pool.identity, pool.total) for pool in devices.pools if pool.total]
+    return cells, pools
+
+
+def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
+    """Write the rows of a hypervisor anew."""
+    version = tx.execute(sa.select(sa.func.max(_CELL.version)).where(_CELL.node_uuid == node_uuid)).scalar() or 0
+    for table in (t.numa_cells, t.pci_pools):
+        tx.execute(sa.delete(table).where(table.c.node_uuid == node_uuid))
+    cells = [
+        {
+            "node_uuid": node_uuid,
+            "cell": cell.id,
+            "facts": _cell_facts(cell),
+            "used": _cell_use(cell),
+            "version": version + 1,
+        }
+        for cell in devices.cells
+    ]
+    pools = [
+        {
+            "node_uuid": node_uuid,
+            "number": pool.number,
+            "facts": _pool_facts(pool),
+            "total": pool.total,
+            "used": pool.used,
+        }
+        for pool in devices.pools
+    ]
+    for table, rows in ((t.numa_cells, cells), (t.pci_pools, pools)):
+        if rows:
+            tx.execute(sa.insert(table), rows)
+    tx.log("devices", node_uuid, devices_as_json(devices))
+
+
+def _write_use(tx: Transaction, before: _Read, after: Mapping[str, HostDevices]) -> bool:
+    """Write what is used of each host now; False when a guard fails, which leaves rows to be rolled back."""
+    cells: list[dict[str, Any]] = []
+    pools: list[dict[str, Any]] = []
+    for uuid, host in sorted(after.items()):
+        old = before.hosts[uuid]
+        cells += (
+            {"node": uuid, "cell": now.id, "version": before.versions[uuid, now.id], "used": _cell_use(now)}
+            for was, now in zip(old.cells, host.cells, strict=True)
+            if was != now
+        )
+        pools += (
+            {"node": uuid, "number": now.number, "amount": now.used - was.used}
+            for was, now in zip(old.pools, host.pools, strict=True)
+            if was != now
+        )
+    if _USE_CELLS.run(tx, cells) != len(cells) or _USE_POOLS.run(tx, pools) != len(pools):
+        return False
+    for uuid, host in after.items():
+        if host != before.hosts[uuid]:
+            tx.log("devices", uuid, devices_as_json(host))
+    return True
+
+
+_USE_CELLS = ManyRows(
+    {"node": _CELL.node_uuid.type, "cell": sa.BigInteger(), "version": sa.BigInteger(), "used": _CELL.used.type},
+    lambda given: (
+        sa.update(t.numa_cells)
+        .where(_CELL.node_uuid == given["node"], _CELL.cell == given["cell"], _CELL.version == given["version"])
+        .values(used=given["used"], version=_CELL.version + 1)
+    ),
+)
+_USE_POOLS = ManyRows(
+    {"node": _POOL.node_uuid.type, "number": sa.BigInteger(), "amount": sa.BigInteger()},
+    lambda given: (
+        sa.update(t.pci_pools)
+        .where(
+            _POOL.node_uuid == given["node"],
+            _POOL.number == given["number"],
+            (given["amount"] < 0) | (_POOL.used + given["amount"] <= _POOL.total),
+        )
+        .values(used=_POOL.used + given["amount"])
+    ),
+)

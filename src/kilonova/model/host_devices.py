@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The NUMA cells and PCI pools of one host with what is used of them, and what one server takes."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from kilonova.model.numa import CellShare, HostCell, Pages, Ratios
+from kilonova.model.pci import PciPool
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceShare:
+    """What one server takes of its host's cells and pools. ``devices``: (number of the pool, how many) pairs.
+
+    ``ratios``: within which the shares of cells have to stay.
+    """
+
+    cells: tuple[CellShare, ...] = ()
+    devices: tuple[tuple[int, int], ...] = ()
+    ratios: Ratios = field(default_factory=Ratios)
+
+    def __bool__(self) -> bool:
+        return bool(self.cells or self.devices)
+
+
+@dataclass(frozen=True, slots=True)
+class HostDevices:
+    """One host. Cells are in order of their ids, pools of their numbers."""
+
+    cells: tuple[HostCell, ...] = ()
+    pools: tuple[PciPool, ...] = ()
+
+    def can_give(self, share: DeviceShare) -> bool:
+        """Tell whether everything that ``share`` takes is there and free."""
+        cells = {cell.id: cell for cell in self.cells}
+        free = {pool.number: pool.free for pool in self.pools}
+        return all(
+            part.cell in cells and _cell_can_give(cells[part.cell], part, share.ratios) for part in share.cells
+        ) and all(count <= free.get(number, 0) for number, count in share.devices)
+
+    def taking(self, share: DeviceShare) -> "HostDevices":
+        """Return the host after ``share`` was taken, whether or not it could be given."""
+        return self._moved([share], 1)
+
+    def without(self, share: DeviceShare) -> "HostDevices":
+        """Return the host after ``share`` was given back; of what is gone from the host nothing comes back."""
+        return self._moved([share], -1)
+
+    def used_by(self, shares: Iterable[DeviceShare]) -> "HostDevices":
+        """Return the host with exactly the use that ``shares`` add up to."""
+        return self._idle()._moved(shares, 1)  # noqa: SLF001  its own kind
+
+    def _idle(self) -> "HostDevices":
+        return HostDevices(
+            tuple(
+                replace(
+                    cell,
+                    used_cpus=0,
+                    used_memory_mib=0,
+                    pinned=frozenset(),
+                    pages=tuple(replace(each, used=0) for each in cell.pages),
+                )
+                for cell in self.cells
+            ),
+            tuple(replace(pool, used=0) for pool in self.pools),
+        )
+
+    def _moved(self, shares: Iterable[DeviceShare], sign: int) -> "HostDevices":
+        cells = {cell.id: cell for cell in self.cells}
+        taken: Counter[int] = Counter()
+        for share in shares:
+            for part in share.cells:
+                if part.cell in cells:
+                    cells[part.cell] = _cell_after(cells[part.cell], part, sign)
+            for number, count in share.devices:
+                taken[number] += sign * count
+        pools: Mapping[int, PciPool] = {
+            pool.number: replace(pool, used=max(0, pool.used + taken[pool.number])) if taken[pool.number] else pool
+            for pool in self.pools
+        }
+        return HostDevices(tuple(cells.values()), tuple(pools.values()))
+
+
+NOTHING = HostDevices()
+"""A host that tells of neither cells nor devices."""
+
+
+def _cell_can_give(cell: HostCell, share: CellShare, ratios: Ratios) -> bool:
+    if not share.pinned <= cell.free_pcpus:
+        return False
+    if share.firm_memory and cell.free_memory_mib < share.memory_mib:
+        return False
+    if share.firm_pages and share.pages > _pages_of(cell, share.page_size_kib).free:
+        return False
+    return not share.shares_cpus or (
+        cell.used_cpus + share.cpus <= len(cell.cpuset) * ratios.cpu
+        and cell.used_memory_mib + share.memory_mib <= cell.memory_mib * ratios.memory
+    )
+
+
+def _pages_of(cell: HostCell, size_kib: int | None) -> Pages:
+    return next((pages for pages in cell.pages if pages.size_kib == size_kib), Pages(size_kib or 0, 0))
+
+
+def _cell_after(cell: HostCell, share: CellShare, sign: int) -> HostCell:
+    return replace(
+        cell,
+        used_cpus=max(0, cell.used_cpus + sign * share.cpus),
+        used_memory_mib=max(0, cell.used_memory_mib + sign * share.memory_mib),
+        pinned=cell.pinned | share.pinned if sign > 0 else cell.pinned - share.pinned,
+        pages=tuple(
+            replace(pages, used=max(0, pages.used + sign * share.pages))
+            if share.pages and pages.size_kib == share.page_size_kib
+            else pages
+            for pages in cell.pages
+        ),
+    )

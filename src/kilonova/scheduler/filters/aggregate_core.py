@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts with enough cores left under the ratio of their aggregates."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_attributes import COLUMNS
+from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
+from kilonova.scheduler.overcommit import aggregate_ratio, cores_left
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCoreFilter:
+    """Keep hosts where ``total x ratio - used`` covers the flavor, under the ratio of their aggregates.
+
+    That is the smallest ``cpu_allocation_ratio`` they give. Hosts without one, and those with a value that
+    is no number, are judged by the ratio of their inventory. Placement still asks by that one, so an aggregate can only
+    lower what fits. A host that reports no cores passes.
+
+    Shapes: (H,) → (H,) bool.
+    Units:  cores.
+    Source: spec SCHEDULER §4.
+    """
+
+    run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "too few cores left for the ratio of its aggregates"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        roomy: BoolArray = cores_left(hosts, aggregate_ratio(hosts, "cpu_allocation_ratio")) >= spec.flavor.vcpus
+        unknown: BoolArray = COLUMNS["vcpus_total"](hosts, ALL_ROWS) == 0
+        return roomy | unknown

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts with enough disk left under the ratio of their aggregates."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.overcommit import aggregate_ratio, disk_left, disk_needed
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateDiskFilter:
+    """Keep hosts where ``total x ratio - used`` covers the flavor, under the ratio of their aggregates.
+
+    That is the smallest ``disk_allocation_ratio`` they give. Hosts without one, and those with a value that
+    is no number, are judged by the ratio of their inventory. Placement still asks by that one, so an aggregate can only
+    lower what fits.
+
+    Shapes: (H,) → (H,) bool.
+    Units:  MiB.
+    Source: spec SCHEDULER §4.
+    """
+
+    run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "too little disk left for the ratio of its aggregates"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        roomy: BoolArray = disk_left(hosts, aggregate_ratio(hosts, "disk_allocation_ratio")) >= disk_needed(spec.flavor)
+        return roomy

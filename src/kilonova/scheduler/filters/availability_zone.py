@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts of the requested availability zone."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from kilonova.model.aggregate import ZONE_KEY
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_rules import in_any, split
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.settings import SchedulerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class AvailabilityZoneFilter:
+    """Keep hosts with an aggregate of the requested zone; hosts of no zone at all belong to the default one.
+
+    Unlike the request filter for zones, which adds nothing for the default zone, this keeps a server asked for there
+    out of every other zone. No zone asked for: every host passes. Comma lists are split.
+
+    Shapes: test (A,) aggregates, OR their rows → (H,) bool.
+    Source: spec SCHEDULER §4, §14.3.
+    """
+
+    run_once: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    default_zone: str = "nova"
+    reason: str = "not in the requested availability zone"
+
+    @classmethod
+    def configured(cls, config: SchedulerConfig) -> Self:
+        return cls(default_zone=config.default_availability_zone)
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        wanted = spec.availability_zone
+        if not wanted:
+            return hosts.everyone
+        zones = [aggregate.metadata.get(ZONE_KEY) for aggregate in hosts.aggregates.aggregates]
+        passed = in_any(hosts, [zone is not None and wanted in split(zone) for zone in zones])
+        if wanted == self.default_zone:
+            passed = passed | ~in_any(hosts, [zone is not None for zone in zones])
+        return passed

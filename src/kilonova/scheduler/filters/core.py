@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts with enough cores left, as many as they may promise."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_attributes import COLUMNS
+from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
+from kilonova.scheduler.overcommit import cores_left, own_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class CoreFilter:
+    """Keep hosts where ``total x allocation ratio - used`` covers the flavor. A host that reports no cores passes.
+
+    The ratio is that of the host's inventory, so Placement asks the same of its own accord; this is for configurations
+    of old that name the filter.
+
+    Shapes: (H,) → (H,) bool.
+    Units:  cores.
+    Source: spec SCHEDULER §4.
+    """
+
+    run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "too few cores left"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        roomy: BoolArray = cores_left(hosts, own_ratio(hosts, "cpu_allocation_ratio")) >= spec.flavor.vcpus
+        unknown: BoolArray = COLUMNS["vcpus_total"](hosts, ALL_ROWS) == 0
+        return roomy | unknown

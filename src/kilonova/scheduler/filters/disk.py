@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts with enough disk left, as many as they may promise."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.overcommit import disk_left, disk_needed, own_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFilter:
+    """Keep hosts where ``total x allocation ratio - used`` covers the flavor.
+
+    The ratio is that of the host's inventory, so Placement asks the same of its own accord; this is for configurations
+    of old that name the filter.
+
+    Shapes: (H,) → (H,) bool.
+    Units:  MiB.
+    Source: spec SCHEDULER §4.
+    """
+
+    run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "too little disk left"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        roomy: BoolArray = disk_left(hosts, own_ratio(hosts, "disk_allocation_ratio")) >= disk_needed(spec.flavor)
+        return roomy

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts whose free cores are exactly those asked for."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_attributes import COLUMNS
+from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
+
+
+@dataclass(frozen=True, slots=True)
+class ExactCoreFilter:
+    """Keep hosts whose free cores the server takes up to the last bit, as for bare metal. No ratio plays a part.
+
+    Shapes: (H,) → (H,) bool.
+    Units:  cores.
+    Source: spec SCHEDULER §4.
+    """
+
+    run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "its free cores are not exactly those asked for"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        free = COLUMNS["vcpus_total"](hosts, ALL_ROWS) - COLUMNS["vcpus_used"](hosts, ALL_ROWS)
+        equal: BoolArray = free == spec.flavor.vcpus
+        return equal

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts whose free memory is exactly what is asked for."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_attributes import COLUMNS
+from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
+
+
+@dataclass(frozen=True, slots=True)
+class ExactRamFilter:
+    """Keep hosts whose free memory the server takes up to the last bit, as for bare metal. No ratio plays a part.
+
+    Shapes: (H,) → (H,) bool.
+    Units:  MiB.
+    Source: spec SCHEDULER §4.
+    """
+
+    run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    reason: str = "its free memory is not exactly what is asked for"
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        equal: BoolArray = COLUMNS["free_ram_mb"](hosts, ALL_ROWS) == spec.flavor.memory_mib
+        return equal

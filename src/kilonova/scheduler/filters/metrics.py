@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts that report every metric the weigher wants."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.settings import SchedulerConfig, weight_setting
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsFilter:
+    """Keep hosts with all metrics named in ``[metrics] weight_setting``; so MetricsWeigher never misses one.
+
+    Shapes: hosts.metrics (H,) each → (H,) bool.
+    Source: spec SCHEDULER §3 #20.
+    """
+
+    run_once: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
+    runs_on_rebuild: ClassVar[bool] = False
+    names: frozenset[str] = frozenset()
+    reason: str = "does not report a metric of [metrics] weight_setting"
+
+    @classmethod
+    def configured(cls, config: SchedulerConfig) -> Self:
+        return cls(names=frozenset(name for name, _ in weight_setting(config.metrics_weight_setting)[0]))
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:  # noqa: ARG002
+        passed = hosts.everyone
+        for name in sorted(self.names):
+            passed = passed & ~np.isnan(hosts.metric(name))
+        return passed

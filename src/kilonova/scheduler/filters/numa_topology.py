@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts on whose NUMA cells the server fits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+import numpy as np
+
+from kilonova.errors import InvalidRequest
+from kilonova.model.host_devices import HostDevices
+from kilonova.model.numa import InstanceNuma, Ratios
+from kilonova.model.pci import PciRequest
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.device_states import DeviceStates
+from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray
+from kilonova.scheduler.numa_fit import lay_out
+from kilonova.scheduler.numa_request import numa_request
+from kilonova.scheduler.pci_request import Alias, pci_requests, read_aliases
+from kilonova.scheduler.settings import SchedulerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class NUMATopologyFilter:
+    """Keep hosts whose cells can hold the cells of the server, and whose devices are near enough to these.
+
+    A server without NUMA topology may go anywhere; one that has it needs a host that tells of its cells.
+    What flavor and image ask for in contradiction to each other fits nowhere.
+
+    Columns tell which hosts cannot do; of the others each distinct shape is tried once.
+    Shapes: hosts.devices (H,) → (H,) bool.
+    Source: spec SCHEDULER §3 #21.
+    """
+
+    run_once: ClassVar[bool] = False
+    runs_on_rebuild: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
+    aliases: Mapping[str, Alias] = field(default_factory=dict)
+    reason: str = "its NUMA cells, with the devices near them, cannot hold the server"
+
+    @classmethod
+    def configured(cls, config: SchedulerConfig) -> Self:
+        return cls(aliases=read_aliases(config.pci_alias))
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        try:
+            wanted = numa_request(spec.flavor, spec.image)
+            if wanted is None:
+                return hosts.everyone
+            requests = pci_requests(spec.flavor, spec.image, self.aliases)
+        except InvalidRequest:
+            return np.zeros(len(hosts), dtype=np.bool_)
+        return _fitting(hosts, wanted, requests)
+
+
+def _fitting(hosts: HostTable, wanted: InstanceNuma, requests: tuple[PciRequest, ...]) -> BoolArray:
+    states = hosts.device_states
+    possible = _may_fit(states, wanted, requests)
+    shapes = states.shapes(hosts.devices)
+    passed = np.zeros(len(hosts), dtype=np.bool_)
+    distinct, index = _ratios(hosts)
+    for number, ratios in enumerate(distinct):
+        mine = shapes if len(distinct) == 1 else shapes[index == number]
+        present = np.bincount(mine, minlength=len(possible))[: len(possible)] > 0
+
+        def judge(shape: HostDevices, ratios: Ratios = ratios) -> bool:
+            return lay_out(shape, wanted, requests, ratios) is not None
+
+        verdicts = states.verdicts((NUMATopologyFilter, wanted, requests, ratios), possible & present, judge)
+        passed |= verdicts[shapes] & (index == number)
+    return passed
+
+
+def _may_fit(states: DeviceStates, wanted: InstanceNuma, requests: tuple[PciRequest, ...]) -> BoolArray:
+    """Return which shapes might do: none of the others can. Shapes: → (P,)."""
+    most = states.summaries()
+    pinned = [len(cell.pcpuset) for cell in wanted.cells]
+    may: BoolArray = (
+        (most.cells >= len(wanted.cells))
+        & (most.free_pcpus >= sum(pinned) + wanted.isolate_emulator)
+        & (most.cell_free_pcpus >= max(pinned))
+        & (most.cell_cpus >= max(len(cell.cpuset) for cell in wanted.cells))
+        & (most.devices >= sum(request.count for request in requests))
+    )
+    if wanted.page_size is None:
+        may = may & (most.cell_memory_mib >= max(cell.memory_mib for cell in wanted.cells))
+    return may
+
+
+def _ratios(hosts: HostTable) -> tuple[tuple[Ratios, ...], IntArray]:
+    """Return the distinct allocation ratios, and which of them each host has. Shapes: → (…), (H,)."""
+
+    def work_out() -> tuple[tuple[Ratios, ...], IntArray]:
+        pairs = np.column_stack([_ratio(hosts, "VCPU"), _ratio(hosts, "MEMORY_MB")])
+        distinct, index = np.unique(pairs, axis=0, return_inverse=True)
+        return tuple(Ratios(cpu, memory) for cpu, memory in distinct.tolist()), index.reshape(-1)
+
+    return hosts.memo.get((NUMATopologyFilter, "ratios"), work_out)
+
+
+def _ratio(hosts: HostTable, resource_class: str) -> FloatArray:
+    column = hosts.column(resource_class)
+    return np.ones(len(hosts)) if column is None else hosts.allocation_ratio[:, column]

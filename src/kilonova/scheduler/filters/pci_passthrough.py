@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep hosts with the PCI devices that the flavor asks for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+import numpy as np
+
+from kilonova.errors import InvalidRequest
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.pci_fit import serve
+from kilonova.scheduler.pci_request import Alias, pci_requests, read_aliases
+from kilonova.scheduler.settings import SchedulerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class PciPassthroughFilter:
+    """Keep hosts whose pools can serve all requests together; how near the devices are is NUMATopologyFilter's matter.
+
+    A server that asks for no device may go anywhere; one with an alias that is not configured goes nowhere.
+    Shapes: hosts.devices (H,) → (H,) bool.
+    Source: spec SCHEDULER §3 #22.
+    """
+
+    run_once: ClassVar[bool] = False
+    runs_on_rebuild: ClassVar[bool] = False
+    only_where_placed: ClassVar[bool] = True
+    aliases: Mapping[str, Alias] = field(default_factory=dict)
+    reason: str = "lacks free PCI devices of the kind the flavor asks for"
+
+    @classmethod
+    def configured(cls, config: SchedulerConfig) -> Self:
+        return cls(aliases=read_aliases(config.pci_alias))
+
+    def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
+        try:
+            requests = pci_requests(spec.flavor, spec.image, self.aliases)
+        except InvalidRequest:
+            return np.zeros(len(hosts), dtype=np.bool_)
+        if not requests:
+            return hosts.everyone
+        states = hosts.device_states
+        enough = states.summaries().devices >= sum(request.count for request in requests)
+        shapes = states.shapes(hosts.devices)
+        present = np.bincount(shapes, minlength=len(enough))[: len(enough)] > 0
+        verdicts = states.verdicts(
+            (PciPassthroughFilter, requests), enough & present, lambda shape: serve(shape.pools, requests) is not None
+        )
+        return verdicts[shapes]

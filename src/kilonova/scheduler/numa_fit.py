@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lay the NUMA cells of a server on those of one host, and its devices beside them.
+
+Each cell of the server needs a host cell of its own. Which host cell can take which is worked out pair by pair; what is
+left is a matching of cells, and where devices have to be near, a search over the sets of host cells.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, combinations
+
+from kilonova.model.host_devices import DeviceShare, HostDevices
+from kilonova.model.numa import (
+    CellShare,
+    CpuPolicy,
+    HostCell,
+    InstanceCell,
+    InstanceNuma,
+    PageRequest,
+    Pages,
+    Ratios,
+    ThreadPolicy,
+)
+from kilonova.model.pci import NumaPolicy, PciRequest
+from kilonova.scheduler.pci_fit import serve
+
+_KIB_PER_MIB = 1024
+
+Fits = Sequence[Sequence[CellShare | None]]
+"""For each cell of the server, for each cell of the host: what it would take there, None where it cannot be."""
+
+
+def lay_out(
+    host: HostDevices, wanted: InstanceNuma, requests: Sequence[PciRequest] = (), ratios: Ratios | None = None
+) -> DeviceShare | None:
+    """Return what a server would take of ``host``, None when it does not fit.
+
+    Host cells with much room come first; those with devices go to servers that want devices.
+    ``ratios``: the host's allocation ratios, which bound shared CPUs and memory.
+
+    Source: spec SCHEDULER §3 #21; Nova admin guide, "CPU topologies".
+    """
+    bounds = ratios or Ratios()
+    if len(host.cells) < len(wanted.cells) or serve(host.pools, requests) is None:
+        return None
+    cells = _in_order_of_preference(host, wanted, wants_devices=bool(requests))
+    fits = [
+        [_cell_share(cell, each, wanted, bounds, extra=int(wanted.isolate_emulator and not index)) for cell in cells]
+        for index, each in enumerate(wanted.cells)
+    ]
+    anywhere = all(request.numa_policy is NumaPolicy.PREFERRED for request in requests)
+    for allowed in _sets_of_cells(len(cells), len(wanted.cells), all_at_once=anywhere):
+        chosen = _match(fits, allowed)
+        if chosen is None:
+            continue
+        shares = [share for row, column in enumerate(chosen) if (share := fits[row][column]) is not None]
+        devices = serve(host.pools, requests, host.cells, {share.cell for share in shares}) if requests else ()
+        if devices is not None:
+            return DeviceShare(tuple(shares), devices, bounds)
+        if anywhere:
+            return None
+    return None
+
+
+def _sets_of_cells(host: int, wanted: int, *, all_at_once: bool) -> Iterator[Sequence[int]]:
+    if all_at_once:
+        return iter([range(host)])
+    return combinations(range(host), wanted)
+
+
+def _in_order_of_preference(host: HostDevices, wanted: InstanceNuma, *, wants_devices: bool) -> list[HostCell]:
+    if len(host.cells) == len(wanted.cells):
+        return list(host.cells)
+    devices: dict[int | None, int] = {}
+    for pool in host.pools:
+        devices[pool.numa_node] = devices.get(pool.numa_node, 0) + pool.free
+
+    def rank(cell: HostCell) -> tuple[int, int, int]:
+        near = devices.get(cell.id, 0)
+        busy = -len(cell.free_pcpus) if wanted.pins else cell.used_cpus
+        return (-near if wants_devices else near), busy, -cell.free_memory_mib
+
+    return sorted(host.cells, key=rank)
+
+
+def _match(fits: Fits, allowed: Sequence[int]) -> list[int] | None:
+    """Give each cell of the server one of the ``allowed`` host cells that can take it, early ones first."""
+    holder: dict[int, int] = {}
+
+    def find(row: int, seen: set[int]) -> bool:
+        usable = [column for column in allowed if fits[row][column] is not None]
+        for column in sorted(usable, key=holder.__contains__):  # nobody moves for a cell that can go elsewhere
+            if column in seen:
+                continue
+            seen.add(column)
+            if column not in holder or find(holder[column], seen):
+                holder[column] = row
+                return True
+        return False
+
+    if not all(find(row, set()) for row in range(len(fits))):
+        return None
+    column_of = {row: column for column, row in holder.items()}
+    return [column_of[row] for row in range(len(fits))]
+
+
+def _cell_share(
+    cell: HostCell, wanted: InstanceCell, numa: InstanceNuma, ratios: Ratios, *, extra: int
+) -> CellShare | None:
+    """Return what a cell of the server takes of a host cell. ``extra``: dedicated CPUs for the emulator."""
+    share = _memory_share(cell, wanted, numa)
+    if share is None or len(wanted.cpuset) > len(cell.cpuset):
+        return None
+    if numa.cpu_policy is not CpuPolicy.DEDICATED:
+        cpus, memory = cell.used_cpus + len(wanted.cpuset), cell.used_memory_mib + wanted.memory_mib
+        if cpus > len(cell.cpuset) * ratios.cpu or memory > cell.memory_mib * ratios.memory:
+            return None
+    if not numa.pins:
+        return replace(share, cpus=len(wanted.cpuset))
+    pins = _pins(cell, len(wanted.pcpuset), extra, numa.thread_policy)
+    if pins is None:
+        return None
+    vcpus, emulator = pins
+    taken = frozenset(chain(vcpus, emulator))
+    if numa.thread_policy is ThreadPolicy.ISOLATE:
+        taken = frozenset().union(*(core for core in cell.cores if core & taken)) & cell.pcpuset
+    return replace(
+        share,
+        cpus=len(wanted.cpuset),
+        pinned=taken,
+        pinning=tuple(zip(sorted(wanted.pcpuset), vcpus, strict=True)),
+        emulator=frozenset(emulator),
+    )
+
+
+def _memory_share(cell: HostCell, wanted: InstanceCell, numa: InstanceNuma) -> CellShare | None:
+    """Return the memory that a cell of the server takes, None when the host cell cannot have it.
+
+    A size of pages that is asked for has to be free in pages of that size. Otherwise a cell may not be overcommitted
+    by one server alone, and by servers with dedicated CPUs not at all.
+    """
+    share = CellShare(cell.id, wanted.memory_mib, shares_cpus=numa.cpu_policy is not CpuPolicy.DEDICATED)
+    size_kib = wanted.memory_mib * _KIB_PER_MIB
+    if numa.page_size is not None:
+        for pages in _pages_asked_for(cell, numa.page_size):
+            if size_kib % pages.size_kib == 0 and size_kib // pages.size_kib <= pages.free:
+                return replace(share, page_size_kib=pages.size_kib, pages=size_kib // pages.size_kib, firm_pages=True)
+        return None
+    if not cell.pages:
+        room = cell.free_memory_mib if numa.pins else cell.memory_mib
+        return replace(share, firm_memory=numa.pins) if wanted.memory_mib <= room else None
+    smallest = cell.pages[0]
+    count, rest = divmod(size_kib, smallest.size_kib)
+    if rest or count > (smallest.free if numa.pins else smallest.total):
+        return None
+    return replace(share, page_size_kib=smallest.size_kib, pages=count, firm_pages=numa.pins)
+
+
+def _pages_asked_for(cell: HostCell, size: int | PageRequest) -> Sequence[Pages]:
+    """Return the sizes that will do, the largest first."""
+    if size is PageRequest.SMALL:
+        return cell.pages[:1]
+    if size is PageRequest.LARGE:
+        return cell.pages[:0:-1]
+    if size is PageRequest.ANY:
+        return cell.pages[::-1]
+    return [pages for pages in cell.pages if pages.size_kib == size]
+
+
+def _pins(cell: HostCell, count: int, extra: int, policy: ThreadPolicy | None) -> tuple[list[int], list[int]] | None:
+    """Return ``count`` dedicated CPUs for vCPUs and ``extra`` for the emulator, None when the policy cannot be kept."""
+    free_pcpus = cell.free_pcpus
+    free = [sorted(core & free_pcpus) for core in cell.cores]
+    if count + extra > sum(map(len, free)):
+        return None
+    if policy is ThreadPolicy.ISOLATE:
+        return _isolated(cell, free, count, extra)
+    vcpus = _on_whole_cores(free, count, fewest=2 if policy is ThreadPolicy.REQUIRE else 1)
+    if vcpus is None:
+        if policy is ThreadPolicy.REQUIRE:
+            return None
+        vcpus = list(chain(*free))[:count]
+    used = set(vcpus)
+    return vcpus, [cpu for cpu in chain(*free) if cpu not in used][:extra]
+
+
+def _on_whole_cores(free: Sequence[Sequence[int]], count: int, *, fewest: int) -> list[int] | None:
+    """Return CPUs with equally many threads of each core, as many as possible and not fewer than ``fewest``."""
+    if not count:
+        return []
+    for threads in range(max(map(len, free), default=0), fewest - 1, -1):
+        cores = [core[:threads] for core in free if len(core) >= threads]
+        if threads * len(cores) >= count:
+            return list(chain(*cores))[:count]
+    return None
+
+
+def _isolated(
+    cell: HostCell, free: Sequence[Sequence[int]], count: int, extra: int
+) -> tuple[list[int], list[int]] | None:
+    """Return CPUs on cores of their own.
+
+    A host with hyperthreads can do that only when all its CPUs serve both kinds of servers, so that idle siblings are
+    nobody's. Hosts that keep dedicated CPUs apart give their idle siblings to others; there it is refused, as in Nova.
+    """
+    if cell.threads > 1 and cell.pcpuset != cell.cpuset:
+        return None
+    whole = [core[0] for core in free if len(core) == cell.threads]
+    # What the cores of the vCPUs leave over may hold the emulator only if it is a whole core, too.
+    if count + extra > len(whole):
+        return None
+    return whole[:count], whole[count : count + extra]

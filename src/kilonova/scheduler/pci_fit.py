@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serve PCI requests from the pools of one host.
+
+A pool may suit several requests and a request several pools; who gets what is a flow, found unit by unit along
+augmenting paths, so requests are refused only when there is no way to serve all of them.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from kilonova.model.numa import HostCell
+from kilonova.model.pci import PF, VDPA, NumaPolicy, PciPool, PciRequest
+
+_ONLY_ON_DEMAND = (PF, VDPA)
+
+
+def serve(
+    pools: Sequence[PciPool],
+    requests: Sequence[PciRequest],
+    cells: Sequence[HostCell] = (),
+    near: Collection[int] | None = None,
+) -> tuple[tuple[int, int], ...] | None:
+    """Return (number of the pool, devices) pairs that serve all of ``requests``, None when there is no way.
+
+    ``near``: the ids of the host cells where the server is to be; None for a server without NUMA topology, which takes
+    devices from anywhere. ``cells``: the host's, for their sockets.
+
+    Source: spec SCHEDULER §3 #22; Nova admin guide, "PCI passthrough", affinity policies.
+    """
+    wanted = [_suitable(pools, request, cells, near) for request in requests]
+    free = {pool.number: pool.free for pool in pools}
+    if any(sum(free[number] for number in suits) < each.count for suits, each in zip(wanted, requests, strict=True)):
+        return None
+    taken: list[Counter[int]] = [Counter() for _ in requests]
+
+    def find(index: int, seen: set[int]) -> bool:
+        """Take one more device for a request, if need be one of another request that can do with a different one."""
+        for number in wanted[index]:
+            if number in seen:
+                continue
+            seen.add(number)
+            if free[number] > 0:
+                free[number] -= 1
+            else:
+                holder = next(
+                    (i for i, held in enumerate(taken) if i != index and held[number] and find(i, seen)), None
+                )
+                if holder is None:
+                    continue
+                taken[holder][number] -= 1
+            taken[index][number] += 1
+            return True
+        return False
+
+    for index, request in enumerate(requests):
+        for _ in range(request.count):
+            if not find(index, set()):
+                return None
+    total: Counter[int] = sum(taken, Counter())
+    return tuple(sorted((number, count) for number, count in total.items() if count))
+
+
+def matches(pool: PciPool, request: PciRequest) -> bool:
+    """Tell whether the devices of a pool are what ``request`` asks for, wherever they are.
+
+    Physical functions and vDPA devices go only to who asks for their type, remotely managed ones to nobody.
+    """
+    facts = {name: value.lower() for name, value in pool.facts().items()}
+    if facts.get("remote_managed") in {"true", "1", "yes"}:
+        return False
+    if pool.dev_type in _ONLY_ON_DEMAND and not any(
+        dict(spec).get("dev_type") == pool.dev_type for spec in request.specs
+    ):
+        return False
+    return any(all(facts.get(name) == value.lower() for name, value in spec) for spec in request.specs)
+
+
+def _suitable(
+    pools: Sequence[PciPool], request: PciRequest, cells: Sequence[HostCell], near: Collection[int] | None
+) -> list[int]:
+    """Return the numbers of the pools that ``request`` may use, the nearest first."""
+    fitting = [pool for pool in pools if pool.free > 0 and matches(pool, request)]
+    if near is None:
+        return [pool.number for pool in fitting]
+    distances = {pool.number: _distance(pool, cells, near) for pool in fitting}
+    farthest = {
+        NumaPolicy.REQUIRED: ("near",),
+        NumaPolicy.SOCKET: ("near", "socket"),
+        NumaPolicy.LEGACY: ("near", "unknown"),
+        NumaPolicy.PREFERRED: ("near", "unknown", "socket", "far"),
+    }[request.numa_policy]
+    return [
+        pool.number
+        for pool in sorted(fitting, key=lambda pool: _ORDER.index(distances[pool.number]))
+        if distances[pool.number] in farthest
+    ]
+
+
+_ORDER = ("near", "unknown", "socket", "far")
+
+
+def _distance(pool: PciPool, cells: Sequence[HostCell], near: Collection[int]) -> str:
+    if pool.numa_node is None:
+        return "unknown"
+    if pool.numa_node in near:
+        return "near"
+    sockets = {cell.id: cell.socket for cell in cells}
+    if None in sockets.values():
+        return "far"
+    own = sockets.get(pool.numa_node)
+    return "socket" if own is not None and own in {sockets.get(cell) for cell in near} else "far"

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep a server in its cell when a move may leave it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.weighers.base import ColumnWeigher
+
+
+@dataclass(frozen=True, slots=True)
+class CrossCellWeigher(ColumnWeigher):
+    """Rate the hosts of the server's own cell 1, others -1, on a move that may leave the cell; else all alike.
+
+    Shapes: hosts.cells (H,) → (N,). Source: spec SCHEDULER §5 #10.
+    """
+
+    option: ClassVar[str] = "cross_cell_move_weight_multiplier"
+    multiplier: float = 1000000.0
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:
+        if spec.source_cell is None or not hosts.cells:
+            return None
+        at_home = np.array([cell == spec.source_cell for cell in hosts.cells], dtype=np.bool_)
+        return np.where(at_home[rows], 1.0, -1.0)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefer hosts that already run servers of images with the same properties."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.guests import guest_kind
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.settings import SchedulerConfig, weight_setting
+from kilonova.scheduler.weighers.base import ColumnWeigher
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePropertiesWeigher(ColumnWeigher):
+    """Count the host's instances whose image shares a property and its value, over all properties of the image.
+
+    With a ``setting`` each property counts times its ratio, others not at all. A negative multiplier spreads such
+    servers. A multiplier of 0, the default, switches the weigher off, whatever aggregates say.
+
+    Shapes: hosts.guests → (N,). Source: spec SCHEDULER §5 #13.
+    """
+
+    option: ClassVar[str] = "image_props_weight_multiplier"
+    multiplier: float = 0.0
+    setting: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def configured(cls, config: SchedulerConfig) -> Self:
+        return cls(
+            multiplier=config.image_props_weight_multiplier,
+            setting=weight_setting(config.image_props_weight_setting)[0],
+        )
+
+    def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
+        return ColumnWeigher.factors(self, hosts, rows) if self.multiplier else 0.0
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:
+        ratios = dict(self.setting)
+        asked = guest_kind("", spec.image.properties if spec.image else {}).image_properties
+        total = np.zeros(len(hosts))
+        for name, value in asked:
+            ratio = ratios.get(name, 0.0) if ratios else 1.0
+            if ratio:
+                total += ratio * hosts.guests.with_image_property(name, value)
+        return pick(total, rows) if asked else None

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leave hosts with many free PCI devices to the servers that want them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.weighers.base import ColumnWeigher
+
+_MOST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PCIWeigher(ColumnWeigher):
+    """Prefer few free devices. Shapes: (H,) → (N,). Units: devices, of which at most 99 count.
+
+    Source: spec SCHEDULER §5 #5.
+    """
+
+    option: ClassVar[str] = "pci_weight_multiplier"
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:  # noqa: ARG002
+        states = hosts.device_states
+        if len(states) == 1:
+            return None  # no host tells of any device
+        free = states.summaries().devices[states.shapes(pick(hosts.devices, rows))]
+        return _MOST - np.minimum(free, _MOST - 1).astype(float)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask Nova's own filters and weighers, and ours, about the same random hosts and requests; print where they agree.
+
+Runs in ``.venv-nova`` with Kilonova's sources on the path: ``make conformance-scheduler``. Fails on a disagreement that
+``differences.py`` does not explain.
+"""
+
+import argparse
+import logging
+import math
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from kilonova.cli.rules import build_engine
+from kilonova.errors import RuleFailed
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.filters import FILTERS
+from kilonova.scheduler.host_table import ALL_ROWS, HostTable
+from kilonova.scheduler.ranking import shares
+from kilonova.scheduler.settings import SchedulerConfig
+from kilonova.scheduler.weighers import WEIGHERS
+from scheduler_peer import nova_world
+from scheduler_peer.differences import DIFFERENCES, Case
+from support.random_clouds import Cloud, random_cloud, random_request
+
+_HOSTS = 25
+_REQUESTS = 10
+_CLOSE = 1e-9
+
+COMMON = SchedulerConfig(
+    enabled_filters=tuple(FILTERS),
+    isolated_images=("secret",),
+    isolated_hosts=("node1", "node2", "node3", "node4", "node5"),
+    max_io_ops_per_host=5,
+    max_instances_per_host=30,
+    num_instances_weight_multiplier=-0.5,
+    image_props_weight_multiplier=1.5,
+    metrics_weight_setting=("cpu.percent=100.0", "power=-0.5"),
+    metrics_required=False,
+)
+NOT_ASKED = frozenset({"NUMATopologyFilter", "PciPassthroughFilter", "PCIWeigher"})
+"""Rules that have nothing to say of these clouds: no host has NUMA cells or devices, no request asks for any."""
+
+OTHERS = {
+    "IsolatedHostsFilter": {"restrict_isolated_hosts_to_isolated_images": False},
+    "AggregateImagePropertiesIsolation": {
+        "aggregate_image_properties_isolation_namespace": "os",
+        "aggregate_image_properties_isolation_separator": "_",
+    },
+    "ImagePropertiesFilter": {"image_properties_default_architecture": "aarch64"},
+    "MetricsFilter": {"metrics_weight_setting": ()},
+    "MetricsWeigher": {"metrics_required": True},
+    "ImagePropertiesWeigher": {"image_props_weight_setting": ("os_distro=2.5", "hw_architecture=-1.0")},
+}
+"""Rules that are asked a second time, with other options."""
+
+
+@dataclass
+class Tally:
+    """What became of the pairs of host and request of one rule."""
+
+    agree: int = 0
+    explained: Counter[str] = field(default_factory=Counter)
+    unexplained: list[str] = field(default_factory=list)
+    passed: int = 0
+    options: str = ""
+
+    @property
+    def pairs(self) -> int:
+        return self.agree + self.explained.total() + len(self.unexplained)
+
+    def judge(self, name: str, case: Case, *, same: bool, count: int = 1) -> None:
+        if same:
+            self.agree += count
+            return
+        why = next((each.why for each in DIFFERENCES.get(name, ()) if each.explains(case)), None)
+        if why is not None:
+            self.explained[why] += count
+        else:
+            self.unexplained += [f"ours {case.ours!r}, theirs {case.theirs!r}: {case.state} {case.spec}"] * count
+
+
+def questions(rng: Random) -> Iterator[tuple[Cloud, list[tuple[RequestSpec, Any]]]]:
+    """Yield clouds with requests, each as ours and as Nova's. Requests that Nova refuses to build are not asked."""
+    while True:
+        asked: list[tuple[RequestSpec, Any]] = []
+        while len(asked) < _REQUESTS:
+            spec = random_request(rng)
+            try:
+                asked.append((spec, nova_world.request_spec(spec)))
+            except nova_world.Refused:
+                continue
+        yield random_cloud(rng, _HOSTS), asked
+
+
+def compare(config: SchedulerConfig, names: set[str], pairs: int, seed: int) -> dict[str, Tally]:
+    """Ask the named rules about as many pairs as wanted."""
+    nova_world.configure(config)
+    engine = build_engine(config)
+    ours = {**dict(zip(FILTERS, engine.filters, strict=True)), **dict(zip(WEIGHERS, engine.weighers, strict=True))}
+    filters = {name: cls() for name, cls in nova_world.filter_classes().items() if name in names and name in ours}
+    weighers = {name: cls() for name, cls in nova_world.weigher_classes().items() if name in names and name in ours}
+    tallies = {name: Tally() for name in (*filters, *weighers)}
+    for number, (cloud, asked) in enumerate(questions(Random(seed))):
+        if number * _HOSTS * _REQUESTS >= pairs:
+            return tallies
+        hosts, states = cloud.table(), nova_world.host_states(cloud)
+        for spec, theirs in asked:
+            nova_world.with_members(states, spec)
+            for name, rule in filters.items():
+                _compare_filter(name, ours[name], rule, hosts, states, spec, theirs, tallies[name])
+            for name, rule in weighers.items():
+                _compare_weigher(name, ours[name], rule, hosts, states, spec, theirs, tallies[name])
+    raise AssertionError
+
+
+def _compare_filter(
+    name: str, rule: Any, nova: Any, hosts: HostTable, states: list[Any], spec: RequestSpec, theirs: Any, tally: Tally
+) -> None:
+    passed = rule.passes(hosts, spec).tolist()
+    tally.passed += sum(passed)
+    for row, state in enumerate(states):
+        answer = nova_world.passes(nova, state, theirs)
+        case = Case(rule, hosts, spec, row, state, passed[row], answer)
+        tally.judge(name, case, same=answer is passed[row])
+
+
+def _compare_weigher(
+    name: str, rule: Any, nova: Any, hosts: HostTable, states: list[Any], spec: RequestSpec, theirs: Any, tally: Tally
+) -> None:
+    answers = nova_world.shares(nova, states, theirs)
+    try:
+        (share,) = shares([rule], hosts, spec, ALL_ROWS, len(hosts))
+        added: Any = [0.0] * len(hosts) if share.values is None else share.values.tolist()
+    except RuleFailed as failure:
+        added = failure
+    if isinstance(answers, Exception) or isinstance(added, Exception):
+        case = Case(rule, hosts, spec, 0, None, added, answers)
+        tally.judge(name, case, same=False, count=len(hosts))
+        return
+    for row, (one, other) in enumerate(zip(added, answers, strict=True)):
+        tally.passed += bool(one)
+        case = Case(rule, hosts, spec, row, states[row], one, other)
+        tally.judge(name, case, same=math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE))
+
+
+def _print(results: dict[str, Tally]) -> None:
+    width = max(map(len, results))
+    print(f"{'rule':{width}}  {'pairs':>7}  {'agree':>7}  {'explained':>9}  {'UNEXPLAINED':>11}  {'pass/rated':>10}")
+    for name, tally in results.items():
+        numbers = f"{tally.pairs:7}  {tally.agree:7}  {tally.explained.total():9}  {len(tally.unexplained):11}"
+        print(f"{name:{width}}  {numbers}  {tally.passed:10}")
+        if tally.options:
+            print(f"{'':{width}}    with other {tally.options}")
+        for why, count in tally.explained.most_common():
+            print(f"{'':{width}}    {count:5} x {why}")
+        for example in tally.unexplained[:3]:
+            print(f"{'':{width}}    !!! {example}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=10_000, help="pairs of host and request a rule")
+    parser.add_argument("--seed", type=int, default=34)
+    parser.add_argument("rules", nargs="*", help="only these")
+    arguments = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    nova_world.start()
+    theirs = set(nova_world.filter_classes()) | set(nova_world.weigher_classes())
+    both = (theirs & {*FILTERS, *WEIGHERS}) - NOT_ASKED
+    wanted = set(arguments.rules) & both if arguments.rules else both
+    results = dict(sorted(compare(COMMON, wanted, arguments.pairs, arguments.seed).items()))
+    for name, options in OTHERS.items():
+        if name in wanted:
+            again = compare(replace(COMMON, **options), {name}, arguments.pairs, arguments.seed + 1)
+            results[f"{name}, again"] = replace(again[name], options=", ".join(options))
+    _print(results)
+    print("\nNot in this Nova any more:", ", ".join(sorted({*FILTERS, *WEIGHERS} - theirs)))
+    print("Not asked here:", ", ".join(sorted(NOT_ASKED)))
+    print("Not in Kilonova:", ", ".join(sorted(theirs - {*FILTERS, *WEIGHERS} - NOT_ASKED)) or "nothing")
+    return int(any(tally.unexplained for tally in results.values()))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts and requests as Nova's own objects, and Nova's filters and weighers asked about them."""
+
+import json
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+from nova import conf, objects, weights
+from nova.objects import fields
+from nova.scheduler import filters, host_manager
+from nova.scheduler import weights as host_weights
+from nova.scheduler.weights import image_props
+from oslo_utils import timeutils
+
+from kilonova.model.image import Image
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import HostRecord
+from kilonova.scheduler.settings import SchedulerConfig
+from support.random_clouds import NOW, Cloud
+
+_MEASURED = (
+    "isolated_images",
+    "isolated_hosts",
+    "restrict_isolated_hosts_to_isolated_images",
+    "max_io_ops_per_host",
+    "max_instances_per_host",
+    "image_properties_default_architecture",
+    "aggregate_image_properties_isolation_namespace",
+    "aggregate_image_properties_isolation_separator",
+    "num_instances_weight_multiplier",
+    "image_props_weight_multiplier",
+    "image_props_weight_setting",
+)
+
+
+class Refused(Exception):
+    """Nova would not even build such a request."""
+
+
+def start() -> None:
+    """Let Nova read an empty configuration, stop its clock, and keep its one weigher that asks a database from it."""
+    conf.CONF([], project="nova", default_config_files=[])
+    objects.register_all()
+    timeutils.set_time_override(datetime.fromtimestamp(NOW, UTC).replace(tzinfo=None))
+    image_props.objects.CellMapping.get_by_uuid = lambda _context, uuid: uuid
+    image_props.nova_context.target_cell = lambda context, _cell: nullcontext(context)
+    image_props.objects.InstanceList.fill_metadata = lambda _self: None
+
+
+def configure(config: SchedulerConfig) -> None:
+    """Set Nova's options to those of a configuration of ours."""
+    for name in _MEASURED:
+        value = getattr(config, name)
+        conf.CONF.set_override(name, list(value) if isinstance(value, tuple) else value, "filter_scheduler")
+    for name in ("weight_multiplier", "weight_setting", "required", "weight_of_unavailable"):
+        value = getattr(config, f"metrics_{name}")
+        conf.CONF.set_override(name, list(value) if isinstance(value, tuple) else value, "metrics")
+
+
+def filter_classes() -> dict[str, Any]:
+    """Return the filters that this Nova brings, by class name."""
+    return {cls.__name__: cls for cls in filters.all_filters()}
+
+
+def weigher_classes() -> dict[str, Any]:
+    """Return the weighers that this Nova brings, by class name."""
+    return {cls.__name__: cls for cls in host_weights.all_weighers()}
+
+
+def member_uuid(host: str, number: int) -> str:
+    return str(uuid5(NAMESPACE_OID, f"member {number} on {host}"))
+
+
+def instance_uuid(name: str) -> str:
+    return str(uuid5(NAMESPACE_OID, f"instance {name}"))
+
+
+def cell_uuid(cell: str) -> str:
+    return str(uuid5(NAMESPACE_OID, f"cell {cell}"))
+
+
+def host_states(cloud: Cloud) -> list[Any]:
+    """Return the hosts of a cloud, without the members of any group."""
+    listed = {
+        each.id: objects.Aggregate(id=each.id, name=each.name, hosts=list(each.hosts), metadata=dict(each.metadata))
+        for each in cloud.aggregates
+    }
+    return [_host_state(host, [listed[each.id] for each in cloud.aggregates_of(host.host)]) for host in cloud.records]
+
+
+def _host_state(host: HostRecord, aggregates: list[Any]) -> Any:
+    state = host_manager.HostState(host.host, host.node or host.host, cell_uuid(host.cell))
+    have = {each.resource_class: each for each in host.inventories}
+
+    def total(name: str) -> int:
+        return have[name].total if name in have else 0
+
+    def free(name: str) -> int:
+        return total(name) - (have[name].reserved if name in have else 0) - host.used.get(name, 0)
+
+    state.uuid = instance_uuid(host.host)
+    state.vcpus_total, state.vcpus_used = total("VCPU"), host.used["VCPU"]
+    state.cpu_allocation_ratio = have["VCPU"].allocation_ratio
+    state.total_usable_ram_mb, state.free_ram_mb = total("MEMORY_MB"), free("MEMORY_MB")
+    state.total_usable_disk_gb, state.free_disk_mb = total("DISK_GB"), free("DISK_GB") * 1024
+    state.disk_mb_used = state.total_usable_disk_gb * 1024 - state.free_disk_mb
+    state.num_instances, state.num_io_ops = host.num_instances, host.num_io_ops
+    state.failed_builds = host.failed_builds
+    state.host_ip = host.host_ip
+    make = host.capabilities
+    state.hypervisor_type, state.hypervisor_version = make.hypervisor_type, make.hypervisor_version
+    state.hypervisor_hostname = host.node or host.host
+    state.cpu_info = json.dumps(dict(make.cpu_info))
+    state.supported_instances = [list(triple) for triple in make.supported_instances]
+    state.stats = {
+        **make.extra,
+        "num_instances": str(host.num_instances),
+        "io_workload": str(host.num_io_ops),
+        "failed_builds": str(host.failed_builds),
+    }
+    state.metrics = [SimpleNamespace(name=name, value=value) for name, value in host.metrics.items()]
+    state.aggregates = aggregates
+    state.service = {
+        "host": host.host,
+        "binary": "nova-compute",
+        "disabled": host.disabled,
+        "disabled_reason": "",
+        "forced_down": host.forced_down,
+        "last_seen_up": datetime.fromtimestamp(host.last_seen, UTC),
+        "created_at": datetime.fromtimestamp(0, UTC),
+    }
+    state.instances = {instance_uuid(name): _instance(instance_uuid(name), {}) for name in host.instances}
+    for number, guest in enumerate(host.guests):
+        uuid = instance_uuid(f"{host.host} {number}")
+        state.instances[uuid] = _instance(uuid, dict(guest.image_properties))
+    return state
+
+
+def _instance(uuid: str, properties: dict[str, str]) -> Any:
+    system = {f"image_{name}": value for name, value in properties.items()}
+    return objects.Instance(uuid=uuid, image_ref="image", system_metadata=system)
+
+
+def with_members(states: list[Any], spec: RequestSpec) -> None:
+    """Put the members of the request's group on the hosts, those of the request before it off them."""
+    for state in states:
+        for number in range(4):
+            state.instances.pop(member_uuid(state.host, number), None)
+        for number in range(spec.group.hosts.get(state.host, 0) if spec.group else 0):
+            uuid = member_uuid(state.host, number)
+            state.instances[uuid] = _instance(uuid, {})
+
+
+def request_spec(spec: RequestSpec) -> Any:
+    """Return a request as Nova builds it. Raises: Refused."""
+    flavor = spec.flavor
+    one = len(spec.instance_uuids) == 1
+    hints = {
+        name: [instance_uuid(value) for value in values] if name.endswith("_host") else list(values)
+        for name, values in spec.hints.items()
+    }
+    return objects.RequestSpec(
+        flavor=objects.Flavor(
+            flavorid=flavor.flavor_id,
+            name=flavor.name,
+            vcpus=flavor.vcpus,
+            memory_mb=flavor.memory_mib,
+            root_gb=flavor.root_gib,
+            ephemeral_gb=flavor.ephemeral_gib,
+            swap=flavor.swap_mib,
+            extra_specs=dict(flavor.extra_specs),
+        ),
+        image=None if spec.image is None else _image(spec.image),
+        project_id=spec.project_id,
+        instance_uuid=instance_uuid(spec.instance_uuids[0] if one else "new"),
+        availability_zone=spec.availability_zone,
+        scheduler_hints=hints,
+        instance_group=_group(spec),
+        requested_destination=None if spec.source_cell is None else _destination(spec.source_cell),
+        num_instances=spec.num_instances,
+        numa_topology=None,
+        pci_requests=None,
+    )
+
+
+def _image(image: Image) -> Any:
+    try:
+        return objects.ImageMeta.from_dict({"id": image.id, "properties": dict(image.properties)})
+    except (ValueError, fields.exception.Invalid, fields.exception.NovaException) as error:
+        raise Refused(str(error)) from error
+
+
+def _group(spec: RequestSpec) -> Any:
+    group = spec.group
+    if group is None:
+        return None
+    there = [host for host, members in group.hosts.items() if members]
+    members = [member_uuid(host, number) for host in there for number in range(group.hosts[host])]
+    rules = {"max_server_per_host": str(group.max_server_per_host)} if group.policy == "anti-affinity" else {}
+    return objects.InstanceGroup(
+        uuid=instance_uuid(group.uuid),
+        policy=group.policy,
+        policies=[group.policy],
+        hosts=there,
+        members=members,
+        _rules=rules,
+    )
+
+
+def _destination(cell: str) -> Any:
+    mapping = objects.CellMapping(uuid=cell_uuid(cell))
+    return objects.Destination(cell=mapping, allow_cross_cell_move=True)
+
+
+def passes(rule: Any, state: Any, spec: Any) -> bool | Exception:
+    """Ask a filter about one host. What it raises is an answer, too."""
+    try:
+        return bool(rule.host_passes(state, spec))
+    except Exception as error:  # noqa: BLE001  whatever Nova makes of it
+        return error
+
+
+def shares(weigher: Any, states: list[Any], spec: Any) -> list[float] | Exception:
+    """Return what a weigher adds to the score of each host. What it raises is an answer, too."""
+    weighed = [weights.WeighedObject(state, 0.0) for state in states]
+    try:
+        ratings = weigher.weigh_objects(weighed, spec)
+        scaled = weights.normalize(ratings, minval=weigher.minval, maxval=weigher.maxval)
+        return [float(weigher.weight_multiplier(each.obj) * part) for each, part in zip(weighed, scaled, strict=True)]
+    except Exception as error:  # noqa: BLE001
+        return error
