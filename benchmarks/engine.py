@@ -3,7 +3,8 @@
 
 Default filters, the six aggregate filters, every built-in weigher, 52 aggregates, requests of several kinds in turn.
 ``used``, ``num_instances``, ``num_io_ops`` and ``last_seen`` change before every decision. The first decision, which
-fills the memo, is shown apart.
+fills the memo, is shown apart. ``explain`` asks every rule about every host, rates all that fit and counts what alone
+keeps hosts out; ``nearest`` finds the smallest changes that make room for a request that fits nowhere.
 
     python -m benchmarks engine [-- HOSTS ...]
 """
@@ -22,14 +23,17 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.host import NODE_TRAITS, Capabilities
 from kilonova.model.image import Image
 from kilonova.model.provider import Inventory
-from kilonova.model.request_spec import RequestSpec
+from kilonova.model.request_spec import RequestSpec, ResourceQuery
 from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.explain import explain
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.nearest_miss import nearest_misses
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
 
 SIZES = (100, 1_000, 10_000, 100_000)
 GOALS_MS = {10_000: 0.5, 100_000: 6.0}
+EXPLAIN_GOALS_MS = {10_000: 5.0}
 AGGREGATE_FILTERS = (
     "AggregateImagePropertiesIsolation",
     "AggregateInstanceExtraSpecsFilter",
@@ -142,6 +146,29 @@ def timings(
         assert len(decision.ranked) == min(LIMIT, decision.survivors)
 
 
+def explain_timings(
+    chosen: Engine, hosts: HostTable, spec: RequestSpec, rng: np.random.Generator, repeats: int
+) -> Iterator[float]:
+    for _ in range(repeats):
+        stir(hosts, rng)
+        start = time.perf_counter()
+        story = explain(hosts, spec, chosen)
+        alone = story.only_hindrance()
+        decision = chosen.decide(hosts, spec, limit=LIMIT)
+        yield (time.perf_counter() - start) * 1e3
+        assert decision.survivors == int(story.passed.sum())
+        assert sum(alone.values()) <= len(hosts) - decision.survivors
+
+
+def nearest_ms(chosen: Engine, hosts: HostTable) -> float:
+    spec = requests()[2]
+    huge = replace(spec, flavor=replace(spec.flavor, vcpus=300), query=ResourceQuery())
+    start = time.perf_counter()
+    misses = nearest_misses(hosts, huge, chosen)
+    assert misses
+    return (time.perf_counter() - start) * 1e3
+
+
 def main(arguments: list[str]) -> None:
     sizes = tuple(int(size) for size in arguments) or SIZES
     chosen = engine()
@@ -159,6 +186,16 @@ def main(arguments: list[str]) -> None:
                 f"{size:>8,} {kind:<15} {left:>7,} {first:>9.2f} {statistics.median(taken):>10.3f} "
                 f"{taken[int(len(taken) * 0.99)]:>8.3f} {goal if goal is not None else '':>8}"
             )
+
+    print(f"\n{'hosts':>8} {'request':<15} {'explain ms':>10} {'goal ms':>8} {'nearest ms':>10}")
+    for size in sizes:
+        rng = np.random.default_rng(1)
+        hosts = cloud(size, rng)
+        for kind, spec in zip(kinds, requests(), strict=True):
+            taken = sorted(explain_timings(chosen, hosts, spec, rng, 30))
+            goal = EXPLAIN_GOALS_MS.get(size)
+            print(f"{size:>8,} {kind:<15} {statistics.median(taken):>10.3f} {goal if goal is not None else '':>8}")
+        print(f"{size:>8,} {'300 VCPU, ssd':<15} {'':>10} {'':>8} {nearest_ms(chosen, hosts):>10.1f}")
 
 
 if __name__ == "__main__":

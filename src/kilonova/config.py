@@ -5,6 +5,8 @@ Names and defaults are those operators know from nova.conf; what is new says so 
 """
 
 import dataclasses
+import hashlib
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,6 +87,7 @@ class Settings:
     glance_endpoint: str | None = None
     debug: bool = False
     decision_retention: int = 10_000
+    checkpoints_kept: int = 4
     conf: Any = None
 
 
@@ -173,6 +176,9 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
     ),
     "operator": (
         cfg.IntOpt("decision_retention", default=10_000, min=0, help="Decisions kept for `kilonova explain`."),
+        cfg.IntOpt(
+            "checkpoints_kept", default=4, min=0, help="Checkpoints, one an hour, from which decisions are made again."
+        ),
     ),
 }
 
@@ -298,10 +304,17 @@ def _settings(conf: Any) -> Settings:
             glance_endpoint=conf.glance.endpoint_override,
             debug=conf.debug,
             decision_retention=conf.operator.decision_retention,
+            checkpoints_kept=conf.operator.checkpoints_kept,
             conf=conf,
         )
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
+
+
+def scheduling_digest(config: SchedulerConfig) -> str:
+    """Return what differs between two configurations of the scheduler that may decide differently."""
+    text = json.dumps(dataclasses.asdict(config), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def public_options(conf: Any) -> dict[str, dict[str, Any]]:

@@ -48,10 +48,11 @@ def control(tmp_path: Path) -> Iterator[ControlProcess]:
 def call(control: ControlProcess) -> Call:
     def send(method: str, path: str, body: Any = None, token: str = "admin") -> tuple[int, Any]:
         raw = json.dumps(body).encode() if body is not None else b""
+        path, _, query = path.partition("?")
         environ = {
             "REQUEST_METHOD": method,
             "PATH_INFO": path,
-            "QUERY_STRING": "",
+            "QUERY_STRING": query,
             "SERVER_NAME": "cloud",
             "SERVER_PORT": "80",
             "SERVER_PROTOCOL": "HTTP/1.1",
@@ -192,3 +193,25 @@ def test_a_forced_host_is_no_way_around_isolation(call: Call) -> None:
     fault = call("GET", f"/compute/v2.1/servers/{server_id}")[1]["server"]["fault"]
     assert "isolation: 1 of 1 hosts" in fault["message"]
     assert "trove" not in fault["message"]
+
+
+def test_a_decision_can_be_made_again(control: ControlProcess, call: Call) -> None:
+    assert control.checkpointer is not None
+    deadline = time.monotonic() + 5  # the first checkpoint is taken in the background
+    server_id = build(call)
+    (told,) = decisions_of(call, server_id)
+    while True:
+        (decision,) = call("GET", f"/operator/v1/decisions/{server_id}?replay=true")[1]["decisions"]
+        replay = decision.pop("replay")
+        assert decision == told
+        if replay["possible"] or time.monotonic() > deadline:
+            break
+        server_id = build(call)
+        (told,) = decisions_of(call, server_id)
+    assert replay == {"possible": True, "identical": True, "differences": [], "notes": []}
+    (decision,) = call("GET", f"/operator/v1/decisions/{server_id}?hosts=true&host=node1")[1]["decisions"]
+    hosts = decision["replay"]["hosts"]
+    assert [host["host"] for host in hosts] == ["node1"]
+    assert decision["replay"]["rules"][-1]["rule"] == "ServerGroupAntiAffinityFilter"
+    for query in ("replay=maybe", "hosts=1", "hosts=true&limit=x", "hosts=true&marker=nobody"):
+        assert call("GET", f"/operator/v1/decisions/{server_id}?{query}")[0] == 400

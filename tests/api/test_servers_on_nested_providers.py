@@ -4,11 +4,14 @@
 Operators make such providers through the Placement API, as ``openstack resource provider create`` does.
 """
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from kilonova.claims.checkpointer import Checkpointer
 from support.control import Control
 
 ISOLATED = {"resources1:VGPU": "1", "resources2:VGPU": "1", "group_policy": "isolate"}
@@ -147,3 +150,20 @@ def test_hosts_may_use_what_a_provider_shares_with_them(control: Control) -> Non
     assert allocations(control, placed[0]["id"])[share] == {"SRIOV_NET_VF": 5}
     assert used(control, share) == {"SRIOV_NET_VF": 10}
     control.check()
+
+
+def test_they_can_be_asked_about_beforehand_and_decided_again(control: Control, gpus: dict[str, list[str]]) -> None:
+    add_flavor(control, "2", ISOLATED)
+    operator = replace(control.admin, api="operator", version=None)
+    found = operator.post("/explain", {"flavor": "2", "count": 2}).body
+    assert [server["chosen"] for server in found["servers"]] == ["node2", None]
+    changes = {change["text"] for miss in found["nearest_miss"] for change in miss["changes"]}
+    assert "ask for no VGPU instead of 2" in changes
+    checkpointer = Checkpointer(control.process.database, 2, every=timedelta(0))
+    assert checkpointer.take_if_due() is not None
+    for status in ("ACTIVE", "ERROR"):
+        server = control.boot(flavorRef="2")
+        assert server["status"] == status
+        control.process.database.write(lambda tx: tx.now)  # by then the decision is stored, too
+        (decision,) = operator.get(f"/decisions/{server['id']}?replay=true").body["decisions"]
+        assert decision["replay"] == {"possible": True, "identical": True, "differences": [], "notes": []}

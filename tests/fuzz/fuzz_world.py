@@ -35,7 +35,10 @@ scenario = {folder}/scenario.yaml
 """
 _SCENARIO = "images: [{name: cirros}]\nhosts: 3\n"
 #: What changes by itself, or records that somebody asked.
-_PASSING = {"change_log", "change_counter", "decisions", "rosters", "workflows"}
+_PASSING = {
+    "change_log", "change_counter", "decisions", "rosters", "circumstances", "checkpoints", "checkpoint_parts",
+    "workflows",
+}  # fmt: skip
 
 
 @dataclass

@@ -140,7 +140,12 @@ GOOD_BODIES: tuple[Any, ...] = (
     {CONSUMER: _CLAIM, "@server": {**_CLAIM, "allocations": {}}},
     {"inventories": {ROOT: _INVENTORIES}, "allocations": {CONSUMER: _CLAIM}},
 )
+_QUESTION = {"flavor": "1", "image": IMAGE, "count": 2, "availability_zone": "nova", "hints": {"same_host": "@server"}}
+_INLINE = {"vcpus": 99, "ram": 1, "extra_specs": {"a": "b"}}
+_FLAVOR = {"name": "taken", "ram": 1, "vcpus": 1, "disk": 0, "id": "taken"}
 _RIGHT_FOR = {
+    ("POST", "/flavors"): ({"flavor": _FLAVOR},),
+    ("POST", "/v1/explain"): (_QUESTION, {"flavor": _INLINE, "image": {"properties": {"a": "b"}}, "group": "@group"}),
     ("PUT", "/resource_providers/{uuid}/inventories"): (_INVENTORIES,),
     ("PUT", "/allocations/{consumer_uuid}"): (_CLAIM,),
     ("POST", "/allocations"): ({CONSUMER: _CLAIM},),

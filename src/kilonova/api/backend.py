@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of the cloud that API handlers may use, wired in ``cli/``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kilonova.api.policy import Policy
 from kilonova.conductor.service import Conductor
@@ -9,6 +9,7 @@ from kilonova.config import Settings
 from kilonova.db.database import Database
 from kilonova.images.source import ImageSource
 from kilonova.mirror.mirror import Mirror
+from kilonova.scheduler.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +20,4 @@ class Backend:
     policy: Policy
     conductor: Conductor
     images: ImageSource
+    engine: Engine = field(default_factory=Engine)

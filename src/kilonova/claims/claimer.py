@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from kilonova.claims.circumstances import Circumstances
 from kilonova.claims.commit import Bundle, Claim, InstancesGone, commit_bundles
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
@@ -76,6 +77,8 @@ class _Plan:
     decisions: list[tuple[str, Decision, str | None]] = field(default_factory=list)
     hosts: HostTable | None = None
     seq: int = 0
+    circumstances: Circumstances | None = None
+    server_indices: tuple[int, ...] = ()
     alternates: tuple[RankedHost, ...] = ()
 
 
@@ -189,7 +192,12 @@ class Claimer:
         batch: Batch | AnsweredBatch
         isolation_version = (answer or hosts.aggregates).isolation_version
         if answer is None:
-            batch = Batch(self._engine, hosts, spec, limit=limit, rng=self._rng, trace=_tracer(spec, hosts))
+            seed = self._seed()
+            rng = None if seed is None else np.random.default_rng(seed)
+            plan.circumstances = Circumstances(
+                order.spec, order.group_uuid, limit, plan.seq, hosts.taken_at, self._mirror.assumed(), seed
+            )
+            batch = Batch(self._engine, hosts, spec, limit=limit, rng=rng, trace=_tracer(spec, hosts))
         else:
             batch = AnsweredBatch(answer, hosts)
         for index, workflow in enumerate(order.workflows):
@@ -198,6 +206,7 @@ class Claimer:
             if best is None:
                 # Placed together or not at all: this one is the reason for every server of the order.
                 plan.decisions = [(each.instance_uuid, decision, None) for each in order.workflows]
+                plan.server_indices = (index,) * count
                 self._record(spec.request_id, plan)
                 raise _no_valid_host(decision, index, count)
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
@@ -205,12 +214,19 @@ class Claimer:
             plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, devices, isolation_version))
             if count > 1:
                 batch.place(best.row, given, devices)
+        plan.server_indices = tuple(range(count))
         chosen = {claim.host for claim in plan.claims}
         if count > 1:
             plan.alternates = batch.alternates(self._alternates, chosen)
         else:
             ranked = plan.decisions[0][1].ranked
             plan.alternates = tuple(host for host in ranked if host.host not in chosen)[: self._alternates]
+
+    def _seed(self) -> int | None:
+        """Return the seed of one request's chance, to be kept with its decisions; None where none is taken."""
+        if self._rng is None or not self._engine.takes_chances:
+            return None
+        return int(self._rng.integers(2**63))
 
     def _assume(
         self,
@@ -254,7 +270,8 @@ class Claimer:
 
     def _record(self, request_id: str, plan: _Plan) -> None:
         assert plan.hosts is not None
-        for instance_uuid, decision, chosen in plan.decisions:
+        kept = None if plan.circumstances is None else self._log.kept(plan.circumstances)
+        for (instance_uuid, decision, chosen), index in zip(plan.decisions, plan.server_indices, strict=True):
             self._log.record(
                 request_id=request_id,
                 instance_uuid=instance_uuid,
@@ -263,7 +280,10 @@ class Claimer:
                 decision=decision,
                 chosen=chosen,
                 alternates=plan.alternates if chosen is not None else (),
+                kept=kept,
+                server_index=index,
             )
+            kept = None if kept is None else replace(kept, body=None)
 
     def _class_id(self, name: str) -> int:
         if name not in self._class_ids:

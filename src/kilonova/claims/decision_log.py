@@ -9,8 +9,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from kilonova.claims.circumstances import Circumstances, encode
 from kilonova.db import decisions
 from kilonova.db.database import Database, Transaction
+from kilonova.identifiers import new_uuid
+from kilonova.model.request_spec import ResourceQuery
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
 
@@ -29,17 +32,34 @@ class Record:
     removed_by: bytes
     roster: str
     names: bytes
+    kept: "Kept | None"
+    server_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the decisions of one request were made on, as it is stored: ``body`` with the first of them alone."""
+
+    uuid: str
+    body: bytes | None
 
 
 class DecisionLog:
-    """Stores decisions with bounded retention."""
+    """Stores decisions with bounded retention. ``configuration``: digest of the options that make the engine."""
 
-    def __init__(self, database: Database, retention: int) -> None:
+    def __init__(self, database: Database, retention: int, *, configuration: str = "") -> None:
         self._database = database
         self._retention = retention
+        self._configuration = configuration
         self._roster: tuple[tuple[str, ...], str, bytes] | None = None
         self._known_rosters: frozenset[str] = frozenset()
         self._since_trim = 0
+
+    def kept(self, circumstances: Circumstances) -> Kept | None:
+        """Return what is to be stored with the decisions that were made on this."""
+        if not self._retention or circumstances.spec.query != ResourceQuery():
+            return None  # a query that does not come from flavor and image is not stored with a request
+        return Kept(new_uuid(), encode(circumstances, self._configuration))
 
     def record(
         self,
@@ -51,6 +71,8 @@ class DecisionLog:
         decision: Decision,
         chosen: str | None,
         alternates: Sequence[RankedHost] = (),
+        kept: Kept | None = None,
+        server_index: int = 0,
     ) -> None:
         """Store a decision and the reason for every host that it passed over; returns at once."""
         if not self._retention:
@@ -58,7 +80,7 @@ class DecisionLog:
         roster, names = self._roster_of(hosts)
         body = decisions.body_of(decision, chosen, alternates)
         removed_by = zlib.compress(decision.removed_by.tobytes(), 1)
-        record = Record(request_id, instance_uuid, seq, body, removed_by, roster, names)
+        record = Record(request_id, instance_uuid, seq, body, removed_by, roster, names, kept, server_index)
         self._database.submit_merged(self._insert, record).add_done_callback(
             lambda future: self._stored(future, roster)
         )
@@ -72,7 +94,7 @@ class DecisionLog:
     def _roster_of(self, hosts: HostTable) -> tuple[str, bytes]:
         known = self._roster
         if known is None or known[0] is not hosts.hosts:
-            text = "\n".join(f"{host}\t{node}" for host, node in zip(hosts.hosts, hosts.nodes, strict=True)).encode()
+            text = decisions.names_of(hosts)
             digest = hashlib.sha1(text, usedforsecurity=False).hexdigest()
             known = self._roster = (hosts.hosts, digest, zlib.compress(text))
         return known[1], known[2]
@@ -81,6 +103,9 @@ class DecisionLog:
         new = {record.roster: record.names for record in records if record.roster not in self._known_rosters}
         if new:
             decisions.insert_rosters(tx, new)
+        decisions.insert_circumstances(
+            tx, {record.kept.uuid: record.kept.body for record in records if record.kept and record.kept.body}
+        )
         decisions.insert(tx, records)
         self._since_trim += len(records)
         if self._since_trim >= _TRIM_EVERY:

@@ -20,6 +20,7 @@ from kilonova.api.compute import family as compute_api
 from kilonova.api.operator import family as operator_api
 from kilonova.api.placement import family as placement_api
 from kilonova.api.policy import Policy
+from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.cli.database_lock import lock_database
@@ -29,7 +30,7 @@ from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.heartbeat import HeartbeatTimer
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.conductor.service import Conductor
-from kilonova.config import Settings
+from kilonova.config import Settings, scheduling_digest
 from kilonova.db import schema
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError
@@ -57,6 +58,7 @@ class ControlProcess:
     application: WsgiApp
     heartbeat: HeartbeatTimer | None = None
     lock: IO[bytes] | None = None
+    checkpointer: Checkpointer | None = None
     claimer: Claimer | None = None
 
     def close(self) -> None:
@@ -65,6 +67,8 @@ class ControlProcess:
             self.claimer.close()
         if self.heartbeat is not None:
             self.heartbeat.stop()
+        if self.checkpointer is not None:
+            self.checkpointer.stop()
         self.conductor.stop()
         self.bus.close()
         self.database.close()
@@ -91,7 +95,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         owner = str(uuid.uuid4())
         bus = LocalBus()
         undo.callback(bus.close)
-        log = DecisionLog(database, settings.decision_retention)
+        log = DecisionLog(database, settings.decision_retention, configuration=scheduling_digest(settings.scheduler))
         aliases = read_aliases(settings.scheduler.pci_alias)
         attempts = settings.scheduler.max_attempts
         rng = np.random.default_rng()
@@ -115,11 +119,13 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         resumed = conductor.resume()
         if resumed:
             LOG.info("%d unfinished operations are resumed", resumed)
-        backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario))
+        backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario), rules.engine)
         app = _application(settings, backend)
         conductor.start()
+        checkpointer = Checkpointer(database, settings.checkpoints_kept if settings.decision_retention else 0)
+        checkpointer.start()
         undo.pop_all()
-    return ControlProcess(settings, database, mirror, conductor, bus, app, heartbeat, lock, claimer)
+    return ControlProcess(settings, database, mirror, conductor, bus, app, heartbeat, lock, checkpointer, claimer)
 
 
 def prepare(settings: Settings) -> None:

@@ -19,6 +19,7 @@ from kilonova.errors import InvalidRequest, NotFound
 Decisions = Sequence[Mapping[str, Any]]
 OPERATOR = "kilonova"
 _WIDTH_OF_A_PIPE = 120
+_HOSTS_SHOWN = 1000
 _REQUEST_ID = re.compile(r"req-[0-9a-f-]{36}")
 
 
@@ -36,38 +37,51 @@ def explain(
     os_cloud: Annotated[
         str | None, typer.Option(metavar="NAME", help="Cloud of an administrator in clouds.yaml; default: kilonova.")
     ] = None,
+    replay: Annotated[bool, typer.Option("--replay", help="Decide again, and say what comes out otherwise.")] = False,
+    hosts: Annotated[bool, typer.Option("--hosts", help="Show every host with all that kept it out.")] = False,
+    host: Annotated[str, typer.Option(metavar="NAME", help="Show all that kept this host out.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print what the operator API answers.")] = False,
 ) -> None:
     """Say which rules removed which hosts for a server, and how the rest was ranked."""
     from kilonova.cli.connection import Connection, find_cloud  # noqa: PLC0415  # slow to import
 
-    decisions = find_decisions(Connection(find_cloud(data, os_cloud)), name)
+    query = query_of(replay=replay, hosts=hosts, host=host)
+    decisions = find_decisions(Connection(find_cloud(data, os_cloud)), name, **query)
     if as_json:
         json.dump({"decisions": decisions}, sys.stdout, indent=2)
         print()
         return
-    console = Console(highlight=False)
-    show(decisions, console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_A_PIPE))
+    show(decisions, output_console())
 
 
-def find_decisions(api: Api, name: str) -> Decisions:
+def query_of(*, replay: bool, hosts: bool, host: str) -> dict[str, str]:
+    """Return what the operator API is asked for beyond the decisions."""
+    query = {"replay": "true"} if replay else {}
+    if hosts or host:
+        query |= {"hosts": "true", "limit": str(_HOSTS_SHOWN)}
+    if host:
+        query["host"] = host
+    return query
+
+
+def find_decisions(api: Api, name: str, **query: str) -> Decisions:
     """Return the decisions of a request or a server, oldest first. Raises: InvalidRequest when there are none."""
     try:
-        return _decisions(api, name)
+        return _decisions(api, name, query)
     except NotFound:
         if _REQUEST_ID.fullmatch(name):
             raise InvalidRequest(f"no decision is kept for request {name}") from None
     uuid = _server_id(api, name)
     try:
-        return _decisions(api, uuid)
+        return _decisions(api, uuid, query)
     except NotFound:
         raise InvalidRequest(f"no decision is kept for server {name} ({uuid})") from None
 
 
-def _decisions(api: Api, name: str) -> Decisions:
+def _decisions(api: Api, name: str, query: Mapping[str, str]) -> Decisions:
     if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
         raise NotFound(f"{name!r} is no id")
-    found: Decisions = api.get(OPERATOR, f"/decisions/{name}")["decisions"]
+    found: Decisions = api.get(OPERATOR, f"/decisions/{name}", **query)["decisions"]
     return found
 
 
@@ -102,14 +116,40 @@ def _show_one(decision: Mapping[str, Any], attempt: int, console: Console) -> No
     console.print()
     console.print(_funnel(steps))
     console.print()
+    _show_ranking(decision, ranked, console)
+    if "replay" in decision:
+        console.print()
+        _show_replay(decision["replay"], console)
+
+
+def _show_ranking(decision: Mapping[str, Any], ranked: Sequence[Mapping[str, Any]], console: Console) -> None:
     if not ranked:
         console.print(Text("No host was left.", style="red"))
         return
-    console.print(_ranking(ranked, decision["chosen"]))
+    console.print(ranking_table(ranked, decision["chosen"]))
     console.print()
     console.print(
         Text(f"Chosen: {decision['chosen'] or 'none'}, of {hosts_text(decision['survivors'])} left.", style="green")
     )
+
+
+def _show_replay(replay: Mapping[str, Any], console: Console) -> None:
+    if not replay["possible"]:
+        console.print(Text(f"It cannot be decided again. {replay['reason']}", style="yellow"))
+        return
+    for note in replay["notes"]:
+        console.print(Text(f"Note: {note}", style="yellow"))
+    if replay["identical"]:
+        console.print(Text("Decided again, everything comes out the same.", style="green"))
+    else:
+        console.print(Text("Decided again, it comes out otherwise:", style="red"))
+        for difference in replay["differences"]:
+            console.print(Text(f"  {difference}"))
+    if "hosts" in replay:
+        console.print()
+        console.print(hosts_table(replay["hosts"]))
+        if more := replay["matching_hosts"] - len(replay["hosts"]):
+            console.print(f"and {more} more: choose with --host")
 
 
 def _funnel(steps: Sequence[Mapping[str, Any]]) -> Table:
@@ -122,14 +162,23 @@ def _funnel(steps: Sequence[Mapping[str, Any]]) -> Table:
         removed = step["hosts_in"] - step["hosts_out"]
         why = Text()
         if removed:
-            why.append(f"{hosts_text(removed)}, {step['reason']}: ", style="yellow")
-            why.append(", ".join(map(host_text, step["removed"])))
+            why = removed_text(step)
         counts = (str(step["hosts_in"]), str(step["hosts_out"]))
         table.add_row(step["rule"], *counts, why, style=None if removed else "dim")
     return table
 
 
-def _ranking(ranked: Sequence[Mapping[str, Any]], chosen: str | None) -> Table:
+def removed_text(step: Mapping[str, Any]) -> Text:
+    """Say how many hosts a step removed and why, and which ones where that is known."""
+    text = Text()
+    text.append(f"{hosts_text(step['hosts_in'] - step['hosts_out'])}, {step['reason']}", style="yellow")
+    if step.get("removed"):
+        text.append(": ", style="yellow")
+        text.append(", ".join(map(host_text, step["removed"])))
+    return text
+
+
+def ranking_table(ranked: Sequence[Mapping[str, Any]], chosen: str | None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("", width=1)
     table.add_column("Host", overflow="fold")
@@ -141,6 +190,12 @@ def _ranking(ranked: Sequence[Mapping[str, Any]], chosen: str | None) -> Table:
     return table
 
 
+def output_console() -> Console:
+    """Return the console to print on: as wide as the terminal, or of a fixed width into a pipe."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_A_PIPE)
+
+
 def host_text(place: Mapping[str, Any]) -> str:
     """Name a host, with its hypervisor where that is called otherwise."""
     host, node = str(place["host"]), str(place["node"])
@@ -149,3 +204,14 @@ def host_text(place: Mapping[str, Any]) -> str:
 
 def hosts_text(count: int) -> str:
     return "1 host" if count == 1 else f"{count} hosts"
+
+
+def hosts_table(hosts: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a table of hosts with everything that keeps each of them out."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("Host", overflow="fold")
+    table.add_column("What keeps it out", overflow="fold", ratio=1)
+    for host in hosts:
+        reasons = "; ".join(f"{each['rule']}: {each['reason']}" for each in host["reasons"])
+        table.add_row(host_text(host), Text(reasons) if reasons else Text("fits", style="green"))
+    return table

@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "db": "kilonova.cli.db:app",
     "placement": "kilonova.cli.placement:app",
     "explain": "kilonova.cli.explain:explain",
+    "whatif": "kilonova.cli.whatif:whatif",
     "audit": "kilonova.cli.audit:app",
     "demo": "kilonova.cli.demo:demo",
 }

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost
+from kilonova.scheduler.host_table import HostTable
 
 
 class DecisionRecord(Protocol):
@@ -32,11 +33,26 @@ class DecisionRecord(Protocol):
     def roster(self) -> str: ...
     @property
     def names(self) -> bytes: ...
+    @property
+    def kept(self) -> "KeptRecord | None": ...
+    @property
+    def server_index(self) -> int: ...
+
+
+class KeptRecord(Protocol):
+    """What the decisions of one request were made on."""
+
+    @property
+    def uuid(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDecision:
-    """``removed``: rule index → (host, node) pairs that it was the first to remove."""
+    """``removed``: rule index → (host, node) pairs that it was the first to remove.
+
+    ``removed_by``: one byte a host, ``names``: the hosts. ``circumstances``: what it was made on, as stored, if it was;
+    it is the decision for the server with this index in its request.
+    """
 
     request_id: str
     instance_uuid: str
@@ -44,6 +60,15 @@ class StoredDecision:
     seq: int
     body: dict[str, Any]
     removed: dict[int, list[tuple[str, str]]]
+    removed_by: bytes = b""
+    names: bytes = b""
+    circumstances: bytes | None = None
+    server_index: int | None = None
+
+
+def names_of(hosts: HostTable) -> bytes:
+    """Return the names behind the rows of decisions on a table."""
+    return "\n".join(f"{host}\t{node}" for host, node in zip(hosts.hosts, hosts.nodes, strict=True)).encode()
 
 
 def body_of(decision: Decision, chosen: str | None, alternates: Sequence[RankedHost] = ()) -> dict[str, Any]:
@@ -66,6 +91,13 @@ def insert_rosters(tx: Transaction, names: Mapping[str, bytes]) -> None:
         tx.execute(sa.insert(table), {"digest": digest, "created_at": tx.now, "names": names[digest]})
 
 
+def insert_circumstances(tx: Transaction, bodies: Mapping[str, bytes]) -> None:
+    """Store what decisions were made on (uuid → body)."""
+    if bodies:
+        rows = [{"uuid": uuid, "created_at": tx.now, "body": body} for uuid, body in bodies.items()]
+        tx.execute(sa.insert(t.circumstances), rows)
+
+
 def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
     """Store decisions."""
     rows = [
@@ -77,6 +109,8 @@ def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
             "body": record.body,
             "removed_by": record.removed_by,
             "roster": record.roster,
+            "circumstances_id": record.kept.uuid if record.kept is not None else None,
+            "server_index": record.server_index,
         }
         for record in records
     ]
@@ -84,19 +118,22 @@ def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
 
 
 def trim(tx: Transaction, retention: int) -> None:
-    """Drop the oldest decisions beyond ``retention``, and the rosters that none needs any more."""
+    """Drop the oldest decisions beyond ``retention``, and what none needs any more."""
     newest = tx.execute(sa.select(sa.func.max(t.decisions.c.id))).scalar() or 0
     tx.execute(sa.delete(t.decisions).where(t.decisions.c.id <= newest - retention))
     used = sa.select(t.decisions.c.roster).distinct()
     tx.execute(sa.delete(t.rosters).where(t.rosters.c.digest.not_in(used)))
+    based = sa.select(t.decisions.c.id).where(t.decisions.c.circumstances_id == t.circumstances.c.uuid)
+    tx.execute(sa.delete(t.circumstances).where(~based.exists()))
 
 
 def find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
     """Return the decisions of a request id or an instance uuid, oldest first; empty when none is kept."""
     table = t.decisions
     statement = (
-        sa.select(table, t.rosters.c.names)
+        sa.select(table, t.rosters.c.names, t.circumstances.c.body.label("circumstances"))
         .join(t.rosters, t.rosters.c.digest == table.c.roster)
+        .outerjoin(t.circumstances, t.circumstances.c.uuid == table.c.circumstances_id)
         .where(sa.or_(table.c.request_id == name, table.c.instance_uuid == name))
         .order_by(table.c.id)
     )
@@ -104,10 +141,22 @@ def find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
 
 
 def _decision(row: Any) -> StoredDecision:
-    names = [tuple(line.split("\t")) for line in zlib.decompress(row.names).decode().split("\n")]
+    all_names, removed_by = zlib.decompress(row.names), zlib.decompress(row.removed_by)
+    names = [tuple(line.split("\t")) for line in all_names.decode().split("\n")]
     removed: dict[int, list[tuple[str, str]]] = {}
-    for index, rule in enumerate(zlib.decompress(row.removed_by)):
+    for index, rule in enumerate(removed_by):
         if rule != SURVIVED:
             host, node = names[index]
             removed.setdefault(rule, []).append((host, node))
-    return StoredDecision(row.request_id, row.instance_uuid, row.created_at, row.seq, row.body, removed)
+    return StoredDecision(
+        row.request_id,
+        row.instance_uuid,
+        row.created_at,
+        row.seq,
+        row.body,
+        removed,
+        removed_by,
+        all_names,
+        row.circumstances,
+        row.server_index,
+    )

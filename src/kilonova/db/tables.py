@@ -416,6 +416,31 @@ decisions = _table(
     Column("body", _Json, nullable=False),
     Column("removed_by", _Blob, nullable=False),
     Column("roster", String(40), nullable=False),
+    Column("circumstances_id", String(36), index=True),
+    Column("server_index", Integer),
+)
+
+# What one request was decided on, for a replay: one row for all of its servers.
+circumstances = _table(
+    "circumstances",
+    Column("uuid", String(36), primary_key=True),
+    Column("created_at", Time, nullable=False),
+    Column("body", _Blob, nullable=False),
+)
+
+# Everything that mirrors hold, as it was after commit ``seq``. Complete from the moment that it has one.
+checkpoints = _table(
+    "checkpoints",
+    _key(),
+    Column("created_at", Time, nullable=False),
+    Column("seq", BigInteger, index=True),
+)
+
+checkpoint_parts = _table(
+    "checkpoint_parts",
+    Column("checkpoint_id", ForeignKey("checkpoints.id"), primary_key=True),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("body", _Blob, nullable=False),
 )
 
 # The names behind the rows of a decision, once per change of the set of hosts.

@@ -14,6 +14,9 @@ class ImageSource(Protocol):
     def get(self, image_id: str, *, token: str | None, project_id: str) -> Image:
         """Return an image that the token's owner may see. Raises: NotFound, Unavailable."""
 
+    def named(self, name: str, *, token: str | None, project_id: str) -> tuple[Image, ...]:
+        """Return the images of that name that the token's owner may see. Raises: Unavailable."""
+
     def list(self, *, token: str | None) -> Sequence[Image]:
         """Return every image that the token's owner may see, hidden ones included. Raises: Unavailable."""
 
@@ -30,6 +33,10 @@ class FixedImages:
             return self._images[image_id]
         except KeyError:
             raise NotFound(f"Image {image_id} could not be found.") from None
+
+    def named(self, name: str, *, token: str | None, project_id: str) -> tuple[Image, ...]:
+        del token, project_id
+        return tuple(image for image in self._images.values() if image.name == name)
 
     def list(self, *, token: str | None) -> Sequence[Image]:
         del token

@@ -11,9 +11,9 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -192,7 +192,7 @@ class Mirror:
     ``lock`` serialises decisions: hold it from :meth:`snapshot` to :meth:`assume`.
     """
 
-    database: Database
+    database: Database | None
     clock: Callable[[], float] = time.time
     lock: threading.RLock = field(default_factory=threading.RLock)
     seq: int = 0
@@ -223,6 +223,13 @@ class Mirror:
         mirror = cls(database, clock)
         mirror.reload()
         database.on_commit(mirror.on_commit)
+        return mirror
+
+    @classmethod
+    def of(cls, changes: Iterable[Change], seq: int, *, now: float) -> "Mirror":
+        """Return a mirror of a past state, at which time stands still; :meth:`replay` brings it forward."""
+        mirror = cls(None, lambda: now)
+        mirror._fill(changes, seq)
         return mirror
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -270,6 +277,13 @@ class Mirror:
                 **layout.inventory,
             )
 
+    def snapshot_apart(self) -> HostTable:
+        """Return a snapshot that nothing later reaches, for work outside the lock that may take its time."""
+        with self.lock:
+            hosts = self.snapshot()
+            row_of = dict(self._laid_out().row_of)
+            return replace(hosts, instance_rows=_InstanceRows(dict(self._instances), row_of), memo=Memo())
+
     def providers(self) -> ProviderTable:
         """Return every resource provider as it is now, assumed claims included."""
         with self.lock:
@@ -303,6 +317,11 @@ class Mirror:
         return self._guests
 
     # --- claims under way ---------------------------------------------------------------------------------------------
+
+    def assumed(self) -> tuple[Assumption, ...]:
+        """Return the claims under way."""
+        with self.lock:
+            return tuple(self._assumed.values())
 
     def assume(self, assumption: Assumption) -> None:
         """Count a claim as used from now on, until its commit confirms it or :meth:`forget`."""
@@ -348,15 +367,26 @@ class Mirror:
             self._metrics.clear()
             self._kinds.clear()
             self._guests = None
-            with _collector_resting(), mirror_source.load(self.database) as loaded, self._providers.filling():
-                for change in loaded.changes:
-                    self._apply(change)
-            self.seq = loaded.seq
+            assert self.database is not None
+            with _collector_resting(), mirror_source.load(self.database) as loaded:
+                self._fill(loaded.changes, loaded.seq)
             for assumption in self._assumed.values():
                 for provider, amounts in assumption.allocations.items():
                     self._providers.assume(provider, amounts, 1)
                 self._count_on_host((assumption.host, assumption.node), 1, 1, assumption.guest)
             self._forget_layout()
+
+    def _fill(self, changes: Iterable[Change], seq: int) -> None:
+        with self._providers.filling():
+            for change in changes:
+                self._apply(change)
+        self.seq = seq
+
+    def replay(self, commits: Iterable[Commit]) -> None:
+        """Take over commits that follow each other and the present state."""
+        with self.lock:
+            for commit in commits:
+                self._replay(commit)
 
     def on_commit(self, commit: Commit) -> None:
         """Take over one commit of this process; missing ones of others are fetched first."""
@@ -379,7 +409,7 @@ class Mirror:
 
     def catch_up(self) -> None:
         """Be as new as the database. Costs nothing on SQLite, where this process is the only writer."""
-        if self.database.is_sqlite:
+        if self.database is None or self.database.is_sqlite:
             return
         with self.lock:
             newest = self.database.newest_seq()
@@ -390,14 +420,14 @@ class Mirror:
                 self.reload()
 
     def _fetch_missing(self) -> None:
+        assert self.database is not None
         with self.database.read() as connection:
             statement = sa.select(t.change_log.c.seq, t.change_log.c.body).where(t.change_log.c.seq > self.seq)
             rows = connection.execute(statement.order_by(t.change_log.c.seq)).all()
         if not rows or rows[0].seq != self.seq + 1:
             self.reload()
             return
-        for row in rows:
-            self._replay(decode_commit(row.seq, row.body))
+        self.replay(decode_commit(row.seq, row.body) for row in rows)
 
     def _replay(self, commit: Commit) -> None:
         for claim_id in commit.claims:

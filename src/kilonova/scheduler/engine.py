@@ -35,6 +35,11 @@ class Engine:
     shuffle: bool = False
     pcpu_fallback: bool = True
 
+    @property
+    def takes_chances(self) -> bool:
+        """Whether a decision that is given a random source may come out differently without it."""
+        return self.host_subset_size > 1 or self.shuffle
+
     def decide(
         self,
         hosts: HostTable,
@@ -115,7 +120,7 @@ class Engine:
 
         Chance plays a part only where configured and given.
         """
-        if rng is None or (self.host_subset_size <= 1 and not self.shuffle):
+        if rng is None or not self.takes_chances:
             return best(scores, min(limit, left))
         order = best(scores, min(max(limit, self.host_subset_size), left))
         if self.shuffle:

@@ -8,7 +8,7 @@ import numpy as np
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.funnel import funnel, is_forced
-from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Every rule's verdict, in the order of the funnel. ``forced``: the filters were bypassed, so they are absent."""
+    """Every rule's verdict, in the order of the funnel. ``forced``: the filters were bypassed, so they are absent.
+
+    Shapes: ``passed`` (H,) bool; ``hindrances`` (H,) int64, how many rules keep the host out;
+    ``alone`` one number a verdict, how many hosts nothing but this verdict keeps out.
+    """
 
     verdicts: tuple[Verdict, ...]
     passed: BoolArray
     forced: bool
+    hindrances: IntArray
+    alone: tuple[int, ...]
 
     def reasons(self, row: int) -> tuple[tuple[str, str], ...]:
         """Return (rule, reason) of every rule that keeps the host out; empty for one that may be used."""
@@ -34,13 +40,11 @@ class Explanation:
 
     def only_hindrance(self) -> dict[str, int]:
         """Return rule → how many hosts nothing but this rule keeps out."""
-        if not self.verdicts:
-            return {}
-        lost = ~np.array([verdict.passes for verdict in self.verdicts])
-        alone = lost & (lost.sum(axis=0) == 1)
-        return {
-            verdict.rule: int(count) for verdict, count in zip(self.verdicts, alone.sum(axis=1), strict=True) if count
-        }
+        found: dict[str, int] = {}
+        for verdict, count in zip(self.verdicts, self.alone, strict=True):
+            if count:
+                found[verdict.rule] = found.get(verdict.rule, 0) + count
+        return found
 
 
 def explain(hosts: HostTable, spec: RequestSpec, engine: Engine) -> Explanation:
@@ -57,7 +61,17 @@ def explain(hosts: HostTable, spec: RequestSpec, engine: Engine) -> Explanation:
             pcpu_fallback=engine.pcpu_fallback,
         )
     )
-    passed = everybody
+    hindrances = np.zeros(len(hosts), dtype=np.int64)
     for verdict in verdicts:
-        passed = passed & verdict.passes
-    return Explanation(verdicts, passed, is_forced(spec))
+        if verdict.passes is not everybody:
+            hindrances += ~verdict.passes
+    once = hindrances == 1
+    return Explanation(
+        verdicts=verdicts,
+        passed=hindrances == 0,
+        forced=is_forced(spec),
+        hindrances=hindrances,
+        alone=tuple(
+            0 if verdict.passes is everybody else int(np.count_nonzero(once & ~verdict.passes)) for verdict in verdicts
+        ),
+    )

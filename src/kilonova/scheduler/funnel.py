@@ -235,7 +235,7 @@ def _request_filters(
             spec = request_filter.apply(spec, hosts.aggregates)
         except RequestFilterFailed as failure:
             yield Step(request_filter.name, failure.message, np.zeros(len(hosts), dtype=np.bool_))
-            return spec
+            continue
         if spec.query is not before and (masks := _conditions(hosts, spec.query, before)):
             added: BoolArray = np.logical_and.reduce(masks)
             yield Step(request_filter.name, request_filter.reason, added)

@@ -288,6 +288,8 @@ def test_many_of_one_request_are_placed_as_one_after_the_other_would_be_and_leav
 class Mute:
     """Chooses a provider that the mirror does not know: what comes after the decision breaks."""
 
+    takes_chances = False
+
     def decide(self, hosts: HostTable, _spec: object, **_: object) -> Decision:
         return build_engine(SchedulerConfig()).decide(hosts, _spec, limit=1)  # type: ignore[arg-type]
 

@@ -185,3 +185,34 @@ def test_a_client_gets_this_cloud_and_nothing_else_of_openstack(nowhere: Path, m
         "OS_CLOUD": "c",
         "OS_CLIENT_CONFIG_FILE": "/f.yaml",
     }
+
+
+HOSTS = [
+    {"host": "n1", "node": "n1", "reasons": []},
+    {"host": "n2", "node": "n2", "reasons": [{"rule": "A", "reason": "a"}, {"rule": "B", "reason": "b"}]},
+]
+SAME = {"possible": True, "identical": True, "differences": [], "notes": []}
+
+
+def test_a_replay_says_whether_it_is_the_same() -> None:
+    assert "Decided again, everything comes out the same." in shown({**PLACED, "replay": SAME})
+    other = {**SAME, "identical": False, "differences": ["chosen: n1, now n2"], "notes": ["Options were changed."]}
+    text = shown({**PLACED, "replay": other})
+    assert "chosen: n1, now n2" in text
+    assert "Note: Options were changed." in text
+    assert "too old" in shown({**REFUSED, "replay": {"possible": False, "reason": "It is too old."}})
+
+
+def test_every_reason_of_every_host_of_a_decision() -> None:
+    replay = {**SAME, "hosts": HOSTS, "matching_hosts": 5}
+    lines = [" ".join(line.split()) for line in shown({**PLACED, "replay": replay}).splitlines()]
+    assert "n1 fits" in lines
+    assert "n2 A: a; B: b" in lines
+    assert lines[-1] == "and 3 more: choose with --host"
+
+
+def test_what_is_asked_of_the_api() -> None:
+    assert explain.query_of(replay=False, hosts=False, host="") == {}
+    assert explain.query_of(replay=True, hosts=False, host="") == {"replay": "true"}
+    assert explain.query_of(replay=False, hosts=True, host="") == {"hosts": "true", "limit": "1000"}
+    assert explain.query_of(replay=False, hosts=False, host="n1")["host"] == "n1"

@@ -176,6 +176,8 @@ def test_a_driver_that_breaks_in_an_unknown_way_names_nothing_to_the_tenant(cell
 
 
 class BrokenEngine:
+    takes_chances = False
+
     def decide(self, *_: object, **__: object) -> Decision:
         raise ZeroDivisionError("at /srv/rules on node1")
 

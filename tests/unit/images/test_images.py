@@ -118,6 +118,22 @@ def test_fixed_images() -> None:
         images.get("j", token=None, project_id="p")
 
 
+def test_images_are_found_by_name(glance: Glance) -> None:
+    images = images_of(glance, [0.0])
+    listed = [{"id": "i", "name": 'a "b"', "status": "active"}, {"id": "j", "name": "other", "status": "active"}]
+    glance.answers["/v2/images?name=in:%22a%20%5C%22b%5C%22%22"] = 200, {"images": listed}
+    assert [image.id for image in images.named('a "b"', token="t", project_id="p")] == ["i"]
+    glance.answers["/v2/images?name=in:%22x%22"] = 503, {}
+    with pytest.raises(Unavailable):
+        images.named("x", token="t", project_id="p")
+
+
+def test_fixed_images_are_found_by_name() -> None:
+    fixed = FixedImages([Image("i", "cirros"), Image("j", "other")])
+    assert fixed.named("cirros", token=None, project_id="p") == (Image("i", "cirros"),)
+    assert fixed.named("none", token=None, project_id="p") == ()
+
+
 def test_all_images_are_listed_page_by_page_and_hidden_ones_too(glance: Glance) -> None:
     first, hidden = (f"/v2/images?visibility=all&os_hidden={value}" for value in ("false", "true"))
     glance.answers[first] = 200, {"images": [{"id": "a", "status": "active"}], "next": "/v2/images?marker=a"}

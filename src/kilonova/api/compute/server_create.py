@@ -141,7 +141,7 @@ def _refuse_what_needs_other_services(asked: dict[str, Any]) -> None:
 def _target(ctx: Context, asked: dict[str, Any]) -> Target:
     text = asked.get("availability_zone")
     settings = ctx.backend.settings.compute
-    zone, host, node = _split_zone(text) if text else (settings.default_schedule_zone, None, None)
+    zone, host, node = split_zone(text) if text else (settings.default_schedule_zone, None, None)
     host_field, node_field = asked.get("host"), asked.get("hypervisor_hostname")
     if host or node:
         ctx.authorize("os_compute_api:servers:create:forced_host")
@@ -154,13 +154,13 @@ def _target(ctx: Context, asked: dict[str, Any]) -> Target:
         ctx.authorize("compute:servers:create:requested_destination")
     with ctx.backend.database.read() as connection:
         if zone and not (host or node):
-            _check_zone(ctx, connection, zone)
-        _check_host(connection, "availability_zone", host, node)
-        _check_host(connection, "host" if host_field else "hypervisor_hostname", host_field, node_field)
+            check_zone(ctx, connection, zone)
+        check_host(connection, "availability_zone", host, node)
+        check_host(connection, "host" if host_field else "hypervisor_hostname", host_field, node_field)
     return Target(zone, host, node, host_field, node_field)
 
 
-def _split_zone(text: str) -> tuple[str | None, str | None, str | None]:
+def split_zone(text: str) -> tuple[str | None, str | None, str | None]:
     """Read ``zone``, ``zone:host``, ``zone:host:node`` or ``zone::node``."""
     parts = text.split(":")
     if len(parts) > 3:
@@ -172,7 +172,8 @@ def _split_zone(text: str) -> tuple[str | None, str | None, str | None]:
     return zone or None, host or None, node or None
 
 
-def _check_zone(ctx: Context, connection: Any, zone: str) -> None:
+def check_zone(ctx: Context, connection: Any, zone: str) -> None:
+    """Raise InvalidRequest unless some enabled host is in the zone."""
     settings = ctx.backend.settings.compute
     of_host = aggregates.zones_of_hosts(connection)
     available = {
@@ -184,7 +185,8 @@ def _check_zone(ctx: Context, connection: Any, zone: str) -> None:
         raise InvalidRequest("The requested availability zone is not available", field="availability_zone")
 
 
-def _check_host(connection: Any, field: str, host: str | None, node: str | None) -> None:
+def check_host(connection: Any, field: str, host: str | None, node: str | None) -> None:
+    """Raise InvalidRequest naming ``field`` unless there is such a host and hypervisor; None is any."""
     if host is None and node is None:
         return
     for known in compute_nodes.list_all(connection):

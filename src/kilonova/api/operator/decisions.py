@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/decisions/{name}: the decisions of a request id or a server, with the reason for every host."""
+"""GET /operator/v1/decisions/{name}: the decisions of a request id or a server, with the reason for every host.
+
+With ``replay=true`` each is made again, with ``hosts=true`` that also tells every reason of every host.
+"""
 
 from typing import Any
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.operator.paging import flag, host_filters
+from kilonova.api.operator.views import hosts_page, rules_view
 from kilonova.api.policy import ADMIN, rule
+from kilonova.claims.replay import NoReplay, Outcome, replay_all
+from kilonova.config import scheduling_digest
 from kilonova.db import decisions
 from kilonova.db.decisions import StoredDecision
 from kilonova.errors import NotFound
+from kilonova.scheduler.pci_request import read_aliases
 
 RULES = (
     rule(
@@ -20,14 +28,37 @@ RULES = (
 
 
 def show_decisions(ctx: Context, request: Request) -> Reply:
-    """GET /v1/decisions/{name}.  Errors: 404 when none is kept under that name."""
+    """GET /v1/decisions/{name}.  Errors: 400 naming the parameter; 404 when none is kept under that name."""
     ctx.authorize("kilonova:decisions:show")
-    name = request.path["name"]
-    with ctx.backend.database.read() as connection:
+    name, backend = request.path["name"], ctx.backend
+    with_hosts, filters = bool(flag(request, "hosts")), host_filters(ctx, request)
+    with backend.database.read() as connection:
         found = decisions.find(connection, name)
-    if not found:
-        raise NotFound(f"No decision is kept for {name}.")
-    return Reply(200, {"decisions": [_view(decision) for decision in found]})
+        if not found:
+            raise NotFound(f"No decision is kept for {name}.")
+        views = [_view(decision) for decision in found]
+        if with_hosts or flag(request, "replay"):
+            digest = scheduling_digest(backend.settings.scheduler)
+            aliases = read_aliases(backend.settings.scheduler.pci_alias)
+            outcomes = replay_all(connection, backend.engine, digest, found, aliases)
+            for view, outcome in zip(views, outcomes, strict=True):
+                view["replay"] = _replay_view(outcome, filters if with_hosts else None)
+    return Reply(200, {"decisions": views})
+
+
+def _replay_view(outcome: Outcome, filters: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what a replay told; ``filters`` None leaves the hosts out."""
+    if isinstance(outcome, NoReplay):
+        return {"possible": False, "reason": outcome.reason}
+    view = {
+        "possible": True,
+        "identical": not outcome.differences,
+        "differences": list(outcome.differences),
+        "notes": list(outcome.notes),
+    }
+    if filters is not None:
+        view |= {"rules": rules_view(outcome.explanation), **hosts_page(outcome.hosts, outcome.explanation, **filters)}
+    return view
 
 
 def _view(decision: StoredDecision) -> dict[str, Any]:

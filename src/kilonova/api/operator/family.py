@@ -9,11 +9,11 @@ import orjson
 from kilonova.api import faults
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
-from kilonova.api.operator import decisions, isolation, options
+from kilonova.api.operator import decisions, explain, isolation, options
 from kilonova.errors import InvalidRequest, KilonovaError
 
 VERSION = Version(1, 0)
-RESOURCES = (decisions, isolation, options)
+RESOURCES = (decisions, explain, isolation, options)
 RULES = tuple(rule for resource in RESOURCES for rule in resource.RULES)
 
 

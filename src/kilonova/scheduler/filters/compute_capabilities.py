@@ -80,6 +80,18 @@ def _profiles_match(hosts: HostTable, requirements: tuple[tuple[Path, bool, str]
     return hosts.memo.get((ComputeCapabilitiesFilter, requirements), verdicts)
 
 
+def offered_values(hosts: HostTable, key: str) -> tuple[str, ...]:
+    """Return the values that hosts have for an extra spec of this key, where they depend on the make of the host."""
+    found: dict[str, None] = {}
+    for path, _, _ in _relevant({key: ""}):
+        for profile in hosts.profiles:
+            start = getattr(profile, path[0]) if path[0] in _OF_PROFILE else profile.extra.get(path[0], _MISSING)
+            value = _walk(start, path[1:]) if start is not _MISSING else _MISSING
+            if value is not _MISSING and (text := _text(value)) is not None:
+                found[text] = None
+    return tuple(found)
+
+
 def _profile_matches(profile: Capabilities, requirements: Sequence[tuple[Path, bool, str]]) -> bool:
     for path, scoped, requirement in requirements:
         name = path[0]

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /operator/v1/explain: what would happen to a request, without anything happening."""
+
+from dataclasses import replace
+from typing import Any
+
+from kilonova.api.compute.server_create import check_host, check_zone, split_zone
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.operator.paging import host_filters
+from kilonova.api.operator.views import decision_view, hosts_page, nearest_view, rules_view
+from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas import explain as schemas
+from kilonova.db import flavors, server_groups
+from kilonova.errors import InvalidRequest, NotFound
+from kilonova.model.flavor import Flavor
+from kilonova.model.image import Image
+from kilonova.model.request_spec import RequestSpec
+from kilonova.model.server_group import ServerGroup
+from kilonova.scheduler.pci_request import read_aliases
+from kilonova.scheduler.what_if import what_if
+
+RULES = (
+    rule(
+        "kilonova:explain",
+        ADMIN,
+        "Ask what would happen to a request for servers",
+        ("POST", "/operator/v1/explain"),
+    ),
+)
+
+
+def explain_request(ctx: Context, request: Request) -> Reply:
+    """POST /v1/explain.  Errors: 400 naming the field, also when it names something that does not exist."""
+    ctx.authorize("kilonova:explain")
+    filters = host_filters(ctx, request)
+    spec, group = _asked(ctx, request.body)
+    mirror = ctx.backend.mirror
+    with mirror.lock:
+        hosts, seq = mirror.snapshot_apart(), mirror.seq
+        if group is not None:
+            spec = replace(spec, group=mirror.group(group.uuid))
+    aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
+    found = what_if(hosts, spec, ctx.backend.engine, count=request.body.get("count", 1), aliases=aliases)
+    body: dict[str, Any] = {
+        "fits": found.fits,
+        "seq": seq,
+        "servers": [decision_view(*each) for each in zip(found.decisions, found.chosen, strict=True)],
+        "explained_server": found.explained + 1,
+        "rules": rules_view(found.explanation),
+        **hosts_page(hosts, found.explanation, **filters),
+        "nearest_miss": nearest_view(found.nearest),
+    }
+    return Reply(200, body)
+
+
+def _asked(ctx: Context, body: dict[str, Any]) -> tuple[RequestSpec, ServerGroup | None]:
+    hints = {
+        name: tuple(value) if isinstance(value, list) else (value,)
+        for name, value in body.get("hints", {}).items()
+        if not name.startswith("_nova")
+    }
+    group = _group(ctx, body.get("group") or next(iter(hints.get("group", ())), None))
+    project_id = body.get("project_id") or (group.project_id if group is not None else ctx.project_id)
+    if group is not None:
+        if group.project_id != project_id:
+            raise _invalid("group", f"Instance group {group.uuid} is not of project {project_id}.")
+        hints["group"] = (group.uuid,)
+    zone, host, node = _place(ctx, body.get("availability_zone"))
+    spec = RequestSpec(
+        flavor=_flavor(ctx, body["flavor"]),
+        image=_image(ctx, body.get("image"), project_id),
+        project_id=project_id,
+        user_id=ctx.user_id,
+        request_id=ctx.request_id,
+        availability_zone=zone,
+        hints=hints,
+        force_host=host,
+        force_node=node,
+        remote_address=ctx.remote_address,
+    )
+    return spec, group
+
+
+def _place(ctx: Context, text: str | None) -> tuple[str | None, str | None, str | None]:
+    if not text:
+        return ctx.backend.settings.compute.default_schedule_zone, None, None
+    zone, host, node = split_zone(text)
+    with ctx.backend.database.read() as connection:
+        if zone and not (host or node):
+            check_zone(ctx, connection, zone)
+        check_host(connection, "availability_zone", host, node)
+    return zone, host, node
+
+
+def _flavor(ctx: Context, asked: str | dict[str, Any]) -> Flavor:
+    if isinstance(asked, dict):
+        return Flavor(
+            flavor_id="",
+            name=asked.get("name", ""),
+            vcpus=asked["vcpus"],
+            memory_mib=asked["ram"],
+            root_gib=asked.get("disk", 0),
+            ephemeral_gib=asked.get("ephemeral", 0),
+            swap_mib=asked.get("swap", 0),
+            extra_specs=asked.get("extra_specs", {}),
+        )
+    with ctx.backend.database.read() as connection:
+        try:
+            return flavors.get(connection, asked)
+        except NotFound as error:
+            for flavor in flavors.list_visible(connection):
+                if flavor.name == asked:
+                    return flavor
+            raise _invalid("flavor", error.message) from None
+
+
+def _image(ctx: Context, asked: str | dict[str, Any] | None, project_id: str) -> Image | None:
+    if asked is None:
+        return None
+    if isinstance(asked, dict):
+        return Image(asked.get("id", ""), asked.get("name", ""), properties=asked.get("properties", {}))
+    images, token = ctx.backend.images, ctx.credentials.token
+    try:
+        return images.get(asked, token=token, project_id=project_id)
+    except NotFound as error:
+        named = images.named(asked, token=token, project_id=project_id)
+        if len(named) > 1:
+            known = ", ".join(image.id for image in named)
+            raise _invalid("image", f"{len(named)} images are called {asked}: {known}.") from None
+        if not named:
+            raise _invalid("image", error.message) from None
+        return named[0]
+
+
+def _group(ctx: Context, uuid: str | None) -> ServerGroup | None:
+    if uuid is None:
+        return None
+    try:
+        with ctx.backend.database.read() as connection:
+            return server_groups.get(connection, uuid)
+    except NotFound:
+        raise _invalid("group", f"Instance group {uuid} could not be found.") from None
+
+
+def _invalid(field: str, message: str) -> InvalidRequest:
+    return InvalidRequest(f"Invalid input for field/attribute {field}. {message}", field=field)
+
+
+ROUTES: Routes = {"/v1/explain": {"POST": Endpoint(explain_request, body=schemas.EXPLAIN)}}

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which hosts of an explanation are asked for, and from where on."""
+
+from typing import Any
+
+from kilonova.api.http import Context, Request, integer_param
+from kilonova.errors import InvalidRequest
+
+_PAGE = 100
+
+
+def flag(request: Request, name: str) -> bool | None:
+    """Read a parameter that is true or false. Raises: InvalidRequest naming it."""
+    text = request.param(name)
+    if text not in {None, "true", "false"}:
+        raise InvalidRequest(f"Invalid input for query parameters {name}. Value: {text}. Expected true or false.")
+    return None if text is None else text == "true"
+
+
+def host_filters(ctx: Context, request: Request) -> dict[str, Any]:
+    """Return what ``hosts_page`` takes. Raises: InvalidRequest naming the parameter."""
+    limit = integer_param(request, "limit")
+    return {
+        "limit": min(_PAGE if limit is None else limit, ctx.backend.settings.api.max_limit),
+        "marker": request.param("marker"),
+        "name": request.param("host"),
+        "rule": request.param("rule"),
+        "passed": flag(request, "passed"),
+    }

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How decisions, explanations and nearest misses look on the wire."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kilonova.errors import InvalidRequest
+from kilonova.scheduler.changes import Change
+from kilonova.scheduler.decision import Decision, RankedHost
+from kilonova.scheduler.explain import Explanation
+from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.nearest_miss import NearestMiss
+
+JSONDict = dict[str, Any]
+
+
+def decision_view(decision: Decision, chosen: RankedHost | None) -> JSONDict:
+    """Return a decision without the names of the hosts that it removed."""
+    return {
+        "chosen": None if chosen is None else chosen.host,
+        "survivors": decision.survivors,
+        "forced": decision.forced,
+        "steps": [
+            {"rule": step.rule, "reason": step.reason, "hosts_in": step.hosts_in, "hosts_out": step.hosts_out}
+            for step in decision.steps
+        ],
+        "ranked": [
+            {"host": each.host, "node": each.node, "score": each.score, "weights": dict(each.weights)}
+            for each in decision.ranked
+        ],
+    }
+
+
+def rules_view(story: Explanation) -> list[JSONDict]:
+    """Return for each rule how many hosts it lets pass, whatever the other rules say."""
+    views = []
+    for verdict, alone in zip(story.verdicts, story.alone, strict=True):
+        passed = int(np.count_nonzero(verdict.passes))
+        views.append(
+            {
+                "rule": verdict.rule,
+                "reason": verdict.reason,
+                "passed": passed,
+                "failed": len(verdict.passes) - passed,
+                "only_hindrance": alone,
+            }
+        )
+    return views
+
+
+def hosts_page(
+    hosts: HostTable,
+    story: Explanation,
+    *,
+    limit: int,
+    marker: str | None = None,
+    name: str | None = None,
+    rule: str | None = None,
+    passed: bool | None = None,
+) -> JSONDict:
+    """Return hosts in table order, each with the reasons of all rules that keep it out.
+
+    ``name``: part of a host's or hypervisor's name, in any case; ``rule``: only hosts that it keeps out;
+    ``marker``: the id of the last host of the page before; ``next_marker`` None says that this page is the last.
+
+    Raises: InvalidRequest naming the marker.
+    """
+    wanted = np.ones(len(hosts), dtype=np.bool_)
+    if rule is not None:
+        failing = [~verdict.passes for verdict in story.verdicts if verdict.rule == rule]
+        wanted &= np.logical_or.reduce(failing) if failing else np.zeros_like(wanted)
+    if passed is not None:
+        wanted &= story.passed == passed
+    if marker is not None:
+        if marker not in hosts.uuids:
+            raise InvalidRequest(f"Invalid input for query parameters marker. Value: {marker}. No host has this id.")
+        wanted[: hosts.uuids.index(marker) + 1] = False
+    rows: Iterable[int] = np.flatnonzero(wanted).tolist()
+    if name is not None:
+        part = name.lower()
+        rows = [row for row in rows if part in hosts.hosts[row].lower() or part in hosts.nodes[row].lower()]
+    found = list(rows)
+    page = found[:limit]
+    return {
+        "hosts": [_host_view(hosts, story, row) for row in page],
+        "matching_hosts": len(found),
+        "next_marker": hosts.uuids[page[-1]] if page and len(found) > limit else None,
+    }
+
+
+def _host_view(hosts: HostTable, story: Explanation, row: int) -> JSONDict:
+    return {
+        "id": hosts.uuids[row],
+        "host": hosts.hosts[row],
+        "node": hosts.nodes[row],
+        "passed": bool(story.passed[row]),
+        "reasons": [{"rule": rule, "reason": reason} for rule, reason in story.reasons(row)],
+    }
+
+
+def nearest_view(misses: Sequence[NearestMiss]) -> list[JSONDict]:
+    return [
+        {
+            "changes": [_change_view(change) for change in miss.changes],
+            "size": miss.size,
+            "host": miss.host,
+            "node": miss.node,
+            "fitting": miss.fitting,
+            "hindrances": [{"rule": rule, "reason": reason} for rule, reason in miss.hindrances],
+        }
+        for miss in misses
+    ]
+
+
+def _change_view(change: Change) -> JSONDict:
+    return {
+        "change": change.kind,
+        "of": "request" if change.on_request is not None else "host" if change.host is not None else "aggregate",
+        "host": change.host,
+        "name": change.name,
+        "from": change.old,
+        "to": change.new,
+        "size": change.size,
+        "text": change.text,
+    }

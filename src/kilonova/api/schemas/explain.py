@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request that is only asked about."""
+
+from kilonova.api.schemas.types import JSONDict
+from kilonova.api.validation import Schemas
+
+MOST_SERVERS = 1000
+_TEXT: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255}
+_TEXTS: JSONDict = {"type": "object", "additionalProperties": {"type": "string", "maxLength": 1024}}
+_AMOUNT: JSONDict = {"type": "integer", "minimum": 0, "maximum": 0x7FFFFFFF}
+_LEAST_ONE: JSONDict = {**_AMOUNT, "minimum": 1}
+_FLAVOR: JSONDict = {
+    "type": "object",
+    "properties": {
+        "name": _TEXT,
+        "vcpus": _LEAST_ONE,
+        "ram": _LEAST_ONE,
+        "disk": _AMOUNT,
+        "ephemeral": _AMOUNT,
+        "swap": _AMOUNT,
+        "extra_specs": _TEXTS,
+    },
+    "required": ["vcpus", "ram"],
+    "additionalProperties": False,
+}
+_IMAGE: JSONDict = {
+    "type": "object",
+    "properties": {"id": _TEXT, "name": _TEXT, "properties": _TEXTS},
+    "additionalProperties": False,
+}
+_HINTS: JSONDict = {
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+    },
+}
+EXPLAIN = Schemas(
+    {
+        (1, 0): {
+            "type": "object",
+            "properties": {
+                "flavor": {"anyOf": [_TEXT, _FLAVOR]},
+                "image": {"anyOf": [_TEXT, _IMAGE, {"type": "null"}]},
+                "availability_zone": {"anyOf": [_TEXT, {"type": "null"}]},
+                "hints": _HINTS,
+                "group": {"anyOf": [_TEXT, {"type": "null"}]},
+                "project_id": _TEXT,
+                "count": {"type": "integer", "minimum": 1, "maximum": MOST_SERVERS},
+            },
+            "required": ["flavor"],
+            "additionalProperties": False,
+        }
+    }
+)

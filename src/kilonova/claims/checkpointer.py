@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Take checkpoints in the background, so that decisions made since can be made again."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import islice
+
+from kilonova.db import checkpoints, mirror_source
+from kilonova.db.database import Change, Database, utc_now
+from kilonova.errors import Unavailable
+
+LOG = logging.getLogger(__name__)
+_LOOK_EVERY_S = 15.0
+_CHANGES_A_PART = 2_000
+
+
+class Checkpointer:
+    """Takes one of ``kept`` checkpoints at the start, every ``every``, and after ``commits`` commits.
+
+    Of several processes on a database the first that notices takes it. ``kept`` 0 takes none.
+    """
+
+    def __init__(
+        self, database: Database, kept: int, *, every: timedelta = timedelta(hours=1), commits: int = 100_000
+    ) -> None:
+        self._database = database
+        self._kept = kept
+        self._every = every
+        self._commits = commits
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look whether one is due."""
+        if self._kept:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Leave the one under way incomplete and end."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def take_if_due(self) -> int | None:
+        """Take a checkpoint and return the seq whose state it holds; None when none is due."""
+        every, commits = self._every, self._commits
+        with self._database.read() as connection:  # mostly there is nothing to write
+            if not checkpoints.is_due(connection, utc_now(), every=every, commits=commits):
+                return None
+        checkpoint_id = self._database.write(lambda tx: checkpoints.begin(tx, every=every, commits=commits))
+        if checkpoint_id is None:
+            return None
+        try:
+            seq = self._write(checkpoint_id)
+        except BaseException:
+            self._database.write(lambda tx: checkpoints.drop(tx, [checkpoint_id]))
+            raise
+        if seq is not None:
+            kept = self._kept
+            self._database.write(lambda tx: checkpoints.complete(tx, checkpoint_id, seq, kept=kept))
+        return seq
+
+    def _write(self, checkpoint_id: int) -> int | None:
+        """Write part after part, resting as long as each took: decisions go first."""
+        with mirror_source.load(self._database) as loaded:
+            began = time.monotonic()
+            for part, changes in enumerate(_parts(loaded.changes)):
+                body = checkpoints.encode(changes)
+                self._database.write(lambda tx: checkpoints.add_part(tx, checkpoint_id, part, body))  # noqa: B023
+                if self._stop.wait(time.monotonic() - began):
+                    self._database.write(lambda tx: checkpoints.drop(tx, [checkpoint_id]))
+                    return None
+                began = time.monotonic()
+            return loaded.seq
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.take_if_due()
+            except Unavailable as error:
+                LOG.warning("No checkpoint was taken: %s", error.message)
+            except Exception:
+                LOG.exception("No checkpoint was taken")
+            if self._stop.wait(_LOOK_EVERY_S):
+                return
+
+
+def _parts(changes: Iterator[Change]) -> Iterator[list[Change]]:
+    while part := list(islice(changes, _CHANGES_A_PART)):
+        yield part

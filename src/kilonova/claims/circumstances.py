@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the decisions of one request were made on, as far as no log has it: enough to make them again."""
+
+import zlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from kilonova.db import request_specs
+from kilonova.db.host_devices import share_as_json, share_from_json
+from kilonova.mirror.mirror import Assumption
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.guests import GuestKind
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """One request's decisions, all made on one snapshot.
+
+    ``spec``: as it is stored, so before flavor and image were turned into a resource query; ``limit``: hosts ranked.
+    ``seq``: the commit whose state the mirror had; ``taken_at``: the "now" of every rule, epoch seconds;
+    ``assumed``: the claims that were under way; ``seed``: of the chance that played a part, None when none did.
+    """
+
+    spec: RequestSpec
+    group_uuid: str | None
+    limit: int
+    seq: int
+    taken_at: float
+    assumed: tuple[Assumption, ...] = ()
+    seed: int | None = None
+
+
+def encode(circumstances: Circumstances, configuration: str) -> bytes:
+    """Return circumstances as they are stored, with the digest of the scheduling configuration."""
+    spec = circumstances.spec
+    body = {
+        "configuration": configuration,
+        "spec": request_specs.as_json(spec, circumstances.group_uuid),
+        "instances": spec.instance_uuids,
+        "limit": circumstances.limit,
+        "seq": circumstances.seq,
+        "taken_at": circumstances.taken_at,
+        "seed": circumstances.seed,
+        "assumed": [
+            (
+                each.claim_id,
+                {provider: dict(amounts) for provider, amounts in each.allocations.items()},
+                each.host,
+                each.node,
+                each.group_uuid,
+                None if each.guest is None else tuple(each.guest),
+                each.node_uuid,
+                None if each.devices is None else share_as_json(each.devices),
+            )
+            for each in circumstances.assumed
+        ],
+    }
+    return zlib.compress(orjson.dumps(body), 1)
+
+
+def decode(stored: bytes) -> tuple[Circumstances, str]:
+    """Return circumstances and the digest of the configuration that was in force."""
+    body = orjson.loads(zlib.decompress(stored))
+    spec, group_uuid = request_specs.from_json(body["spec"])
+    spec = replace(spec, instance_uuids=tuple(body["instances"]))
+    assumed = tuple(_assumption(*each) for each in body["assumed"])
+    circumstances = Circumstances(spec, group_uuid, body["limit"], body["seq"], body["taken_at"], assumed, body["seed"])
+    return circumstances, body["configuration"]
+
+
+def _assumption(
+    claim_id: str,
+    allocations: dict[str, dict[str, int]],
+    host: str,
+    node: str,
+    group_uuid: str | None,
+    guest: list[Any] | None,
+    node_uuid: str,
+    devices: dict[str, Any] | None,
+) -> Assumption:
+    kind = None if guest is None else GuestKind(guest[0], tuple((name, value) for name, value in guest[1]))
+    share = None if devices is None else share_from_json(devices)
+    return Assumption(claim_id, allocations, host, node, group_uuid, kind, node_uuid, share)

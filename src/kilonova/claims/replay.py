@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make stored decisions again: rebuild what the mirror held, decide, and tell what comes out otherwise.
+
+::
+
+    checkpoint ─▶ changes up to the decision's seq ─▶ what was assumed ─▶ the same snapshot ─▶ the same decisions
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sqlalchemy.engine import Connection
+
+from kilonova.claims.circumstances import Circumstances, decode
+from kilonova.db import change_log, checkpoints
+from kilonova.db.decisions import StoredDecision, body_of, names_of
+from kilonova.errors import RuleFailed
+from kilonova.mirror.mirror import Mirror
+from kilonova.scheduler.batch import Batch
+from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.device_choice import first_that_gives, needs_of
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.explain import Explanation, explain
+from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.pci_request import Alias
+from kilonova.scheduler.resources import with_resources
+
+_COMPARED = ("survivors", "forced", "steps", "ranked")
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A decision made again. ``differences`` are empty when it is the same to the bit.
+
+    ``notes``: what may be the cause of differences. ``hosts`` and ``explanation``: as that server's decision saw them.
+    """
+
+    decision: Decision
+    hosts: HostTable
+    explanation: Explanation
+    differences: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoReplay:
+    """A decision that cannot be made again, and why."""
+
+    reason: str
+
+
+Outcome = Replay | NoReplay
+
+
+def replay_all(
+    connection: Connection,
+    engine: Engine,
+    configuration: str,
+    found: Sequence[StoredDecision],
+    aliases: Mapping[str, Alias] | None = None,
+) -> Iterator[Outcome]:
+    """Yield the outcome for each decision, in order. Decisions of one request should stand together.
+
+    ``configuration``: the digest of the one that is in force, from which ``engine`` and ``aliases`` (the names under
+    which flavors ask for PCI devices) come.
+    """
+    known: _Again | NoReplay | None = None
+    of: bytes | None = None
+    for stored in found:
+        if stored.circumstances is None or stored.server_index is None:
+            yield NoReplay("What it was made on was not stored: an outside driver chose, or an older release did.")
+            continue
+        # A refusal belongs to every server of its request, so the same one may come again.
+        if known is None or of != stored.circumstances or (isinstance(known, _Again) and known.is_past(stored)):
+            known, of = (
+                _begin(connection, engine, configuration, stored.circumstances, aliases or {}),
+                stored.circumstances,
+            )
+        try:
+            yield known if isinstance(known, NoReplay) else known.replay(stored)
+        except RuleFailed as error:
+            yield NoReplay(f"It fails with the rules that are in force now: {error.message}")
+
+
+def _begin(
+    connection: Connection, engine: Engine, configuration: str, stored: bytes, aliases: Mapping[str, Alias]
+) -> "_Again | NoReplay":
+    circumstances, configured = decode(stored)
+    checkpoint = checkpoints.find(connection, circumstances.seq)
+    if checkpoint is None:
+        return NoReplay("It is older than the oldest checkpoint that is kept.")
+    commits = change_log.between(connection, checkpoint.seq, circumstances.seq)
+    if commits is None:
+        return NoReplay("The change log does not have everything between the checkpoint and the decision.")
+    mirror = Mirror.of(checkpoints.read(connection, checkpoint), checkpoint.seq, now=circumstances.taken_at)
+    mirror.replay(commits)
+    for assumption in circumstances.assumed:
+        mirror.assume(assumption)
+    notes = () if configured == configuration else ("The scheduling options have been changed since.",)
+    return _Again(mirror, engine, circumstances, notes, aliases)
+
+
+class _Again:
+    """The servers of one request, decided once more in their order."""
+
+    def __init__(
+        self,
+        mirror: Mirror,
+        engine: Engine,
+        circumstances: Circumstances,
+        notes: tuple[str, ...],
+        aliases: Mapping[str, Alias],
+    ) -> None:
+        spec = with_resources(circumstances.spec)
+        self._needs = needs_of(spec, aliases)
+        if circumstances.group_uuid is not None:
+            spec = replace(spec, group=mirror.group(circumstances.group_uuid))
+        seed = circumstances.seed
+        rng = None if seed is None else np.random.default_rng(seed)
+        self._engine = engine
+        self._hosts = mirror.snapshot().with_own_use()
+        self._batch = Batch(engine, self._hosts, spec, limit=circumstances.limit, rng=rng)
+        self._notes = notes
+        self._done: list[tuple[Decision, HostTable, Explanation]] = []
+
+    def is_past(self, stored: StoredDecision) -> bool:
+        assert stored.server_index is not None
+        return stored.server_index + 1 < len(self._done)
+
+    def replay(self, stored: StoredDecision) -> Replay:
+        assert stored.server_index is not None
+        while len(self._done) <= stored.server_index:
+            if self._done:
+                best, devices = first_that_gives(self._done[-1][0], self._hosts, self._needs)
+                if best is None:
+                    break  # with the rules of now an earlier server finds no host already
+                self._batch.place(best.row, share=devices)
+            story = explain(self._hosts, self._batch.spec, self._engine)
+            self._done.append((self._batch.decide(), self._hosts, story))
+        decision, hosts, story = self._done[-1]
+        return Replay(decision, hosts, story, tuple(_differences(stored, decision, hosts)), self._notes)
+
+
+def _differences(stored: StoredDecision, decision: Decision, hosts: HostTable) -> Iterator[str]:
+    """Yield what is not as it was: survivors, rules and counts, ranking and scores, which rule lost which host."""
+    again = body_of(decision, stored.body["chosen"])
+    for name in _COMPARED:
+        if again[name] != stored.body[name]:
+            yield f"{name}: {_shown(stored.body[name], again[name])}"
+    if names_of(hosts) != stored.names:
+        yield "hosts: not the same as then"
+    elif decision.removed_by.tobytes() != stored.removed_by:
+        count = sum(a != b for a, b in zip(decision.removed_by.tobytes(), stored.removed_by, strict=True))
+        yield f"removed by: other rules for {count} hosts"
+
+
+def _shown(before: object, now: object) -> str:
+    """Say how two values differ; of lists the first item that does."""
+    if not isinstance(before, list) or not isinstance(now, list):
+        return f"{before}, now {now}"
+    for index in range(max(len(before), len(now))):
+        one = before[index] if index < len(before) else None
+        other = now[index] if index < len(now) else None
+        if one != other:
+            return f"{_named(one)}, now {_named(other)}"
+    return "the same"
+
+
+def _named(item: object) -> str:
+    return "nothing" if item is None else " ".join(map(str, item[:4])) if isinstance(item, list) else str(item)

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The smallest change that would make a request fit somewhere, each verified by deciding again.
+
+Smaller is: fewer changes, then the smaller sum of their sizes (``changes.py`` says what a size is). One change that
+is enough is always found where there is one among the kinds of changes known; where several are needed, no part of
+what is reported could be left out.
+
+How: every change that could be made is made to all hosts at once, and the funnel is walked to its end. That tells for
+each host which rules would still keep it out. A host that nothing keeps out any more needs that one change; otherwise
+changes are combined so that each rule in the way of a host is met by one of them. Of hosts that fail the same rules
+only the closest ``_OF_ONE_KIND`` are looked at, when there are more than ``_MOST_HOSTS``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kilonova.errors import RuleFailed
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.changes import (
+    Change,
+    amount_change,
+    apply_changes,
+    can_change,
+    free_change,
+    host_changes,
+    instances_change,
+    io_ops_change,
+    request_changes,
+)
+from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.explain import Explanation, explain
+from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray
+from kilonova.scheduler.resources import with_resources
+
+_MOST_HOSTS = 2_048
+_OF_ONE_KIND = 64
+_COMBINED_HOSTS = 64
+_MOST_RULES = 10
+_MOST_BITS = 62
+#: A server must have some of these; any other class it can do without.
+_NEEDED = frozenset({"VCPU", "MEMORY_MB"})
+
+
+@dataclass(frozen=True, slots=True)
+class NearestMiss:
+    """Changes that together make the request fit, smallest first.
+
+    ``host``, ``node``: the best host after them; ``hindrances``: the (rule, reason) pairs that keep it out now.
+    ``fitting``: how many hosts fit after them.
+    """
+
+    changes: tuple[Change, ...]
+    host: str
+    node: str
+    hindrances: tuple[tuple[str, str], ...]
+    fitting: int
+
+    @property
+    def size(self) -> float:
+        return sum(change.size for change in self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """Something that could be done for a host. Shapes: ``remaining`` (H,) rules as bits; ``size`` (H,)."""
+
+    remaining: IntArray
+    size: FloatArray
+    count: int
+    changes: Callable[[int], tuple[Change, ...]]
+
+
+def nearest_misses(hosts: HostTable, spec: RequestSpec, engine: Engine, *, limit: int = 3) -> tuple[NearestMiss, ...]:
+    """Return the smallest changes that would make the request fit, at most ``limit``; none when it fits as it is.
+
+    ``spec``: as the client made it: what flavor and image ask of Placement is worked out again for each change.
+
+    Raises: RuleFailed, when a rule fails on the request as it is.
+    """
+    if not len(hosts):
+        return ()
+    story = explain(hosts, with_resources(spec), engine)
+    if story.passed.any():
+        return ()
+    search = _Search(hosts, spec, engine, story)
+    return search.verified(search.singles(), limit) or search.verified(search.combined(), limit)
+
+
+class _Search:
+    """The hosts that are looked at, and what could be done for each. Axes: H the hosts that are looked at."""
+
+    def __init__(self, hosts: HostTable, spec: RequestSpec, engine: Engine, story: Explanation) -> None:
+        self._all_hosts, self._spec, self._engine, self._story = hosts, spec, engine, story
+        self._bit_of: dict[str, int] = {}
+        bits = self._bits(story)
+        self._rows = _closest(hosts, with_resources(spec), bits)
+        self._hosts = hosts if len(self._rows) == len(hosts) else hosts.take(self._rows)
+        self._now = bits[self._rows]
+        self._options = tuple(self._all_options())
+
+    def singles(self) -> Iterator[tuple[Change, ...]]:
+        """Yield single changes that should be enough, the smallest first."""
+        found: list[tuple[float, int, int, _Option]] = []
+        for place, option in enumerate(self._options):
+            rows = np.flatnonzero(option.remaining == 0) if option.count == 1 else ()
+            if len(rows):
+                row = int(rows[np.argmin(option.size[rows])])
+                found.append((float(option.size[row]), place, row, option))
+        for _, _, row, option in sorted(found, key=lambda one: one[:3]):
+            yield option.changes(row)
+
+    def combined(self) -> Iterator[tuple[Change, ...]]:
+        """Yield combinations of changes that should be enough, those that look smallest first."""
+        hindrances = np.array([int(bits).bit_count() for bits in self._now])
+        found = [
+            (*best[:2], row, best[2])
+            for row in np.argsort(hindrances, kind="stable")[:_COMBINED_HOSTS].tolist()
+            if hindrances[row] <= _MOST_RULES and (best := self._cover(row)) is not None
+        ]
+        for _, _, row, options in sorted(found, key=lambda one: one[:3]):
+            yield tuple(change for option in options for change in option.changes(row))
+
+    def verified(self, candidates: Iterable[tuple[Change, ...]], limit: int) -> tuple[NearestMiss, ...]:
+        """Return the first candidates that hold, each without what it does not need."""
+        found: dict[frozenset[str], NearestMiss] = {}
+        for changes in candidates:
+            miss = self._verify(changes)
+            if miss is not None:
+                found.setdefault(frozenset(change.text for change in miss.changes), miss)
+            if len(found) >= limit:
+                break
+        return tuple(sorted(found.values(), key=lambda miss: (len(miss.changes), miss.size)))
+
+    def _verify(self, changes: tuple[Change, ...]) -> NearestMiss | None:
+        decision = self._decide(changes)
+        if decision is None:
+            return None
+        for change in sorted(changes, key=lambda one: -one.size):
+            fewer = tuple(each for each in changes if each is not change)
+            if fewer and (still := self._decide(fewer)) is not None:
+                changes, decision = fewer, still
+        best = decision.ranked[0]
+        ordered = tuple(sorted(changes, key=lambda one: one.size))
+        return NearestMiss(ordered, best.host, best.node, self._story.reasons(best.row), decision.survivors)
+
+    def _decide(self, changes: Sequence[Change]) -> Decision | None:
+        """Return the decision on the whole cloud after some changes; None when it is empty or a rule fails."""
+        hosts, spec = apply_changes(self._all_hosts, self._spec, changes)
+        try:
+            decision = self._engine.decide(hosts, with_resources(spec), limit=1)
+        except RuleFailed:
+            return None
+        return decision if decision.ranked else None
+
+    def _cover(self, row: int) -> tuple[int, float, tuple[_Option, ...]] | None:
+        """Return the fewest, then smallest options that meet every rule in the way of one host."""
+        now = int(self._now[row])
+        best: dict[int, tuple[int, float, tuple[_Option, ...]]] = {0: (0, 0.0, ())}
+        for option in self._options:
+            left, size = int(option.remaining[row]), float(option.size[row])
+            cleared = now & ~left
+            if not cleared or left & ~now or not np.isfinite(size):
+                continue
+            for met, (count, total, chosen) in list(best.items()):
+                known = best.get(met | cleared)
+                new = count + option.count, total + size
+                if known is None or new < known[:2]:
+                    best[met | cleared] = (*new, (*chosen, option))
+        return best.get(now)
+
+    # --- what could be done -------------------------------------------------------------------------------------------
+
+    def _all_options(self) -> Iterator[_Option]:
+        asked = with_resources(self._spec).query.totals
+        for name, amount in asked.items():
+            if can_change(self._spec.flavor, name):
+                yield from self._amounts(name, amount)
+        changes = (*request_changes(self._hosts, self._spec), *host_changes(self._hosts, self._spec))
+        for each in changes:
+            yield from self._option((each,))
+        families: dict[str, list[Change]] = {}
+        for change in changes:
+            if change.new is None or change.family in {"service", "host traits"}:
+                families.setdefault(change.family, []).append(change)
+        for family, members in families.items():
+            if family and len(members) > 1:
+                yield from self._option(tuple(members))
+        yield from self._counted("num_instances", instances_change)
+        yield from self._counted("num_io_ops", io_ops_change)
+
+    def _option(self, changes: tuple[Change, ...]) -> Iterator[_Option]:
+        remaining = self._after(changes)
+        if remaining is None or not (self._now & ~remaining).any():
+            return
+        size = np.full(len(self._hosts), sum(change.size for change in changes))
+        count = 1 if len(changes) == 1 else 2  # at least; what is not needed is left out when verified
+        yield _Option(remaining, size, count, lambda row: tuple(self._at(change, row) for change in changes))
+
+    def _amounts(self, name: str, amount: int) -> Iterator[_Option]:
+        """Yield another amount of a resource, and freeing some of it."""
+        bit = self._bit_of.get(f"Placement: {name}", 0)
+        lacking = (self._now & bit) != 0
+        if not lacking.any():
+            return
+        hosts = self._hosts
+        nearest = _nearest_amount(hosts, name, amount)
+        possible = lacking & (nearest >= (1 if name in _NEEDED else 0))
+        size = np.where(possible, np.abs(nearest - amount) / amount, np.inf)
+        yield _Option(
+            np.where(possible, self._now & ~bit, self._now), size, 1,
+            lambda row: (amount_change(name, amount, int(nearest[row])),),
+        )  # fmt: skip
+        column = hosts.column(name)
+        if column is None:
+            return
+        short = hosts.used[:, column] + amount - hosts.capacity[:, column]
+        possible = lacking & (short > 0) & (short <= hosts.used[:, column]) & _units_allow(hosts, column, amount)
+        yield _Option(
+            np.where(possible, self._now & ~bit, self._now), np.where(possible, short / amount, np.inf), 1,
+            lambda row: (self._at(free_change(name, int(short[row]), amount), row),),
+        )  # fmt: skip
+
+    def _counted(self, column: str, change: Callable[[int], Change]) -> Iterator[_Option]:
+        """Yield as much less of a count as rules need, found by halving for all hosts at once."""
+        most: IntArray = getattr(self._hosts, column)
+        empty = self._left_after(column, most)
+        if empty is None or not (self._now & ~empty).any():
+            return
+        few, enough = np.zeros_like(most), most.copy()
+        while (wide := enough - few > 1).any():
+            middle = np.where(wide, (few + enough) // 2, enough)
+            left = self._left_after(column, middle)
+            if left is None:
+                return
+            fits = left == empty
+            enough, few = np.where(fits, middle, enough), np.where(fits, few, middle)
+        yield _Option(
+            empty, np.where(enough > 0, enough.astype(np.float64), np.inf), 1,
+            lambda row: (self._at(change(int(enough[row])), row),),
+        )  # fmt: skip
+
+    def _at(self, change: Change, row: int) -> Change:
+        return change.at(self._hosts.hosts[row], self._hosts.nodes[row])
+
+    def _left_after(self, column: str, less: IntArray) -> IntArray | None:
+        changed = replace(self._hosts, **{column: getattr(self._hosts, column) - less})
+        return self._rules_left(changed, self._spec)
+
+    def _after(self, changes: Sequence[Change]) -> IntArray | None:
+        """Return which rules would keep each host out if the changes were made to all; None when a rule fails."""
+        hosts, spec = self._hosts, self._spec
+        for change in changes:
+            hosts, spec = change.apply(hosts, spec, self._hosts.everyone)
+        return self._rules_left(hosts, spec)
+
+    def _rules_left(self, hosts: HostTable, spec: RequestSpec) -> IntArray | None:
+        try:
+            return self._bits(explain(hosts, with_resources(spec), self._engine))
+        except RuleFailed:
+            return None
+
+    def _bits(self, story: Explanation) -> IntArray:
+        """Return the rules that keep each host out, one bit a rule. Shapes: → (H,)."""
+        found = np.zeros(len(story.passed), dtype=np.int64)
+        for verdict in story.verdicts:
+            bit = self._bit_of.setdefault(verdict.rule, 1 << min(len(self._bit_of), _MOST_BITS))
+            found[~verdict.passes] |= bit
+        return found
+
+
+def _nearest_amount(hosts: HostTable, name: str, amount: int) -> IntArray:
+    """Return the amount nearest to ``amount`` that each host could give, 0 for none. Shapes: → (H,)."""
+    column = hosts.column(name)
+    if column is None:
+        return np.zeros(len(hosts), dtype=np.int64)
+    step, least, most = hosts.step_size[:, column], hosts.min_unit[:, column], hosts.max_unit[:, column]
+    room = np.minimum(hosts.capacity[:, column] - hosts.used[:, column], most)
+    less = np.minimum(room, amount) // step * step
+    less = np.where(less >= np.maximum(least, 1), less, 0)
+    more = -(-np.maximum(amount, least) // step) * step
+    more = np.where(more <= room, more, 0)
+    return np.where((more > 0) & ((less == 0) | (more - amount < amount - less)), more, less)
+
+
+def _units_allow(hosts: HostTable, column: int, amount: int) -> BoolArray:
+    allowed: BoolArray = (
+        (hosts.min_unit[:, column] <= amount)
+        & (hosts.max_unit[:, column] >= amount)
+        & (amount % hosts.step_size[:, column] == 0)
+    )
+    return allowed
+
+
+def _closest(hosts: HostTable, spec: RequestSpec, bits: IntArray) -> IntArray:
+    """Return the rows to look at: all of a small cloud, else of hosts that fail the same rules the closest ones."""
+    if len(hosts) <= _MOST_HOSTS:
+        return np.arange(len(hosts))
+    gap = np.zeros(len(hosts))
+    for name, amount in spec.query.totals.items():
+        gap += np.abs(_nearest_amount(hosts, name, amount) - amount) / max(amount, 1)
+    kinds, kind_of, sizes = np.unique(bits, return_inverse=True, return_counts=True)
+    order = np.lexsort((gap, kind_of))
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    hindrances = np.array([int(kind).bit_count() for kind in kinds])
+    chosen = [
+        order[starts[kind] : starts[kind] + min(int(sizes[kind]), _OF_ONE_KIND)]
+        for kind in np.argsort(hindrances, kind="stable")
+    ]
+    return np.sort(np.concatenate(chosen)[:_MOST_HOSTS])

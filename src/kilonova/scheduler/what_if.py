@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What would happen to a request: its decisions, the whole story behind one of them, the nearest miss."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.batch import Batch
+from kilonova.scheduler.decision import Decision, RankedHost
+from kilonova.scheduler.device_choice import first_that_gives, needs_of
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.explain import Explanation, explain
+from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.nearest_miss import NearestMiss, nearest_misses
+from kilonova.scheduler.pci_request import Alias
+from kilonova.scheduler.resources import with_resources
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """``decisions`` and the host ``chosen``: one a server, in order; None for the last when the request is refused.
+
+    ``explanation``: of server ``explained`` (an index): the one that finds no host, else the first.
+    ``nearest``: what would give that server a host.
+    """
+
+    decisions: tuple[Decision, ...]
+    chosen: tuple[RankedHost | None, ...]
+    explained: int
+    explanation: Explanation
+    nearest: tuple[NearestMiss, ...]
+
+    @property
+    def fits(self) -> bool:
+        return self.chosen[-1] is not None
+
+
+def what_if(
+    hosts: HostTable,
+    spec: RequestSpec,
+    engine: Engine,
+    *,
+    count: int = 1,
+    limit: int = 10,
+    aliases: Mapping[str, Alias] | None = None,
+) -> WhatIf:
+    """Place ``count`` servers on a copy of the cloud, as one request for them would, best host first.
+
+    Nothing is left to chance: where the configuration does so, this is what is likeliest.
+
+    ``aliases``: the names under which flavors ask for PCI devices.
+
+    Raises: InvalidRequest, when cells or devices contradict themselves; RuleFailed, when a rule raises or answers
+    nonsense.
+    """
+    hosts = hosts.with_own_use()
+    story = explain(hosts, with_resources(spec), engine)
+    batch = Batch(engine, hosts, with_resources(spec), limit=limit)
+    needs = needs_of(with_resources(spec), aliases or {})
+    decisions: list[Decision] = []
+    chosen: list[RankedHost | None] = []
+    for index in range(count):
+        decision = batch.decide()
+        decisions.append(decision)
+        best, devices = first_that_gives(decision, hosts, needs)
+        chosen.append(best)
+        if best is None:
+            story = explain(hosts, batch.spec, engine) if index else story
+            now = replace(spec, group=batch.spec.group)
+            return WhatIf(tuple(decisions), tuple(chosen), index, story, nearest_misses(hosts, now, engine))
+        if index + 1 < count:
+            batch.place(best.row, share=devices)
+    return WhatIf(tuple(decisions), tuple(chosen), 0, story, ())

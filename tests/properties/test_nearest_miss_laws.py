@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Laws of the nearest miss: what it promises holds, nothing of it can be left out, and a fitting request has none."""
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from tests.properties.strategies import NOW, Cloud, clouds, requests
+
+from kilonova.cli.rules import build_engine
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.changes import apply_changes, request_changes
+from kilonova.scheduler.explain import explain
+from kilonova.scheduler.nearest_miss import nearest_misses
+from kilonova.scheduler.resources import with_resources
+from kilonova.scheduler.settings import SchedulerConfig
+
+#: Rules that can all be content with one host.
+STRICT_FILTERS = (
+    "AggregateImagePropertiesIsolation",
+    "AggregateInstanceExtraSpecsFilter",
+    "AggregateIoOpsFilter",
+    "AggregateMultiTenancyIsolation",
+    "AggregateNumInstancesFilter",
+    "AggregateTypeAffinityFilter",
+    "ComputeCapabilitiesFilter",
+    "ComputeFilter",
+    "DifferentHostFilter",
+    "ImagePropertiesFilter",
+    "IoOpsFilter",
+    "IsolatedHostsFilter",
+    "NumInstancesFilter",
+    "SameHostFilter",
+    "ServerGroupAffinityFilter",
+    "ServerGroupAntiAffinityFilter",
+    "SimpleCIDRAffinityFilter",
+)
+STRICT = build_engine(
+    SchedulerConfig(
+        enabled_filters=STRICT_FILTERS,
+        isolated_images=("secret",),
+        isolated_hosts=("node2",),
+        limit_tenants_to_placement_aggregate=True,
+        enable_isolated_aggregate_filtering=True,
+    )
+)
+
+LAX = build_engine(SchedulerConfig())
+
+
+@settings(deadline=None, max_examples=30)
+@given(cloud=clouds(), spec=requests)
+def test_every_reported_change_is_enough_and_no_part_of_it_is_idle(cloud: Cloud, spec: RequestSpec) -> None:
+    hosts = cloud.table()
+    fits = STRICT.decide(hosts, with_resources(spec), limit=1).survivors > 0
+    misses = nearest_misses(hosts, spec, STRICT, limit=3)
+    assert not (fits and misses)
+    for miss in misses:
+        changed_hosts, changed_spec = apply_changes(hosts, spec, miss.changes)
+        decision = STRICT.decide(changed_hosts, with_resources(changed_spec), limit=1)
+        assert decision.ranked[0].host == miss.host
+        assert decision.survivors == miss.fitting
+        assert miss.hindrances
+        for left_out in miss.changes:
+            rest = apply_changes(hosts, spec, [each for each in miss.changes if each is not left_out])
+            assert not STRICT.decide(rest[0], with_resources(rest[1]), limit=1).ranked
+
+
+@settings(deadline=None, max_examples=30)
+@given(cloud=clouds(), spec=requests)
+def test_no_single_change_of_the_request_is_overlooked(cloud: Cloud, spec: RequestSpec) -> None:
+    hosts = cloud.table()
+    assume(not STRICT.decide(hosts, with_resources(spec), limit=1).survivors)
+    enough = [
+        change.size
+        for change in request_changes(hosts, spec)
+        for changed in (apply_changes(hosts, spec, [change]),)
+        if STRICT.decide(changed[0], with_resources(changed[1]), limit=1).ranked
+    ]
+    misses = nearest_misses(hosts, spec, STRICT, limit=3)
+    if enough:
+        assert len(misses[0].changes) == 1
+        assert misses[0].size <= min(enough)
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
+@given(cloud=clouds(), spec=requests, data=st.data())
+def test_a_hindrance_that_is_alone_is_what_is_reported(cloud: Cloud, spec: RequestSpec, data: st.DataObject) -> None:
+    """Hosts on which the request fits are all given the same single fault; that fault is reported."""
+    hosts = cloud.table()
+    story = explain(hosts, with_resources(spec), LAX)
+    fitting = [record for record, passes in zip(cloud.records, story.passed.tolist(), strict=True) if passes]
+    assume(fitting)
+    fault, kind = data.draw(st.sampled_from([("silent", "heartbeat"), ("forced", "forced down")]))
+    broken = {"silent": {"last_seen": NOW - 600}, "forced": {"forced_down": True}}[fault]
+    only = replace(cloud, records=tuple(replace(record, **broken) for record in fitting))
+    table = only.table()
+    if fault == "silent":
+        assume(not any(record.forced_down or record.disabled for record in fitting))
+    (best, *_) = nearest_misses(table, spec, LAX)
+    assert [change.kind for change in best.changes] == [kind]
+    assert [rule for rule, _ in best.hindrances] == ["ComputeFilter"]
