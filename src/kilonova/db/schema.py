@@ -17,7 +17,7 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 #: The newest revision that this release knows. Alembic would tell too, but is slow to import (a test compares them).
-HEAD = "0006"
+HEAD = "0005"
 
 
 def head() -> str:

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = "0006"
-down_revision = "0005"
+revision = "0005"
+down_revision = "0004"
 
 _OPTIONS: dict[str, Any] = {
     f"{dialect}_{option}": value
