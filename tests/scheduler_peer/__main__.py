@@ -10,7 +10,7 @@ import logging
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -23,8 +23,9 @@ from kilonova.scheduler.host_table import ALL_ROWS, HostTable
 from kilonova.scheduler.ranking import shares
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS
-from scheduler_peer import nova_world
-from scheduler_peer.differences import DIFFERENCES, Case
+from scheduler_peer import nova_world, readings
+from scheduler_peer.differences import DIFFERENCES, OF_READINGS, Case
+from support import device_clouds
 from support.random_clouds import Cloud, random_cloud, random_request
 
 _HOSTS = 25
@@ -41,9 +42,10 @@ COMMON = SchedulerConfig(
     image_props_weight_multiplier=1.5,
     metrics_weight_setting=("cpu.percent=100.0", "power=-0.5"),
     metrics_required=False,
+    pci_alias=device_clouds.ALIASES,
 )
-NOT_ASKED = frozenset({"NUMATopologyFilter", "PciPassthroughFilter", "PCIWeigher"})
-"""Rules that have nothing to say of these clouds: no host has NUMA cells or devices, no request asks for any."""
+OF_DEVICES = frozenset({"NUMATopologyFilter", "PciPassthroughFilter", "PCIWeigher"})
+"""Rules that are asked about clouds and requests of their own, which are all about cells and devices."""
 
 OTHERS = {
     "IsolatedHostsFilter": {"restrict_isolated_hosts_to_isolated_images": False},
@@ -84,7 +86,10 @@ class Tally:
             self.unexplained += [f"ours {case.ours!r}, theirs {case.theirs!r}: {case.state} {case.spec}"] * count
 
 
-def questions(rng: Random) -> Iterator[tuple[Cloud, list[tuple[RequestSpec, Any]]]]:
+Question = tuple[Cloud, list[tuple[RequestSpec, Any]]]
+
+
+def questions(rng: Random) -> Iterator[Question]:
     """Yield clouds with requests, each as ours and as Nova's. Requests that Nova refuses to build are not asked."""
     while True:
         asked: list[tuple[RequestSpec, Any]] = []
@@ -97,7 +102,46 @@ def questions(rng: Random) -> Iterator[tuple[Cloud, list[tuple[RequestSpec, Any]
         yield random_cloud(rng, _HOSTS), asked
 
 
-def compare(config: SchedulerConfig, names: set[str], pairs: int, seed: int) -> dict[str, Tally]:
+def questions_of_devices(rng: Random) -> Iterator[Question]:
+    """Yield clouds of hosts with cells and devices, with requests for them."""
+    while True:
+        asked: list[tuple[RequestSpec, Any]] = []
+        while len(asked) < _REQUESTS:
+            spec = rng.choice((device_clouds.some_request, device_clouds.asking_for_devices))(rng)
+            try:
+                asked.append((spec, nova_world.with_devices(nova_world.request_spec(spec))))
+            except nova_world.Refused:
+                continue
+        cloud = random_cloud(rng, _HOSTS)
+        records = tuple(replace(host, devices=device_clouds.some_host(rng)) for host in cloud.records)
+        yield replace(cloud, records=records), asked
+
+
+def compare_readings(name: str, count: int, seed: int) -> Tally:
+    """Let both sides read as many flavors and images as wanted."""
+    tally, rng = Tally(), Random(seed)
+    for _ in range(count):
+        reading = readings.read(name, rng)
+        tally.passed += reading.ours != readings.REFUSED
+        if reading.ours == reading.theirs:
+            tally.agree += 1
+            continue
+        why = next((each.why for each in OF_READINGS[name] if each.explains(reading)), None)
+        if why is not None:
+            tally.explained[why] += 1
+        else:
+            asked = f"{reading.spec.flavor}, {reading.spec.image}"
+            tally.unexplained.append(f"ours {reading.ours}, theirs {reading.theirs}: {asked}")
+    return tally
+
+
+def compare(
+    config: SchedulerConfig,
+    names: set[str],
+    pairs: int,
+    seed: int,
+    ask: Callable[[Random], Iterator[Question]] = questions,
+) -> dict[str, Tally]:
     """Ask the named rules about as many pairs as wanted."""
     nova_world.configure(config)
     engine = build_engine(config)
@@ -105,7 +149,7 @@ def compare(config: SchedulerConfig, names: set[str], pairs: int, seed: int) -> 
     filters = {name: cls() for name, cls in nova_world.filter_classes().items() if name in names and name in ours}
     weighers = {name: cls() for name, cls in nova_world.weigher_classes().items() if name in names and name in ours}
     tallies = {name: Tally() for name in (*filters, *weighers)}
-    for number, (cloud, asked) in enumerate(questions(Random(seed))):
+    for number, (cloud, asked) in enumerate(ask(Random(seed))):
         if number * _HOSTS * _REQUESTS >= pairs:
             return tallies
         hosts, states = cloud.table(), nova_world.host_states(cloud)
@@ -172,17 +216,23 @@ def main() -> int:
     warnings.simplefilter("ignore")
     nova_world.start()
     theirs = set(nova_world.filter_classes()) | set(nova_world.weigher_classes())
-    both = (theirs & {*FILTERS, *WEIGHERS}) - NOT_ASKED
+    both = theirs & {*FILTERS, *WEIGHERS}
     wanted = set(arguments.rules) & both if arguments.rules else both
-    results = dict(sorted(compare(COMMON, wanted, arguments.pairs, arguments.seed).items()))
+    results = compare(COMMON, wanted - OF_DEVICES, arguments.pairs, arguments.seed)
+    if wanted & OF_DEVICES:
+        of_devices = wanted & OF_DEVICES
+        results |= compare(COMMON, of_devices, arguments.pairs, arguments.seed, questions_of_devices)
+    results = dict(sorted(results.items()))
+    if wanted & OF_DEVICES:
+        for name in readings.READINGS:
+            results[name] = compare_readings(name, arguments.pairs, arguments.seed)
     for name, options in OTHERS.items():
         if name in wanted:
             again = compare(replace(COMMON, **options), {name}, arguments.pairs, arguments.seed + 1)
             results[f"{name}, again"] = replace(again[name], options=", ".join(options))
     _print(results)
     print("\nNot in this Nova any more:", ", ".join(sorted({*FILTERS, *WEIGHERS} - theirs)))
-    print("Not asked here:", ", ".join(sorted(NOT_ASKED)))
-    print("Not in Kilonova:", ", ".join(sorted(theirs - {*FILTERS, *WEIGHERS} - NOT_ASKED)) or "nothing")
+    print("Not in Kilonova:", ", ".join(sorted(theirs - {*FILTERS, *WEIGHERS})) or "nothing")
     return int(any(tally.unexplained for tally in results.values()))
 
 

@@ -19,7 +19,8 @@ from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import ALL_ROWS, HostTable
 from kilonova.scheduler.ranking import shares
-from scheduler_peer import nova_world
+from scheduler_peer import device_differences, nova_world
+from scheduler_peer.readings import REFUSED, Reading, ours_of, theirs_of
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,12 @@ class Case:
 class Difference:
     why: str
     explains: Callable[[Case], bool]
+
+
+@dataclass(frozen=True)
+class ReadingDifference:
+    why: str
+    explains: Callable[[Reading], bool]
 
 
 def _operator_raises(case: Case) -> bool:
@@ -105,6 +112,102 @@ def _both_fail(case: Case) -> bool:
     return isinstance(case.theirs, exception.ComputeHostMetricNotFound) and isinstance(case.ours, RuleFailed)
 
 
+@dataclass(frozen=True)
+class _Search:
+    """A host, and what Nova wants to lay on it."""
+
+    state: Any
+    numa: Any
+    pci: list[Any]
+
+    @classmethod
+    def of(cls, case: Case) -> "_Search":
+        asked = device_differences.request_of(case.spec)
+        return cls(case.state, asked.numa_topology, asked.pci_requests.requests)
+
+
+def _fits_cell_by_cell(case: Case) -> bool:
+    at = _Search.of(case)
+    return device_differences.fits_cell_by_cell(at.state, at.numa, at.pci, at.state.pci_stats) is case.ours
+
+
+def _no_policy_for_no_cpus(case: Case) -> bool:
+    at = _Search.of(case)
+    wanted = device_differences.without_idle_policies(at.numa)
+    return device_differences.fits_cell_by_cell(at.state, wanted, at.pci, at.state.pci_stats) is case.ours
+
+
+def _near_but_not_to_be_had(case: Case) -> bool:
+    at = _Search.of(case)
+    pools = device_differences.usable(at.state.pci_stats, at.pci)
+    return device_differences.fits_cell_by_cell(at.state, at.numa, at.pci, pools) is case.ours
+
+
+def _fits_in_another_order(case: Case) -> bool:
+    at = _Search.of(case)
+    return case.ours is True and device_differences.fits_somehow(at.state, at.numa, at.pci)
+
+
+def _served_in_another_order(case: Case) -> bool:
+    at = _Search.of(case)
+    return case.ours is True and device_differences.supported_somehow(at.state.pci_stats, at.pci)
+
+
+def _cannot_be_claimed(case: Case) -> bool:
+    at = _Search.of(case)
+    fitted = device_differences.fits(at.state, at.numa, at.pci, at.state.pci_stats)
+    return case.ours is False and fitted is not None and device_differences.claim_fails(at.state, fitted)
+
+
+def _page_below_a_kib(reading: Reading) -> bool:
+    sizes = {reading.spec.flavor.extra_specs.get("hw:mem_page_size"), _image_property(reading, "hw_mem_page_size")}
+    return reading.ours == REFUSED and bool(sizes & {"0", "100B"})
+
+
+def _page_with_half_a_unit(reading: Reading) -> bool:
+    """With the unit in full, ours is Nova's."""
+    whole = {"2M": "2MB", "4kB": "4KB"}
+    flavor, image = reading.spec.flavor, reading.spec.image
+    assert image is not None
+    specs = {key: whole.get(value, value) for key, value in flavor.extra_specs.items()}
+    properties = {key: whole.get(value, value) for key, value in image.properties.items()}
+    again = replace(
+        reading.spec, flavor=replace(flavor, extra_specs=specs), image=replace(image, properties=properties)
+    )
+    return reading.theirs == REFUSED and theirs_of("what is asked of NUMA cells", again) == reading.ours
+
+
+def _no_cells_of_the_image(reading: Reading) -> bool:
+    """Without the image's number of cells, which is 0, ours is Nova's."""
+    image = reading.spec.image
+    if image is None or image.properties.get("hw_numa_nodes") != "0":
+        return False
+    properties = {key: value for key, value in image.properties.items() if key != "hw_numa_nodes"}
+    again = replace(reading.spec, image=replace(image, properties=properties))
+    return reading.ours == REFUSED and ours_of("what is asked of NUMA cells", again) == reading.theirs
+
+
+def _image_refused(reading: Reading) -> bool:
+    try:
+        nova_world.image(reading.spec.image)
+    except nova_world.Refused:
+        return reading.theirs == REFUSED
+    return False
+
+
+def _count_below_one(reading: Reading) -> bool:
+    asked = reading.spec.flavor.extra_specs.get("pci_passthrough:alias")
+    return reading.ours == REFUSED and asked in {"gpu:0", "gpu:-1"}
+
+
+def _empty_alias(reading: Reading) -> bool:
+    return reading.ours == () and reading.spec.flavor.extra_specs.get("pci_passthrough:alias") == ""
+
+
+def _image_property(reading: Reading, name: str) -> str | None:
+    return reading.spec.image.properties.get(name) if reading.spec.image is not None else None
+
+
 _OPERANDS = Difference("an operand that cannot be read matches nothing; Nova fails the request", _operator_raises)
 _METRIC = Difference("both fail the request for a missing metric", _both_fail)
 
@@ -127,6 +230,33 @@ DIFFERENCES: Mapping[str, tuple[Difference, ...]] = {
         Difference("counts among the stats are numbers; Nova has text there", _number_as_number),
         Difference("both of these", _both_of_these),
     ),
+    "NUMATopologyFilter": (
+        Difference("each cell is fitted as asked; Nova's search writes into the cells it tries", _fits_cell_by_cell),
+        Difference("a cell without dedicated CPUs has no thread policy to keep", _no_policy_for_no_cpus),
+        Difference("devices that nobody gets are not near ones; Nova stops at them", _near_but_not_to_be_had),
+        Difference(
+            "devices are shared out so that all requests are served; Nova goes in order", _fits_in_another_order
+        ),
+        Difference("an isolated emulator needs a whole core; Nova passes, and cannot claim", _cannot_be_claimed),
+    ),
+    "PciPassthroughFilter": (
+        Difference(
+            "devices are shared out so that all requests are served; Nova goes in order", _served_in_another_order
+        ),
+    ),
     "MetricsWeigher": (_METRIC,),
     "ImagePropertiesWeigher": (_EVERY_PROPERTY_WEIGHS,),
+}
+
+OF_READINGS: Mapping[str, tuple[ReadingDifference, ...]] = {
+    "what is asked of NUMA cells": (
+        ReadingDifference("a page size below a KiB is refused; Nova takes it for no size", _page_below_a_kib),
+        ReadingDifference("2M and 4kB are sizes; Nova's flavors take them, its servers do not", _page_with_half_a_unit),
+        ReadingDifference("hw_numa_nodes=0 is refused; Nova overlooks it beside a flavor's", _no_cells_of_the_image),
+        ReadingDifference("image properties are read when needed; Nova refuses the image", _image_refused),
+    ),
+    "what is asked of PCI devices": (
+        ReadingDifference("no devices or fewer are refused; Nova takes such counts", _count_below_one),
+        ReadingDifference("an empty alias asks for nothing; Nova fails with a ValueError", _empty_alias),
+    ),
 }

@@ -15,10 +15,12 @@ from nova.scheduler import weights as host_weights
 from nova.scheduler.weights import image_props
 from oslo_utils import timeutils
 
+from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import HostRecord
 from kilonova.scheduler.settings import SchedulerConfig
+from scheduler_peer import nova_devices
 from support.random_clouds import NOW, Cloud
 
 _MEASURED = (
@@ -58,6 +60,8 @@ def configure(config: SchedulerConfig) -> None:
     for name in ("weight_multiplier", "weight_setting", "required", "weight_of_unavailable"):
         value = getattr(config, f"metrics_{name}")
         conf.CONF.set_override(name, list(value) if isinstance(value, tuple) else value, "metrics")
+    conf.CONF.set_override("alias", list(config.pci_alias), "pci")
+    nova_devices.forget_aliases()
 
 
 def filter_classes() -> dict[str, Any]:
@@ -104,6 +108,7 @@ def _host_state(host: HostRecord, aggregates: list[Any]) -> Any:
     state.uuid = instance_uuid(host.host)
     state.vcpus_total, state.vcpus_used = total("VCPU"), host.used["VCPU"]
     state.cpu_allocation_ratio = have["VCPU"].allocation_ratio
+    state.ram_allocation_ratio = have["MEMORY_MB"].allocation_ratio
     state.total_usable_ram_mb, state.free_ram_mb = total("MEMORY_MB"), free("MEMORY_MB")
     state.total_usable_disk_gb, state.free_disk_mb = total("DISK_GB"), free("DISK_GB") * 1024
     state.disk_mb_used = state.total_usable_disk_gb * 1024 - state.free_disk_mb
@@ -122,6 +127,7 @@ def _host_state(host: HostRecord, aggregates: list[Any]) -> Any:
         "failed_builds": str(host.failed_builds),
     }
     state.metrics = [SimpleNamespace(name=name, value=value) for name, value in host.metrics.items()]
+    state.numa_topology, state.pci_stats = nova_devices.topology(host.devices), nova_devices.pci_stats(host.devices)
     state.aggregates = aggregates
     state.service = {
         "host": host.host,
@@ -156,24 +162,14 @@ def with_members(states: list[Any], spec: RequestSpec) -> None:
 
 def request_spec(spec: RequestSpec) -> Any:
     """Return a request as Nova builds it. Raises: Refused."""
-    flavor = spec.flavor
     one = len(spec.instance_uuids) == 1
     hints = {
         name: [instance_uuid(value) for value in values] if name.endswith("_host") else list(values)
         for name, values in spec.hints.items()
     }
     return objects.RequestSpec(
-        flavor=objects.Flavor(
-            flavorid=flavor.flavor_id,
-            name=flavor.name,
-            vcpus=flavor.vcpus,
-            memory_mb=flavor.memory_mib,
-            root_gb=flavor.root_gib,
-            ephemeral_gb=flavor.ephemeral_gib,
-            swap=flavor.swap_mib,
-            extra_specs=dict(flavor.extra_specs),
-        ),
-        image=None if spec.image is None else _image(spec.image),
+        flavor=flavor(spec.flavor),
+        image=None if spec.image is None else image(spec.image),
         project_id=spec.project_id,
         instance_uuid=instance_uuid(spec.instance_uuids[0] if one else "new"),
         availability_zone=spec.availability_zone,
@@ -186,11 +182,37 @@ def request_spec(spec: RequestSpec) -> Any:
     )
 
 
-def _image(image: Image) -> Any:
+def flavor(ours: Flavor) -> Any:
+    """Return a flavor as Nova has it."""
+    return objects.Flavor(
+        flavorid=ours.flavor_id,
+        name=ours.name,
+        vcpus=ours.vcpus,
+        memory_mb=ours.memory_mib,
+        root_gb=ours.root_gib,
+        ephemeral_gb=ours.ephemeral_gib,
+        swap=ours.swap_mib,
+        extra_specs=dict(ours.extra_specs),
+    )
+
+
+def image(ours: Image | None) -> Any:
+    """Return an image as Nova has it. Raises: Refused."""
+    given = {"properties": {}} if ours is None else {"id": ours.id, "properties": dict(ours.properties)}
     try:
-        return objects.ImageMeta.from_dict({"id": image.id, "properties": dict(image.properties)})
+        return objects.ImageMeta.from_dict(given)
     except (ValueError, fields.exception.Invalid, fields.exception.NovaException) as error:
         raise Refused(str(error)) from error
+
+
+def with_devices(theirs: Any) -> Any:
+    """Add what Nova reads of cells and devices in the flavor and the image of a request. Raises: Refused."""
+    try:
+        theirs.numa_topology = nova_devices.numa_topology(theirs.flavor, theirs.image)
+        theirs.pci_requests = nova_devices.pci_requests(theirs.flavor, theirs.image)
+    except nova_devices.REFUSALS as error:
+        raise Refused(str(error)) from error
+    return theirs
 
 
 def _group(spec: RequestSpec) -> Any:
@@ -217,6 +239,7 @@ def _destination(cell: str) -> Any:
 
 def passes(rule: Any, state: Any, spec: Any) -> bool | Exception:
     """Ask a filter about one host. What it raises is an answer, too."""
+    state.allocation_candidates = [{"mappings": {}}]  # filters strike out those that will not do
     try:
         return bool(rule.host_passes(state, spec))
     except Exception as error:  # noqa: BLE001  whatever Nova makes of it

@@ -4,6 +4,7 @@
 Made by hand from a seed: a search of the same size through drawn values would take minutes.
 """
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -20,7 +21,9 @@ ALIASES = (
     '{"name": "nic", "vendor_id": "8086", "product_id": "154d", "device_type": "type-VF", "numa_policy": "socket"}',
     '{"name": "nic", "vendor_id": "15b3", "product_id": "1018", "device_type": "type-VF", "numa_policy": "socket"}',
     '{"name": "pf", "vendor_id": "8086", "product_id": "154d", "device_type": "type-PF", "numa_policy": "preferred"}',
+    '{"name": "vf", "vendor_id": "8086", "product_id": "154d", "device_type": "type-VF"}',
 )
+_ALIAS = "pci_passthrough:alias"
 EXTRA_SPECS = {
     "hw:cpu_policy": ("dedicated", "dedicated", "shared", "mixed"),
     "hw:numa_nodes": ("1", "2", "2", "3"),
@@ -29,7 +32,7 @@ EXTRA_SPECS = {
     "hw:emulator_threads_policy": ("isolate", "share"),
     "hw:cpu_dedicated_mask": ("^0", "0-1"),
     "hw:pci_numa_affinity_policy": ("required", "preferred", "legacy", "socket"),
-    "pci_passthrough:alias": ("gpu:1", "gpu:2", "near:1", "gpu:1,near:1", "nic:2", "pf:1", "nic:1,pf:1,gpu:2"),
+    _ALIAS: ("gpu:1", "gpu:2", "near:1", "gpu:1,near:1", "nic:2", "pf:1", "nic:1,pf:1,gpu:2", "nic:2,vf:1"),
 }
 _PRODUCTS = (("10de", "1db4", STANDARD), ("8086", "154d", VF), ("8086", "154d", PF), ("15b3", "1018", VF))
 
@@ -73,6 +76,13 @@ def some_host(rng: Random) -> HostDevices:
         pools.append(PciPool(number, vendor, product, total, near, kind, tags, rng.randint(0, total)))
     cells = [some_cell(rng, number, sockets[number]) for number in range(rng.randint(0, 3))]
     return HostDevices(tuple(cells), tuple(pools))
+
+
+def asking_for_devices(rng: Random) -> RequestSpec:
+    """Return such a server that asks for devices at any rate."""
+    spec = some_request(rng)
+    specs = {**spec.flavor.extra_specs, _ALIAS: rng.choice(EXTRA_SPECS[_ALIAS])}
+    return replace(spec, flavor=replace(spec.flavor, extra_specs=specs))
 
 
 def some_request(rng: Random) -> RequestSpec:

@@ -7,6 +7,7 @@ memory. What is written wrongly, and what flavor and image contradict each other
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import TypeVar
 
 from kilonova.errors import InvalidRequest
@@ -19,7 +20,7 @@ W = TypeVar("W", CpuPolicy, ThreadPolicy)
 _CONCERNED = ("hw:", "resources", "trait")
 _AMOUNT = re.compile(r"resources[A-Za-z0-9_-]{0,64}:(VCPU|PCPU)")
 _HYPERTHREADING = re.compile(r"trait[A-Za-z0-9_-]{0,64}:HW_CPU_HYPERTHREADING")
-_PAGE_SIZE = re.compile(r"(\d{1,15})(?:([kKMGT])i?)?(b|bit|B)?")
+_PAGE_SIZE = re.compile(r"(\d{1,15}|\d{0,15}\.\d{1,6})(?:([kKMGT])i?)?(b|bit|B)?")
 _POWERS = {None: 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
@@ -276,11 +277,13 @@ def _page_size(text: str) -> int | PageRequest:
     found = _PAGE_SIZE.fullmatch(text)
     if found is None:
         raise InvalidRequest(f"hw:mem_page_size must be small, large, any or a size such as 2MB, not '{text}'.")
-    number, prefix, unit = int(found[1]), found[2], found[3]
+    number, prefix, unit = Fraction(found[1]), found[2], found[3]
     if prefix is None and unit is None:
-        size_kib = number
+        if "." in found[1]:
+            raise InvalidRequest(f"hw:mem_page_size '{text}' is no whole number of KiB; a fraction needs a unit.")
+        size_kib = int(number)
     else:
-        size_kib = number * 1024 ** _POWERS[prefix] // (8 if unit in {"b", "bit"} else 1) // 1024
+        size_kib = int(number * 1024 ** _POWERS[prefix] / (8 if unit in {"b", "bit"} else 1) / 1024)
     if not size_kib:
         raise InvalidRequest(f"hw:mem_page_size '{text}' is less than a KiB.")
     return size_kib

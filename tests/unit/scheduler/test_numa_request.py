@@ -95,6 +95,8 @@ def test_thread_policies(specs: Texts, properties: Texts, policy: ThreadPolicy |
         ("1GB", 1048576),
         ("2048KiB", 2048),
         ("16Mbit", 2048),
+        ("0.5GB", 524288),
+        (".5MiB", 512),
     ],
 )
 def test_sizes_of_pages(text: str, size: object) -> None:
@@ -153,6 +155,7 @@ def test_the_emulator_may_have_a_cpu_of_its_own() -> None:
         ({"hw:mem_page_size": "small"}, {"hw_mem_page_size": "large"}, "hw_mem_page_size"),
         ({"hw:mem_page_size": "huge"}, {}, "hw:mem_page_size"),
         ({"hw:mem_page_size": "1B"}, {}, "hw:mem_page_size"),
+        ({"hw:mem_page_size": "2048.0"}, {}, "hw:mem_page_size"),
         ({**DEDICATED, "resources:VCPU": "4"}, {}, "resources:VCPU"),
         ({"resources:PCPU": "2", "resources:VCPU": "2"}, {}, "resources:VCPU"),
         ({"resources:PCPU": "3"}, {}, "resources:PCPU"),
