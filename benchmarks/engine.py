@@ -6,14 +6,25 @@ Default filters, the six aggregate filters, every built-in weigher, 52 aggregate
 fills the memo, is shown apart. ``explain`` asks every rule about every host, rates all that fit and counts what alone
 keeps hosts out; ``nearest`` finds the smallest changes that make room for a request that fits nowhere.
 
-    python -m benchmarks engine [-- HOSTS ...]
+    python -m benchmarks engine [-- [--peer] HOSTS ...]
+
+``--peer`` (needs ``tools/peer.sh nova``) asks Nova's own filter and weight handlers about the same hosts and requests
+instead, as its host manager does, and compares who is left, in which order, with which scores. Kilonova is given all
+hosts, Nova those that its Placement would have left, so what Placement takes is counted on our side alone. Nova always
+sorts all that is left; Kilonova ranks the best few, which is all that a server needs.
 """
 
+import argparse
+import json
+import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,11 +57,29 @@ LIMIT = 3
 NOW = 1_700_000_000.0
 
 
+KINDS = ("any host", "zone + tenant", "ssd extra spec")
+PEER_SIZES = (1_000, 10_000)
+PEER_REPEATS = 5
+PEER_GOAL = 1_000
+_CLOSE = 1e-9
+_ROOT = Path(__file__).parents[1]
+PEER_PYTHON = _ROOT / ".venv-nova" / "bin" / "python"
+
+
+def engine_with(filters: tuple[str, ...]) -> Engine:
+    return build_engine(SchedulerConfig(enabled_filters=filters))
+
+
 def engine() -> Engine:
-    return build_engine(SchedulerConfig(enabled_filters=(*DEFAULT_FILTERS, *AGGREGATE_FILTERS)))
+    return engine_with((*DEFAULT_FILTERS, *AGGREGATE_FILTERS))
 
 
 def cloud(size: int, rng: np.random.Generator) -> HostTable:
+    records, aggregates = hosts_and_aggregates(size, rng)
+    return build_host_table(records, aggregates, taken_at=NOW)
+
+
+def hosts_and_aggregates(size: int, rng: np.random.Generator) -> tuple[list[HostRecord], list[Aggregate]]:
     """Return hosts of three makes in three zones, 80 % of them in some of 49 further aggregates."""
     makes = [
         Capabilities(
@@ -110,7 +139,7 @@ def cloud(size: int, rng: np.random.Generator) -> HostTable:
                 {**metadata[index % len(metadata)], "rack": str(index)},
             )
         )
-    return build_host_table(records, aggregates, taken_at=NOW)
+    return records, aggregates
 
 
 def requests() -> list[RequestSpec]:
@@ -169,15 +198,73 @@ def nearest_ms(chosen: Engine, hosts: HostTable) -> float:
     return (time.perf_counter() - start) * 1e3
 
 
+def compare_with_nova(sizes: tuple[int, ...]) -> None:
+    if not PEER_PYTHON.exists():
+        raise SystemExit("Nova is not installed: run tools/peer.sh nova")
+    asked = {"sizes": sizes, "repeats": PEER_REPEATS, "filters": (*DEFAULT_FILTERS, *AGGREGATE_FILTERS)}
+    print(f"Nova: median of {PEER_REPEATS}; 'defaults' is with the default filters only; goal >= {PEER_GOAL:,} x")
+    print(
+        f"{'hosts':>7} {'request':<15} {'for Nova':>8} {'left':>7} {'Nova ms':>9} {'us/host':>8} {'defaults ms':>11} "
+        f"{'ours ms':>8} {'ns/host':>8} {'ratio':>8}  same hosts left; how many in the same place with the same score"
+    )
+    with subprocess.Popen(
+        [PEER_PYTHON, "-m", "benchmarks._nova_scheduler"],
+        cwd=_ROOT,
+        env={**os.environ, "PYTHONPATH": "src:tests:.", "PYTHONWARNINGS": "ignore"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as nova:
+        assert nova.stdin is not None
+        assert nova.stdout is not None
+        json.dump(asked, nova.stdin)
+        nova.stdin.close()
+        for size in sizes:
+            line = nova.stdout.readline()
+            if not line:
+                raise SystemExit(f"Nova's side ended with {nova.wait()}")
+            for number, theirs in enumerate(json.loads(line)):
+                _print_beside(size, number, theirs)
+
+
+def _print_beside(size: int, number: int, theirs: dict[str, Any]) -> None:
+    rng = np.random.default_rng(1)
+    hosts, chosen, spec = cloud(size, rng), engine(), requests()[number]
+    ranked = chosen.decide(hosts, spec, limit=size).ranked
+    same = {each.host for each in ranked} == {host for host, _ in theirs["ranked"]}
+    alike = sum(
+        each.host == host and abs(each.score - weight) < _CLOSE
+        for each, (host, weight) in zip(ranked, theirs["ranked"], strict=False)
+    )
+    best = bool(ranked) and ranked[0].host == theirs["ranked"][0][0]
+    ours = statistics.median(timings(chosen, hosts, spec, rng, 300))
+    print(
+        f"{size:>7,} {KINDS[number]:<15} {theirs['given']:>8,} {len(ranked):>7,} {theirs['ms']:>9,.1f} "
+        f"{theirs['ms'] * 1e3 / theirs['given']:>8.1f} {theirs['default_ms']:>11,.1f} {ours:>8.3f} "
+        f"{ours * 1e6 / size:>8.1f} {theirs['ms'] / ours:>6,.0f} x  "
+        f"{'yes' if same else 'NO'}; {alike:,}, the best {'too' if best else 'NOT'}",
+        flush=True,
+    )
+
+
 def main(arguments: list[str]) -> None:
-    sizes = tuple(int(size) for size in arguments) or SIZES
+    parser = argparse.ArgumentParser(prog="python -m benchmarks engine --")
+    parser.add_argument("--peer", action="store_true", help="measure Nova's filters and weighers beside the engine")
+    parser.add_argument("sizes", nargs="*", type=int, metavar="HOSTS")
+    options = parser.parse_args(arguments)
+    if options.peer:
+        compare_with_nova(tuple(options.sizes) or PEER_SIZES)
+    else:
+        measure(tuple(options.sizes) or SIZES)
+
+
+def measure(sizes: tuple[int, ...]) -> None:
     chosen = engine()
-    kinds = ("any host", "zone + tenant", "ssd extra spec")
     print(f"{'hosts':>8} {'request':<15} {'left':>7} {'first ms':>9} {'median ms':>10} {'p99 ms':>8} {'goal ms':>8}")
     for size in sizes:
         rng = np.random.default_rng(1)
         hosts = cloud(size, rng)
-        for kind, spec in zip(kinds, requests(), strict=True):
+        for kind, spec in zip(KINDS, requests(), strict=True):
             first = next(timings(chosen, hosts, spec, rng, 1))
             taken = sorted(timings(chosen, hosts, spec, rng, 300 if size <= 10_000 else 100))
             left = chosen.decide(hosts, spec, limit=LIMIT).survivors
@@ -191,7 +278,7 @@ def main(arguments: list[str]) -> None:
     for size in sizes:
         rng = np.random.default_rng(1)
         hosts = cloud(size, rng)
-        for kind, spec in zip(kinds, requests(), strict=True):
+        for kind, spec in zip(KINDS, requests(), strict=True):
             taken = sorted(explain_timings(chosen, hosts, spec, rng, 30))
             goal = EXPLAIN_GOALS_MS.get(size)
             print(f"{size:>8,} {kind:<15} {statistics.median(taken):>10.3f} {goal if goal is not None else '':>8}")

@@ -42,11 +42,11 @@ class Refused(Exception):
     """Nova would not even build such a request."""
 
 
-def start() -> None:
-    """Let Nova read an empty configuration, stop its clock, and keep its one weigher that asks a database from it."""
+def start(now: float = NOW) -> None:
+    """Let Nova read an empty configuration, stop its clock at ``now``, and keep its weighers from the database."""
     conf.CONF([], project="nova", default_config_files=[])
     objects.register_all()
-    timeutils.set_time_override(datetime.fromtimestamp(NOW, UTC).replace(tzinfo=None))
+    timeutils.set_time_override(datetime.fromtimestamp(now, UTC).replace(tzinfo=None))
     image_props.objects.CellMapping.get_by_uuid = lambda _context, uuid: uuid
     image_props.nova_context.target_cell = lambda context, _cell: nullcontext(context)
     image_props.objects.InstanceList.fill_metadata = lambda _self: None

@@ -7,6 +7,7 @@ Needs nothing but Kilonova's scheduler, so that Nova's environment can make the 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -149,7 +150,15 @@ class Cloud:
         return build_host_table(self.records, self.aggregates, taken_at=NOW)
 
     def aggregates_of(self, host: str) -> list[Aggregate]:
-        return [aggregate for aggregate in self.aggregates if host in aggregate.hosts]
+        return self._aggregates_by_host.get(host, [])
+
+    @cached_property
+    def _aggregates_by_host(self) -> Mapping[str, list[Aggregate]]:
+        found: dict[str, list[Aggregate]] = {}
+        for aggregate in self.aggregates:
+            for host in aggregate.hosts:
+                found.setdefault(host, []).append(aggregate)
+        return found
 
 
 def random_query(rng: Random, depth: int = 2) -> list[Any]:
