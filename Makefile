@@ -4,7 +4,7 @@
 .PHONY: help setup run test e2e conformance fuzz lint types bench soak conformance-nova conformance-scheduler clean
 CODE := src tests benchmarks examples
 
-help: ; @sed -n "s/^\([a-z-]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
+help: ; @sed -n "s/^\([a-z0-9-]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
 setup: ; @tools/setup.sh ## make .venv from requirements.lock
 run: setup ; @exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR'
 test: setup ; @tools/database_servers.sh && exec .venv/bin/python -m pytest --ignore=tests/e2e $(ARGS) ## run the tests, on SQLite, PostgreSQL and MariaDB
