@@ -66,8 +66,8 @@ def show(report: Mapping[str, Any], console: Console) -> None:
     examined = report["examined"]
     console.print(
         f"Examined: {_number(examined['flavors'], 'flavor')}, {_number(examined['images'], 'image')} and one without"
-        f" properties, as {_number(examined['combinations'], 'kind')} of servers; {_number(examined['servers'], 'server')}"
-        " running."
+        f" properties, as {_number(examined['combinations'], 'kind')} of servers;"
+        f" {_number(examined['servers'], 'server')} running."
     )
     found = [finding for finding in report["findings"] if finding["severity"] != "note"]
     if found:
