@@ -27,27 +27,8 @@ from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, host, start_cell
 from support.mirrors import assert_equal
 from support.orders import order
+from support.strict_filters import STRICT_FILTERS
 
-#: Rules that can all be content with one host.
-STRICT_FILTERS = (
-    "AggregateImagePropertiesIsolation",
-    "AggregateInstanceExtraSpecsFilter",
-    "AggregateIoOpsFilter",
-    "AggregateMultiTenancyIsolation",
-    "AggregateNumInstancesFilter",
-    "AggregateTypeAffinityFilter",
-    "ComputeCapabilitiesFilter",
-    "ComputeFilter",
-    "DifferentHostFilter",
-    "ImagePropertiesFilter",
-    "IoOpsFilter",
-    "IsolatedHostsFilter",
-    "NumInstancesFilter",
-    "SameHostFilter",
-    "ServerGroupAffinityFilter",
-    "ServerGroupAntiAffinityFilter",
-    "SimpleCIDRAffinityFilter",
-)
 CHANCE = build_engine(
     SchedulerConfig(
         enabled_filters=STRICT_FILTERS,

@@ -39,10 +39,9 @@ class TestPlacementByHand:
 
         assert "409" in stock.refused(NEWEST, "resource", "provider", "delete", rack["uuid"], cloud="kilonova")
         stock.do(NEWEST, "resource", "provider", "delete", card["uuid"])
+        stock.do(NEWEST, "resource", "provider", "delete", rack["uuid"])
         stock.together(
-            (NEWEST, "resource", "provider", "delete", rack["uuid"]),
-            (NEWEST, "trait", "delete", "CUSTOM_FAST"),
-            (NEWEST, "resource", "class", "delete", "CUSTOM_CARD"),
+            (NEWEST, "trait", "delete", "CUSTOM_FAST"), (NEWEST, "resource", "class", "delete", "CUSTOM_CARD")
         )
         left, classes = stock.shown_together(
             (NEWEST, "resource", "provider", "list"), (NEWEST, "resource", "class", "list")

@@ -14,27 +14,8 @@ from kilonova.scheduler.explain import explain
 from kilonova.scheduler.nearest_miss import nearest_misses
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
+from support.strict_filters import STRICT_FILTERS
 
-#: Rules that can all be content with one host.
-STRICT_FILTERS = (
-    "AggregateImagePropertiesIsolation",
-    "AggregateInstanceExtraSpecsFilter",
-    "AggregateIoOpsFilter",
-    "AggregateMultiTenancyIsolation",
-    "AggregateNumInstancesFilter",
-    "AggregateTypeAffinityFilter",
-    "ComputeCapabilitiesFilter",
-    "ComputeFilter",
-    "DifferentHostFilter",
-    "ImagePropertiesFilter",
-    "IoOpsFilter",
-    "IsolatedHostsFilter",
-    "NumInstancesFilter",
-    "SameHostFilter",
-    "ServerGroupAffinityFilter",
-    "ServerGroupAntiAffinityFilter",
-    "SimpleCIDRAffinityFilter",
-)
 STRICT = build_engine(
     SchedulerConfig(
         enabled_filters=STRICT_FILTERS,

@@ -271,19 +271,17 @@ class Claimer:
     def _record(self, request_id: str, plan: _Plan) -> None:
         assert plan.hosts is not None
         kept = None if plan.circumstances is None else self._log.kept(plan.circumstances)
-        for (instance_uuid, decision, chosen), index in zip(plan.decisions, plan.server_indices, strict=True):
-            self._log.record(
-                request_id=request_id,
-                instance_uuid=instance_uuid,
-                seq=plan.seq,
-                hosts=plan.hosts,
-                decision=decision,
-                chosen=chosen,
-                alternates=plan.alternates if chosen is not None else (),
-                kept=kept,
-                server_index=index,
-            )
-            kept = None if kept is None else replace(kept, body=None)
+        self._log.record(
+            request_id=request_id,
+            seq=plan.seq,
+            hosts=plan.hosts,
+            made=[
+                (instance_uuid, index, decision, chosen)
+                for (instance_uuid, decision, chosen), index in zip(plan.decisions, plan.server_indices, strict=True)
+            ],
+            alternates=plan.alternates,
+            kept=kept,
+        )
 
     def _class_id(self, name: str) -> int:
         if name not in self._class_ids:

@@ -6,7 +6,7 @@ import logging
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kilonova.claims.circumstances import Circumstances, encode
@@ -23,17 +23,29 @@ _TRIM_EVERY = 256
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One decision on its way to the database."""
+    """One decision on its way to the database; put into its stored form when it gets there.
+
+    ``server_index``: which server of the request it was for.
+    """
 
     request_id: str
     instance_uuid: str
     seq: int
-    body: dict[str, Any]
-    removed_by: bytes
+    decision: Decision
+    chosen: str | None
+    alternates: Sequence[RankedHost]
     roster: str
     names: bytes
     kept: "Kept | None"
     server_index: int
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return decisions.body_of(self.decision, self.chosen, self.alternates)
+
+    @property
+    def removed_by(self) -> bytes:
+        return zlib.compress(self.decision.removed_by.tobytes(), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +77,36 @@ class DecisionLog:
         self,
         *,
         request_id: str,
-        instance_uuid: str,
         seq: int,
         hosts: HostTable,
-        decision: Decision,
-        chosen: str | None,
+        made: Sequence[tuple[str, int, Decision, str | None]],
         alternates: Sequence[RankedHost] = (),
         kept: Kept | None = None,
-        server_index: int = 0,
     ) -> None:
-        """Store a decision and the reason for every host that it passed over; returns at once."""
+        """Store the decisions of a request and the reason for every host that they passed over; returns at once.
+
+        ``made``: (instance uuid, which server of the request, decision, chosen host), of each.
+        """
         if not self._retention:
             return
         roster, names = self._roster_of(hosts)
-        body = decisions.body_of(decision, chosen, alternates)
-        removed_by = zlib.compress(decision.removed_by.tobytes(), 1)
-        record = Record(request_id, instance_uuid, seq, body, removed_by, roster, names, kept, server_index)
-        self._database.submit_merged(self._insert, record).add_done_callback(
+        reference = None if kept is None else replace(kept, body=None)
+        records = [
+            Record(
+                request_id,
+                instance_uuid,
+                seq,
+                decision,
+                chosen,
+                alternates if chosen is not None else (),
+                roster,
+                names,
+                reference if number else kept,
+                server_index,
+            )
+            for number, (instance_uuid, server_index, decision, chosen) in enumerate(made)
+        ]
+        self._database.submit_merged(self._insert, records).add_done_callback(
             lambda future: self._stored(future, roster)
         )
 
@@ -99,7 +124,8 @@ class DecisionLog:
             known = self._roster = (hosts.hosts, digest, zlib.compress(text))
         return known[1], known[2]
 
-    def _insert(self, tx: Transaction, records: Sequence[Record]) -> Sequence[None]:
+    def _insert(self, tx: Transaction, requests: Sequence[Sequence[Record]]) -> Sequence[None]:
+        records = [record for request in requests for record in request]
         new = {record.roster: record.names for record in records if record.roster not in self._known_rosters}
         if new:
             decisions.insert_rosters(tx, new)
@@ -112,4 +138,4 @@ class DecisionLog:
             decisions.trim(tx, self._retention)
             self._since_trim = 0
             self._known_rosters = frozenset()
-        return [None] * len(records)
+        return [None] * len(requests)

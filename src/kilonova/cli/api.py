@@ -26,7 +26,7 @@ _PORT_WAIT_S = 1.0  # a predecessor that is just dying is waited for
 def api(
     config_file: Annotated[list[str], typer.Option("--config-file", help="Configuration file; later ones win.")],
 ) -> None:
-    """Serve the compute, placement and operator APIs on [api] bind."""
+    """Serve the compute, placement and operator APIs on the configured address."""
     from kilonova import config  # noqa: PLC0415 - what follows is slow to import and needed by this command only
 
     settings = config.load(config_file)

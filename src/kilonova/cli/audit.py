@@ -65,14 +65,19 @@ def show(report: Mapping[str, Any], console: Console) -> None:
         _show_finding(finding, report["examined"]["projects"], console)
     examined = report["examined"]
     console.print(
-        f"Examined: {examined['flavors']} flavors, {examined['images']} images and one without properties, as"
-        f" {examined['combinations']} kinds of servers; {examined['servers']} servers that run."
+        f"Examined: {_number(examined['flavors'], 'flavor')}, {_number(examined['images'], 'image')} and one without"
+        f" properties, as {_number(examined['combinations'], 'kind')} of servers;"
+        f" {_number(examined['servers'], 'server')} running."
     )
     found = [finding for finding in report["findings"] if finding["severity"] != "note"]
     if found:
         console.print(Text(f"{len(found)} found.", style="red"))
     else:
         console.print(Text("Nothing leaks.", style="green"))
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _pools(report: Mapping[str, Any]) -> Table:

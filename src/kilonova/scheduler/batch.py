@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kilonova.errors import RuleFailed
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
@@ -23,7 +24,17 @@ from kilonova.scheduler.funnel import LaterFilter, LaterPlacement, LaterRoom, is
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.provider_trees import Allocations
-from kilonova.scheduler.ranking import Scale, Share, blaming, counts_nothing, ratings, scale, total, weighted
+from kilonova.scheduler.ranking import (
+    Scale,
+    Share,
+    blaming,
+    counts_nothing,
+    ratings,
+    scale,
+    total,
+    weigher_failed,
+    weighted,
+)
 from kilonova.scheduler.rule import Weigher, rule_name
 
 EARLIER = "earlier"
@@ -100,7 +111,8 @@ class Batch:
             members = dict(group.hosts)
             members[host] = members.get(host, 0) + 1
             self.spec = replace(self.spec, group=replace(group, hosts=members))
-        self._touched = np.union1d(self._touched, self._hosts.rows_of_host()[host]).astype(np.int64)
+        rows = np.array(self._hosts.rows_of_host()[host], dtype=np.int64)
+        self._touched = np.union1d(self._touched, rows) if len(self._touched) else rows
 
     def _begin(self, first: Decision) -> tuple[LaterRoom | LaterPlacement | LaterFilter, ...]:
         self._alive = first.removed_by == SURVIVED
@@ -125,7 +137,9 @@ class Batch:
                 self._left -= len(lost)
                 removed_by[lost] = min(len(counts), SURVIVED - 1)
                 self._removed_by[lost] = 0
-                touched, changed = touched[self._alive[touched]], np.union1d(changed, lost)
+                if not (isinstance(rule, LaterRoom) or (isinstance(rule, LaterFilter) and rule.only_where_placed)):
+                    changed = np.union1d(changed, lost)
+                touched = touched[self._alive[touched]]
             counts.append(RuleCount(rule.rule, rule.reason, before, self._left))
             if self._trace is not None:
                 self._trace(rule.rule, self._alive)
@@ -181,6 +195,7 @@ class _Standing:
     """One weigher's ratings of the hosts, kept up to date. Shapes: ``raw``, ``share`` (N,).
 
     ``smallest`` / ``largest``: of the hosts still in, ``at_smallest`` / ``at_largest`` of which have that rating.
+    ``is_flat``: all hosts still in have the same rating; then nobody is counted.
     """
 
     weigher: Weigher
@@ -192,6 +207,7 @@ class _Standing:
     largest: float = 0.0
     at_smallest: int = 0
     at_largest: int = 0
+    is_flat: bool = False
     scale: Scale | None = None
     share: FloatArray | None = None
 
@@ -199,20 +215,29 @@ class _Standing:
         """Find the ends anew among the hosts still in."""
         left = self.raw[alive]
         self.smallest, self.largest = float(left.min()), float(left.max())
+        self.is_flat = self.smallest == self.largest
         self.at_smallest = int(np.count_nonzero(left == self.smallest))
         self.at_largest = int(np.count_nonzero(left == self.largest))
 
     def drop(self, place: int) -> None:
         """Leave a host out from now on."""
+        if self.is_flat:
+            return
         old = float(self.raw[place])
         self.at_smallest -= old == self.smallest
         self.at_largest -= old == self.largest
 
     def rate(self, place: int, rating: float) -> None:
         """Take over a new rating."""
-        self.drop(place)
         if not math.isfinite(rating):
             raise ValueError("a weigher's ratings must be finite numbers")
+        if self.is_flat:
+            if rating != self.smallest:
+                self.raw[place] = rating
+                self.is_flat = False
+                self.at_smallest = self.at_largest = 0
+            return
+        self.drop(place)
         self.raw[place] = rating
         if rating < self.smallest:
             self.smallest, self.at_smallest = rating, 0
@@ -225,12 +250,15 @@ class _Standing:
         """Take over the ratings of all hosts still in."""
         self.raw[alive] = ratings_now
         self.at_smallest = self.at_largest = 0
+        self.is_flat = False
 
     def rescale(self, alive: BoolArray, places: IntArray) -> bool:
         """Bring shares up to date: those of ``places``, or all when the ends have moved. Return whether it was all.
 
         Raises: ValueError, for ratings or multipliers that are no finite numbers.
         """
+        if self.is_flat:
+            return False
         if not (self.at_smallest and self.at_largest):
             self.survey(alive)
         ends = scale(self.smallest, self.largest, self.weigher.minimum, self.weigher.maximum)
@@ -284,7 +312,7 @@ class _Standings:
         out, left = places[~self.alive[places]].tolist(), places[self.alive[places]]
         moved = False
         for standing in self.standings:
-            with blaming(standing.name):
+            try:
                 if not standing.only_where_placed:
                     rows = self.rows[self.alive]
                     standing.rate_anew(self.alive, _rated(standing.weigher, hosts, spec, rows))
@@ -296,6 +324,10 @@ class _Standings:
                         for place, rating in zip(left.tolist(), now.tolist(), strict=True):
                             standing.rate(place, rating)
                 moved |= standing.rescale(self.alive, left)
+            except RuleFailed:
+                raise
+            except Exception as error:  # third-party code; a context manager a weigher would cost more than the rest
+                raise weigher_failed(standing.name) from error
         if moved:
             self.scores = total(self.shares(), len(self.rows))
             self.scores[~self.alive] = -np.inf

@@ -128,7 +128,11 @@ def blaming(weigher: str) -> Iterator[None]:
     except RuleFailed:
         raise  # the rule itself says what is wrong
     except Exception as error:
-        raise RuleFailed(f"Weigher {weigher} failed.", rule=weigher) from error
+        raise weigher_failed(weigher) from error
+
+
+def weigher_failed(weigher: str) -> RuleFailed:
+    return RuleFailed(f"Weigher {weigher} failed.", rule=weigher)
 
 
 def _share(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows, count: int) -> FloatArray | None:

@@ -15,27 +15,8 @@ from kilonova.scheduler.host_table import HostTable, build_host_table
 from kilonova.scheduler.nearest_miss import NearestMiss, nearest_misses
 from kilonova.scheduler.resources import resource_query
 from kilonova.scheduler.settings import SchedulerConfig
+from support.strict_filters import STRICT_FILTERS
 
-#: Rules that can all be content with one host.
-STRICT_FILTERS = (
-    "AggregateImagePropertiesIsolation",
-    "AggregateInstanceExtraSpecsFilter",
-    "AggregateIoOpsFilter",
-    "AggregateMultiTenancyIsolation",
-    "AggregateNumInstancesFilter",
-    "AggregateTypeAffinityFilter",
-    "ComputeCapabilitiesFilter",
-    "ComputeFilter",
-    "DifferentHostFilter",
-    "ImagePropertiesFilter",
-    "IoOpsFilter",
-    "IsolatedHostsFilter",
-    "NumInstancesFilter",
-    "SameHostFilter",
-    "ServerGroupAffinityFilter",
-    "ServerGroupAntiAffinityFilter",
-    "SimpleCIDRAffinityFilter",
-)
 ENGINE = build_engine(SchedulerConfig(enabled_filters=STRICT_FILTERS, enable_isolated_aggregate_filtering=True))
 SSD = {"aggregate_instance_extra_specs:ssd": "true"}
 
