@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from oslo_config import cfg
 
 from kilonova.errors import ConfigurationError
-from kilonova.scheduler.pci_request import read_aliases
+from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
 LOG = logging.getLogger(__name__)

@@ -32,7 +32,7 @@ from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
-from kilonova.scheduler.pci_request import read_aliases
+from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig
 from support.manual_bus import ManualBus
 from support.world import check_world, guests_on_disk

@@ -30,12 +30,12 @@ from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision, RankedHost
-from kilonova.scheduler.device_choice import first_that_gives, needs_of
+from kilonova.scheduler.devices.choice import first_that_gives, needs_of
+from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.group_policies import require_support
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.pci_request import Alias
 from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.resources import with_resources
 

@@ -19,11 +19,11 @@ from kilonova.errors import RuleFailed
 from kilonova.mirror.mirror import Mirror
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision
-from kilonova.scheduler.device_choice import first_that_gives, needs_of
+from kilonova.scheduler.devices.choice import first_that_gives, needs_of
+from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import Explanation, explain
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.pci_request import Alias
 from kilonova.scheduler.resources import with_resources
 
 _COMPARED = ("survivors", "forced", "steps", "ranked")

@@ -40,7 +40,7 @@ from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import AllocationRatios, Scenario, SimulatedHost, default_hosts
-from kilonova.scheduler.pci_request import read_aliases
+from kilonova.scheduler.devices.pci_request import read_aliases
 
 LOG = logging.getLogger(__name__)
 _ONE_PROCESS_SERVICES = ("nova-conductor", "nova-scheduler")

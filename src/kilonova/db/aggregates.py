@@ -19,7 +19,7 @@ from kilonova.db.statements import insert_missing
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
-from kilonova.scheduler.isolation import is_rule_key
+from kilonova.scheduler.isolation.rules import is_rule_key
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from kilonova.placement.provider_table import ProviderTable
 from kilonova.placement.provider_tree import SHARING_TRAIT
 from kilonova.scheduler.guests import Counts, GuestCounts, GuestKind, GuestTally, SomeGuests, guest_kind
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
-from kilonova.scheduler.isolation import rule_of
+from kilonova.scheduler.isolation.rules import rule_of
 
 LOG = logging.getLogger(__name__)
 

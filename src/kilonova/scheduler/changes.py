@@ -23,7 +23,7 @@ from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE as A
 from kilonova.scheduler.filters.aggregate_type_affinity import KEY as FLAVORS_KEY
 from kilonova.scheduler.filters.compute_capabilities import offered_values
 from kilonova.scheduler.host_table import BoolArray, HostTable, Memo
-from kilonova.scheduler.isolation import compile_isolation
+from kilonova.scheduler.isolation.rules import compile_isolation
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX
 from kilonova.scheduler.resources import with_resources

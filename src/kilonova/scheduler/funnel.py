@@ -14,7 +14,7 @@ from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import RequestSpec, ResourceQuery
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
-from kilonova.scheduler.isolation import Candidate
+from kilonova.scheduler.isolation.rules import Candidate
 from kilonova.scheduler.nova_compat import HostFilterAdapter
 from kilonova.scheduler.provider_trees import (
     Allocations,

@@ -21,9 +21,9 @@ from kilonova.model.host_devices import HostDevices
 from kilonova.model.image import Image
 from kilonova.model.numa import InstanceNuma
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.host_attributes import COLUMNS
 from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray, Rows
-from kilonova.scheduler.numa_request import numa_request
 from kilonova.scheduler.weighers.base import WeighedHost
 
 

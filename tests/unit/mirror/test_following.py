@@ -12,7 +12,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, NodeReport
 from kilonova.model.provider import Inventory
 from kilonova.scheduler.guests import guest_kind
-from kilonova.scheduler.isolation import Candidate
+from kilonova.scheduler.isolation.rules import Candidate
 from support.mirrors import assert_equal, assert_use_adds_up, hosts_of, providers_of
 
 

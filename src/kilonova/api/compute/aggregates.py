@@ -14,7 +14,7 @@ from kilonova.api.schemas import queries
 from kilonova.db import aggregates
 from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
-from kilonova.scheduler.isolation import is_rule_key, parse_alternative
+from kilonova.scheduler.isolation.rules import is_rule_key, parse_alternative
 
 _ONE, _ACTION = "/os-aggregates/{aggregate_id}", "/os-aggregates/{aggregate_id}/action"
 RULES = (

@@ -23,8 +23,8 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.numa_request import numa_request
-from kilonova.scheduler.pci_request import pci_requests, read_aliases
+from kilonova.scheduler.devices.numa_request import numa_request
+from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
 
 _GIB = 1024**3
 _HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")

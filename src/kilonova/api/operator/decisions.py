@@ -15,7 +15,7 @@ from kilonova.config import scheduling_digest
 from kilonova.db import decisions
 from kilonova.db.decisions import StoredDecision
 from kilonova.errors import NotFound
-from kilonova.scheduler.pci_request import read_aliases
+from kilonova.scheduler.devices.pci_request import read_aliases
 
 RULES = (
     rule(

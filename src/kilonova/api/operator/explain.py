@@ -16,7 +16,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
-from kilonova.scheduler.pci_request import read_aliases
+from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.what_if import what_if
 
 RULES = (

@@ -8,8 +8,8 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, rule
 from kilonova.db import flavors, request_specs
 from kilonova.model.placed_server import PlacedServer
-from kilonova.scheduler.isolation_audit import Finding, Report, audit
-from kilonova.scheduler.isolation_universe import Group, OfferedFlavor
+from kilonova.scheduler.isolation.audit import Finding, Report, audit
+from kilonova.scheduler.isolation.universe import Group, OfferedFlavor
 
 RULES = (
     rule("kilonova:isolation:show", ADMIN, "See which servers could land where", ("GET", "/operator/v1/isolation")),

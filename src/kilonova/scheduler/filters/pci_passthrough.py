@@ -9,9 +9,9 @@ import numpy as np
 
 from kilonova.errors import InvalidRequest
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.devices.pci_fit import serve
+from kilonova.scheduler.devices.pci_request import Alias, pci_requests, read_aliases
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.pci_fit import serve
-from kilonova.scheduler.pci_request import Alias, pci_requests, read_aliases
 from kilonova.scheduler.settings import SchedulerConfig
 
 

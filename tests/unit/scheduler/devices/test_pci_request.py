@@ -8,7 +8,7 @@ from tests.unit.scheduler.small_cloud import flavor
 from kilonova.errors import ConfigurationError, InvalidRequest
 from kilonova.model.image import Image
 from kilonova.model.pci import NumaPolicy
-from kilonova.scheduler.pci_request import pci_requests, read_aliases
+from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
 
 GPU = {"name": "gpu", "vendor_id": "10DE", "product_id": "1db4"}
 

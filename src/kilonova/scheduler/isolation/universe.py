@@ -23,7 +23,7 @@ from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE
 from kilonova.scheduler.filters.aggregate_type_affinity import KEY as TYPES_KEY
 from kilonova.scheduler.funnel import funnel
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.isolation import Condition, Isolation
+from kilonova.scheduler.isolation.rules import Condition, Isolation
 from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.request_filters.isolate_aggregates import IsolateAggregates
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX, RequireTenantAggregate

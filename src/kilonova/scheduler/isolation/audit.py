@@ -15,8 +15,10 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.image import Image
 from kilonova.model.placed_server import PlacedServer
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.isolation import Alternative, Candidate, Isolation, Rule, rule_of
-from kilonova.scheduler.isolation_universe import (
+from kilonova.scheduler.isolation.older_means import Pool as OlderPool
+from kilonova.scheduler.isolation.older_means import older_pools, without_effect
+from kilonova.scheduler.isolation.rules import Alternative, Candidate, Isolation, Rule, rule_of
+from kilonova.scheduler.isolation.universe import (
     Combination,
     Group,
     Judge,
@@ -26,8 +28,6 @@ from kilonova.scheduler.isolation_universe import (
     grouped,
     labels,
 )
-from kilonova.scheduler.older_isolation import Pool as OlderPool
-from kilonova.scheduler.older_isolation import older_pools, without_effect
 from kilonova.scheduler.settings import SchedulerConfig
 
 LEAK, FAULT, NOTE = "leak", "fault", "note"

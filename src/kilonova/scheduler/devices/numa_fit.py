@@ -22,7 +22,7 @@ from kilonova.model.numa import (
     ThreadPolicy,
 )
 from kilonova.model.pci import NumaPolicy, PciRequest
-from kilonova.scheduler.pci_fit import serve
+from kilonova.scheduler.devices.pci_fit import serve
 
 _KIB_PER_MIB = 1024
 

@@ -15,7 +15,7 @@ from kilonova.scheduler.explain import explain
 from kilonova.scheduler.filters import AllHostsFilter
 from kilonova.scheduler.funnel import REBUILD_HINT
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.isolation import PREFIX, Candidate, Condition, parse_alternative, rule_of
+from kilonova.scheduler.isolation.rules import PREFIX, Candidate, Condition, parse_alternative, rule_of
 
 TROVE = {PREFIX: "image.trove"}
 

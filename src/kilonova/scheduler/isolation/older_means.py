@@ -20,8 +20,8 @@ from kilonova.scheduler.aggregate_rules import split
 from kilonova.scheduler.extra_specs import match
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.isolation import Condition, is_rule_key
-from kilonova.scheduler.isolation_universe import OfferedFlavor
+from kilonova.scheduler.isolation.rules import Condition, is_rule_key
+from kilonova.scheduler.isolation.universe import OfferedFlavor
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX
 from kilonova.scheduler.settings import SchedulerConfig
 

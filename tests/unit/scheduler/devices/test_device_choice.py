@@ -9,8 +9,8 @@ from tests.unit.scheduler.small_cloud import flavor, request
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.numa import HostCell, Pages, Ratios
 from kilonova.model.pci import PF, PciPool
-from kilonova.scheduler.device_choice import needs_of
-from kilonova.scheduler.pci_request import read_aliases
+from kilonova.scheduler.devices.choice import needs_of
+from kilonova.scheduler.devices.pci_request import read_aliases
 
 ALIASES = read_aliases(
     (
