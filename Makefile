@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test e2e conformance fuzz lint types bench soak conformance-nova conformance-scheduler clean
+.PHONY: help setup run test e2e conformance fuzz properties lint types bench soak conformance-nova conformance-scheduler clean
 CODE := src tests benchmarks examples
 
 help: ; @sed -n "s/^\([a-z0-9-]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
@@ -11,6 +11,7 @@ test: setup ; @tools/database_servers.sh && exec .venv/bin/python -m pytest --ig
 e2e: setup ; @exec .venv/bin/python -m pytest tests/e2e $(ARGS) ## start whole clouds and use them with the stock client
 conformance: setup ; @tools/peer.sh conformance && PYTHONPATH=tests exec .venv/bin/python -m conformance $(ARGS) ## run the tests that openstack-placement ships, ARGS='traits.yaml' only some
 fuzz: setup ; @KILONOVA_FUZZ_REQUESTS=10000 exec .venv/bin/python -m pytest tests/fuzz $(ARGS) ## send 10,000 requests to every route, most of them odd
+properties: setup ; @HYPOTHESIS_PROFILE=new exec .venv/bin/python -m pytest tests/properties $(ARGS) ## try new examples of every property, others each time
 lint: setup ; @.venv/bin/ruff check $(CODE) && exec .venv/bin/ruff format --check $(CODE) ## check style and format
 types: setup ; @exec .venv/bin/mypy $(ARGS) ## check types, strictly
 bench: setup ; @exec .venv/bin/python -m benchmarks $(ARGS) ## measure speed

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.properties.strategies import Cloud, clouds, requests
 
@@ -163,6 +163,7 @@ def test_an_explanation_agrees_with_the_decision(cloud: Cloud, spec: RequestSpec
 @given(cloud=clouds(), spec=requests)
 def test_room_is_what_placement_says_it_is(cloud: Cloud, spec: RequestSpec) -> None:
     spec = with_resources(spec)
+    assume(spec.query.fallback is None)  # pinned CPUs may come from either of two classes
     verdicts = {verdict.rule: verdict.passes for verdict in explain(cloud.table(), spec, ENGINE).verdicts}
     for name, amount in spec.query.resources.items():
         expected = []
