@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compute API in this process on a database of its own. Tests say what hosts and servers there are."""
 
-import io
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
-from urllib.parse import unquote_to_bytes
 from uuid import uuid4
 
-import orjson
 import sqlalchemy as sa
 from oslo_config import cfg
 
@@ -28,93 +24,10 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, ComputeNode, NodeReport
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.provider import Inventory
+from support.api_client import Client
 
 MAX_LIMIT = 5
 PLAIN_ROLES = ("member", "reader")
-
-
-_ROOTS = {"compute": "/compute/v2.1", "placement": "/placement", "operator": "/operator/v1"}
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: Mapping[str, str]
-    raw: bytes
-
-    @property
-    def body(self) -> Any:
-        return orjson.loads(self.raw) if self.raw else None
-
-    @property
-    def fault(self) -> tuple[str, str]:
-        """The name and the message of an error."""
-        ((name, content),) = self.body.items()
-        assert content["code"] == self.status
-        return name, content["message"]
-
-
-@dataclass(frozen=True)
-class Client:
-    """Sends requests as one user to one of the APIs; ``version`` None sends no version header."""
-
-    app: WsgiApp
-    token: str = "admin"
-    version: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    api: str = "compute"
-
-    def at(self, version: str) -> "Client":
-        return replace(self, version=version)
-
-    def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """Send a request; a body that is bytes goes out as it is."""
-        raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        path, _, query = path.partition("?")
-        path = unquote_to_bytes(path).decode("latin-1")  # as WSGI hands paths over
-        environ: dict[str, Any] = {
-            "REQUEST_METHOD": method,
-            "SCRIPT_NAME": "",
-            "PATH_INFO": f"{_ROOTS[self.api]}{path}",
-            "QUERY_STRING": query,
-            "SERVER_NAME": "cloud",
-            "SERVER_PORT": "80",
-            "SERVER_PROTOCOL": "HTTP/1.1",
-            "REMOTE_ADDR": "127.0.0.1",
-            "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(raw),
-            "wsgi.errors": io.StringIO(),
-            "HTTP_HOST": "cloud",
-        }
-        if raw:
-            environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(raw))}
-        if self.token:
-            environ["HTTP_X_AUTH_TOKEN"] = self.token
-        if self.version is not None:
-            environ["HTTP_OPENSTACK_API_VERSION"] = f"{self.api} {self.version}"
-        for name, value in {**self.headers, **headers}.items():
-            key = name.upper().replace("-", "_")
-            environ[key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"] = value
-        seen: dict[str, Any] = {}
-
-        def start(status: str, response_headers: list[tuple[str, str]], *_: object) -> None:
-            seen["status"] = int(status.split(maxsplit=1)[0])
-            seen["headers"] = {name.lower(): value for name, value in response_headers}
-
-        raw_answer = b"".join(self.app(environ, start))
-        return Answer(seen["status"], seen["headers"], raw_answer)
-
-    def get(self, path: str, **headers: str) -> Answer:
-        return self.send("GET", path, **headers)
-
-    def post(self, path: str, body: Any = None, **headers: str) -> Answer:
-        return self.send("POST", path, body, **headers)
-
-    def put(self, path: str, body: Any = None, **headers: str) -> Answer:
-        return self.send("PUT", path, body, **headers)
-
-    def delete(self, path: str, **headers: str) -> Answer:
-        return self.send("DELETE", path, **headers)
 
 
 @dataclass

@@ -2,8 +2,9 @@
 from typing import Any
 
 import pytest
-from compute_cloud import Answer, Client, Cloud
+from compute_cloud import Cloud
 
+from support.api_client import Answer, Client
 from support.databases import KINDS
 
 pytestmark = pytest.mark.parametrize("kind", KINDS, indirect=True)

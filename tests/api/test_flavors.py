@@ -2,7 +2,9 @@
 from typing import Any
 
 import pytest
-from compute_cloud import Answer, Client, Cloud
+from compute_cloud import Cloud
+
+from support.api_client import Answer, Client
 
 SMALL = {"name": "m1.small", "ram": 2048, "vcpus": 1, "disk": 20, "id": "2"}
 

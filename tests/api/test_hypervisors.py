@@ -2,9 +2,10 @@
 from typing import Any
 
 import pytest
-from compute_cloud import Answer, Cloud
+from compute_cloud import Cloud
 
 from kilonova.model.instance import TaskState
+from support.api_client import Answer
 from support.databases import KINDS
 
 USAGE = {

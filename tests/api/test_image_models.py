@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compute_cloud import Client
 
+from support.api_client import Client
 from support.control import Control, start_control
 
 SCENARIO = """

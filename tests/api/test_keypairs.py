@@ -4,12 +4,13 @@ import hashlib
 from typing import Any
 
 import pytest
-from compute_cloud import Answer, Client, Cloud
+from compute_cloud import Cloud
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from kilonova.api.compute import key_material
+from support.api_client import Answer, Client
 
 KEY = (
     ed25519.Ed25519PrivateKey.from_private_bytes(b"k" * 32)

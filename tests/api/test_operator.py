@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator API in front of a whole control process with simulated hosts."""
 
-import io
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ import pytest
 
 from kilonova import config
 from kilonova.cli.control import ControlProcess, image_id, start_control_process
+from support.api_client import send as send_bytes
 
 Call = Callable[..., tuple[int, Any]]
 
@@ -48,25 +48,9 @@ def control(tmp_path: Path) -> Iterator[ControlProcess]:
 def call(control: ControlProcess) -> Call:
     def send(method: str, path: str, body: Any = None, token: str = "admin") -> tuple[int, Any]:
         raw = json.dumps(body).encode() if body is not None else b""
-        path, _, query = path.partition("?")
-        environ = {
-            "REQUEST_METHOD": method,
-            "PATH_INFO": path,
-            "QUERY_STRING": query,
-            "SERVER_NAME": "cloud",
-            "SERVER_PORT": "80",
-            "SERVER_PROTOCOL": "HTTP/1.1",
-            "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(raw),
-            "wsgi.errors": io.StringIO(),
-            "HTTP_HOST": "cloud",
-            "HTTP_X_AUTH_TOKEN": token,
-            "CONTENT_TYPE": "application/json",
-            "CONTENT_LENGTH": str(len(raw)),
-        }
-        seen: list[str] = []
-        answer = b"".join(control.application(environ, lambda status, *_: seen.append(status)))
-        return int(seen[0].split()[0]), json.loads(answer) if answer else None
+        headers = {"X-Auth-Token": token, "Content-Type": "application/json", "Content-Length": str(len(raw))}
+        answer = send_bytes(control.application, method, path, raw, headers)
+        return answer.status, answer.body
 
     return send
 

@@ -2,9 +2,10 @@
 from typing import Any
 
 import pytest
-from compute_cloud import Answer, Client, Cloud
+from compute_cloud import Cloud
 
 from kilonova.db import server_groups
+from support.api_client import Answer, Client
 
 
 def create(client: Client, **group: Any) -> Answer:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from compute_cloud import Client
 
 from kilonova.db import instances
 from kilonova.db import tables as t
@@ -15,6 +14,7 @@ from kilonova.db.database import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, TaskState, VmState
+from support.api_client import Client
 from support.control import IMAGE, Control, start_control
 
 

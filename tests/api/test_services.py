@@ -2,7 +2,9 @@
 from typing import Any
 
 import pytest
-from compute_cloud import Answer, Cloud
+from compute_cloud import Cloud
+
+from support.api_client import Answer
 
 DISABLED = "COMPUTE_STATUS_DISABLED"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compute_cloud import Answer, Client
 
+from support.api_client import Answer, Client
 from support.control import IMAGE, Control, start_control
 from support.mirrors import hosts_of
 

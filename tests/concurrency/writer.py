@@ -6,7 +6,6 @@ Reads one line from standard input before it begins and one more before it ends,
     python -m concurrency.writer CONFIG SEED OPERATIONS CLIENTS RESULT
 """
 
-import io
 import json
 import random
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 from kilonova import config
 from kilonova.cli.api import configure_logging
 from kilonova.cli.control import image_id, start_control_process
+from support.api_client import send
 
 PROVIDERS = tuple(str(uuid.uuid5(uuid.NAMESPACE_DNS, f"provider-{n}")) for n in range(12))
 #: Every client of every process writes these.
@@ -180,30 +180,16 @@ class Client:
 
     def _send(self, method: str, path: str, body: Any = None, *, timed: bool = True) -> tuple[int, Any]:
         raw = b"" if body is None else json.dumps(body).encode()
-        environ: dict[str, Any] = {
-            "REQUEST_METHOD": method,
-            "SCRIPT_NAME": "",
-            "PATH_INFO": path,
-            "QUERY_STRING": "",
-            "SERVER_NAME": "cloud",
-            "SERVER_PORT": "80",
-            "SERVER_PROTOCOL": "HTTP/1.1",
-            "REMOTE_ADDR": "127.0.0.1",
-            "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(raw),
-            "wsgi.errors": sys.stderr,
-            "HTTP_HOST": "cloud",
-            "HTTP_X_AUTH_TOKEN": "admin",
-            "HTTP_OPENSTACK_API_VERSION": "compute 2.90" if path.startswith("/compute") else "placement 1.36",
+        headers = {
+            "X-Auth-Token": "admin",
+            "OpenStack-API-Version": "compute 2.90" if path.startswith("/compute") else "placement 1.36",
+            **({"Content-Type": "application/json", "Content-Length": str(len(raw))} if raw else {}),
         }
-        if raw:
-            environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(raw))}
-        seen: list[int] = []
         start = time.perf_counter()
-        answer = b"".join(self._app(environ, lambda status, *_: seen.append(int(status.split()[0]))))
+        answer = send(self._app, method, path, raw, headers)
         if timed:
             self._outcome.taken_s.append(time.perf_counter() - start)
-        return seen[0], json.loads(answer) if answer else None
+        return answer.status, answer.body
 
 
 def run(app: Any, seed: str, operations: int, clients: int) -> Outcome:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole control process to send odd requests to, and the state that a refused one must leave as it was."""
 
-import io
 import json
 import sqlite3
 import time
@@ -9,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import sqlalchemy as sa
 
 from kilonova.cli.control import ControlProcess, image_id, start_control_process
 from kilonova.config import load
 from kilonova.db import tables as t
+from support.api_client import Answer, send
 
 IMAGE = image_id("cirros")
 ROOT, CHILD, SHARED, NEW = (f"0000000{number}-1111-4111-8111-111111111111" for number in (1, 2, 3, 4))
@@ -42,12 +41,6 @@ _PASSING = {
 
 
 @dataclass
-class Answer:
-    status: int
-    raw: bytes
-
-
-@dataclass
 class World:
     """``names``: placeholder in a request → what it stands for now."""
 
@@ -61,33 +54,7 @@ class World:
         for name, value in self.names.items():
             path = path.replace(name, value)
             raw = raw.replace(name.encode(), value.encode())
-        path, _, query = path.partition("?")
-        environ: dict[str, Any] = {
-            "REQUEST_METHOD": method,
-            "SCRIPT_NAME": "",
-            "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
-            "QUERY_STRING": query,
-            "SERVER_NAME": "cloud",
-            "SERVER_PORT": "80",
-            "SERVER_PROTOCOL": "HTTP/1.1",
-            "REMOTE_ADDR": "127.0.0.1",
-            "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(raw),
-            "wsgi.errors": io.StringIO(),
-            "HTTP_HOST": "cloud",
-            "CONTENT_LENGTH": str(len(raw)),
-        }
-        for name, value in headers.items():
-            key = name.upper().replace("-", "_")
-            environ[key if key.startswith("CONTENT_") else f"HTTP_{key}"] = value
-        status = 0
-
-        def start(line: str, _headers: Any, *_: object) -> None:
-            nonlocal status
-            status = int(line.split(maxsplit=1)[0])
-
-        body = b"".join(self.process.application(environ, start))
-        return Answer(status, body)
+        return send(self.process.application, method, path, raw, {"Content-Length": str(len(raw)), **headers})
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Send what an administrator sends; whatever comes of it."""

@@ -204,6 +204,5 @@ def test_a_batch_decides_as_one_whole_decision_a_server_would(
         batch.place(row)
         hosts.count_server(row, {hosts.uuids[row]: spec.query.resources}, guest_of(spec))
         if spec.group is not None:
-            members = {**spec.group.hosts, hosts.hosts[row]: spec.group.hosts.get(hosts.hosts[row], 0) + 1}
-            spec = replace(spec, group=replace(spec.group, hosts=members))
+            spec = replace(spec, group=spec.group.with_members(hosts.hosts[row]))
         assert batch.spec == spec

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from compute_cloud import Answer, Client
 
 from kilonova.cli.control import ControlProcess, image_id, start_control_process
 from kilonova.config import Settings, load
 from kilonova.db import tables as t
+from support.api_client import Answer, Client
 from support.world import check_world, guests_on_disk
 
 IMAGE = image_id("cirros")

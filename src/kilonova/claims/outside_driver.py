@@ -261,7 +261,7 @@ class _Nonsense(Exception):
 
 
 def _read(said: Any, hosts: HostTable, count: int) -> tuple[Destination, ...]:
-    """Return the destinations of an answer. Raises: _Nonsense; NoValidHost when there are too few."""
+    """Return the destinations of an answer. Raises: _Nonsense, also when they are too few or too many."""
     if not isinstance(said, list | tuple):
         raise _Nonsense(f"a list was expected, not {type(said).__name__}")
     read = tuple(_destination(item, hosts) for item in said)
@@ -300,9 +300,8 @@ def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]
             lacking[destination.host] = hindrance
             continue
         hosts.count_server(row, cloud.engine.allocations(hosts, spec, row), guest_of(spec))
-        if (group := spec.group) is not None:
-            members = {**group.hosts, destination.host: group.hosts.get(destination.host, 0) + 1}
-            spec = replace(spec, group=replace(group, hosts=members))
+        if spec.group is not None:
+            spec = replace(spec, group=spec.group.with_members(destination.host))
     return lacking
 
 

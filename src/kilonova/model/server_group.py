@@ -2,7 +2,7 @@
 """Server groups: servers that belong together, or apart."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
@@ -35,3 +35,10 @@ class GroupView:
     max_server_per_host: int = 1
     hosts: Mapping[str, int] = field(default_factory=dict)
     members: frozenset[str] = frozenset()
+
+    def with_members(self, host: str, count: int = 1) -> "GroupView":
+        """Return the group with so many members more on a host, fewer with a negative ``count``."""
+        hosts = {**self.hosts, host: self.hosts.get(host, 0) + count}
+        if not hosts[host]:
+            del hosts[host]
+        return replace(self, hosts=hosts)

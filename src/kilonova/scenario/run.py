@@ -120,9 +120,7 @@ class _World:
             after = devices.taking(place.share) if sign > 0 else devices.without(place.share)
             table.devices[place.row] = table.device_states.number(after)
         if place.group is not None:
-            view = self.groups[place.group]
-            members = {**view.hosts, host: view.hosts.get(host, 0) + sign}
-            self.groups[place.group] = replace(view, hosts={name: count for name, count in members.items() if count})
+            self.groups[place.group] = self.groups[place.group].with_members(host, sign)
 
     def giving(self, decision: Decision, spec: RequestSpec) -> Decision:
         """Return the decision without the best hosts up to the first that can give cells and devices."""

@@ -106,11 +106,8 @@ class Batch:
         host = self._hosts.hosts[row]
         given = allocations or self._engine.allocations(self._hosts, self.spec, row)
         self._hosts.count_server(row, given, guest_of(self.spec), share)
-        group = self.spec.group
-        if group is not None:
-            members = dict(group.hosts)
-            members[host] = members.get(host, 0) + 1
-            self.spec = replace(self.spec, group=replace(group, hosts=members))
+        if self.spec.group is not None:
+            self.spec = replace(self.spec, group=self.spec.group.with_members(host))
         rows = np.array(self._hosts.rows_of_host()[host], dtype=np.int64)
         self._touched = np.union1d(self._touched, rows) if len(self._touched) else rows
 

@@ -53,10 +53,10 @@ def what_if(
     Raises: InvalidRequest, when cells or devices contradict themselves; RuleFailed, when a rule raises or answers
     nonsense.
     """
-    hosts = hosts.with_own_use()
-    story = explain(hosts, with_resources(spec), engine)
-    batch = Batch(engine, hosts, with_resources(spec), limit=limit)
-    needs = needs_of(with_resources(spec), aliases or {})
+    hosts, asked = hosts.with_own_use(), with_resources(spec)
+    story = explain(hosts, asked, engine)
+    batch = Batch(engine, hosts, asked, limit=limit)
+    needs = needs_of(asked, aliases or {})
     decisions: list[Decision] = []
     chosen: list[RankedHost | None] = []
     for index in range(count):

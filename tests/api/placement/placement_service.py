@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Placement API in this process on a database of its own."""
 
-import io
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, cast
-from urllib.parse import unquote_to_bytes
 from uuid import uuid4
 
-import orjson
 import sqlalchemy as sa
 from oslo_config import cfg
 
@@ -22,102 +18,10 @@ from kilonova.config import ApiSettings, PlacementSettings, Settings
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.mirror.mirror import Mirror
+from support.api_client import Answer, Client
 
 LATEST = "1.39"
 PROJECT, USER = "wonder", "alice"
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: Mapping[str, str]
-    raw: bytes
-
-    @property
-    def body(self) -> Any:
-        return orjson.loads(self.raw) if self.raw else None
-
-    @property
-    def error(self) -> Mapping[str, Any]:
-        (error,) = self.body["errors"]
-        assert error["status"] == self.status
-        return cast("Mapping[str, Any]", error)
-
-    @property
-    def detail(self) -> str:
-        return str(self.error["detail"])
-
-    @property
-    def code(self) -> str:
-        return str(self.error["code"]).removeprefix("placement.")
-
-
-@dataclass(frozen=True)
-class Client:
-    """Sends requests as one user; ``version`` None sends no version header."""
-
-    app: WsgiApp
-    token: str = "admin"
-    version: str | None = LATEST
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    def at(self, version: str | None) -> "Client":
-        return replace(self, version=version)
-
-    def as_user(self, token: str, **headers: str) -> "Client":
-        return replace(self, token=token, headers=headers)
-
-    def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """Send a request; a body that is bytes goes out as it is. A header that is empty is left out."""
-        raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        path, _, query = path.partition("?")
-        path = unquote_to_bytes(path).decode("latin-1")  # as WSGI hands paths over
-        environ: dict[str, Any] = {
-            "REQUEST_METHOD": method,
-            "SCRIPT_NAME": "",
-            "PATH_INFO": f"/placement{path}",
-            "QUERY_STRING": query,
-            "SERVER_NAME": "cloud",
-            "SERVER_PORT": "80",
-            "SERVER_PROTOCOL": "HTTP/1.1",
-            "REMOTE_ADDR": "127.0.0.1",
-            "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(raw),
-            "wsgi.errors": io.StringIO(),
-            "HTTP_HOST": "cloud",
-        }
-        if raw:
-            environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(raw))}
-        if self.token:
-            environ["HTTP_X_AUTH_TOKEN"] = self.token
-        if self.version is not None:
-            environ["HTTP_OPENSTACK_API_VERSION"] = f"placement {self.version}"
-        for name, value in {**self.headers, **headers}.items():
-            key = name.upper().replace("-", "_")
-            key = key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
-            environ[key] = value
-            if not value:
-                del environ[key]
-        seen: dict[str, Any] = {}
-
-        def start(status: str, response_headers: list[tuple[str, str]], *_: object) -> None:
-            seen["status"] = int(status.split(maxsplit=1)[0])
-            seen["headers"] = {name.lower(): value for name, value in response_headers}
-
-        raw_answer = b"".join(self.app(environ, start))
-        return Answer(seen["status"], seen["headers"], raw_answer)
-
-    def get(self, path: str, **headers: str) -> Answer:
-        return self.send("GET", path, **headers)
-
-    def post(self, path: str, body: Any = None, **headers: str) -> Answer:
-        return self.send("POST", path, body, **headers)
-
-    def put(self, path: str, body: Any = None, **headers: str) -> Answer:
-        return self.send("PUT", path, body, **headers)
-
-    def delete(self, path: str, **headers: str) -> Answer:
-        return self.send("DELETE", path, **headers)
 
 
 @dataclass
@@ -128,7 +32,7 @@ class Placement:
 
     @property
     def admin(self) -> Client:
-        return Client(self.app)
+        return Client(self.app, version=LATEST, api="placement")
 
     def add(
         self,

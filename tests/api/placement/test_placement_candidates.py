@@ -9,7 +9,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from placement_service import Answer, Placement, start_placement
+from placement_service import Placement, start_placement
+
+from support.api_client import Answer
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from placement_service import Client, Placement, start_placement
+from placement_service import Placement, start_placement
 
 from kilonova.api.placement.family import RULES
+from support.api_client import Client
 
 Started = Callable[..., Client]
 

@@ -2,7 +2,9 @@
 from uuid import uuid4
 
 import pytest
-from placement_service import Client, Placement
+from placement_service import Placement
+
+from support.api_client import Client
 
 KINDS = pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"], indirect=True)
 

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests to an API that runs in this process, and what it answers."""
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+from urllib.parse import unquote_to_bytes
+
+import orjson
+
+from kilonova.api.application import WsgiApp
+
+_ROOTS = {"compute": "/compute/v2.1", "placement": "/placement", "operator": "/operator/v1"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    raw: bytes
+
+    @property
+    def body(self) -> Any:
+        return orjson.loads(self.raw) if self.raw else None
+
+    @property
+    def fault(self) -> tuple[str, str]:
+        """The name and the message of an error of the compute API."""
+        ((name, content),) = self.body.items()
+        assert content["code"] == self.status
+        return name, content["message"]
+
+    @property
+    def error(self) -> Mapping[str, Any]:
+        """The error of the Placement API."""
+        (error,) = self.body["errors"]
+        assert error["status"] == self.status
+        return cast("Mapping[str, Any]", error)
+
+    @property
+    def detail(self) -> str:
+        return str(self.error["detail"])
+
+    @property
+    def code(self) -> str:
+        return str(self.error["code"]).removeprefix("placement.")
+
+
+def send(app: WsgiApp, method: str, path: str, raw: bytes, headers: Mapping[str, str]) -> Answer:
+    """Send bytes as a WSGI server would. ``path``: with its query, and quoted as in a URL."""
+    path, _, query = path.partition("?")
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),  # as WSGI hands paths over
+        "QUERY_STRING": query,
+        "SERVER_NAME": "cloud",
+        "SERVER_PORT": "80",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": "127.0.0.1",
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(raw),
+        "wsgi.errors": io.StringIO(),
+        "HTTP_HOST": "cloud",
+    }
+    for name, value in headers.items():
+        key = name.upper().replace("-", "_")
+        environ[key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"] = value
+    seen: dict[str, Any] = {}
+
+    def start(status: str, response_headers: list[tuple[str, str]], *_: object) -> None:
+        seen["status"] = int(status.split(maxsplit=1)[0])
+        seen["headers"] = {name.lower(): value for name, value in response_headers}
+
+    answer = b"".join(app(environ, start))
+    return Answer(seen["status"], seen["headers"], answer)
+
+
+@dataclass(frozen=True)
+class Client:
+    """Sends requests as one user to one of the APIs; ``version`` None sends no version header."""
+
+    app: WsgiApp
+    token: str = "admin"
+    version: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    api: str = "compute"
+
+    def at(self, version: str | None) -> "Client":
+        return replace(self, version=version)
+
+    def as_user(self, token: str, **headers: str) -> "Client":
+        return replace(self, token=token, headers=headers)
+
+    def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """Send a request; a body that is bytes goes out as it is. A header that is empty is left out."""
+        raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        sent = {"X-Auth-Token": self.token}
+        if raw:
+            sent |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
+        if self.version is not None:
+            sent["OpenStack-API-Version"] = f"{self.api} {self.version}"
+        given = {**sent, **self.headers, **headers}
+        named = {name.upper().replace("-", "_"): value for name, value in given.items()}  # the last of a name counts
+        kept = {name: value for name, value in named.items() if value}
+        return send(self.app, method, f"{_ROOTS[self.api]}{path}", raw, kept)
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self.send("GET", path, **headers)
+
+    def post(self, path: str, body: Any = None, **headers: str) -> Answer:
+        return self.send("POST", path, body, **headers)
+
+    def put(self, path: str, body: Any = None, **headers: str) -> Answer:
+        return self.send("PUT", path, body, **headers)
+
+    def delete(self, path: str, **headers: str) -> Answer:
+        return self.send("DELETE", path, **headers)
