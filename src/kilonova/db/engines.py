@@ -117,15 +117,21 @@ def _server(url: URL) -> Engines:
     writer = sa.create_engine(url, isolation_level="READ COMMITTED", pool_size=1, max_overflow=1, **settings)
 
     @event.listens_for(writer, "connect")
-    def _bound_idleness(connection: Any, _record: Any) -> None:
+    def _configure(connection: Any, _record: Any) -> None:
         if url.get_backend_name() == "postgresql":
-            setting = f"SET idle_in_transaction_session_timeout = '{_IDLE_WRITER_S}s'"
+            # The writer looks rows up by their keys. What was planned while a table was small must not read all of it
+            # for every row once it is large, which is what a seq scan in a cached plan does until the next ANALYZE.
+            orders = [
+                f"SET idle_in_transaction_session_timeout = '{_IDLE_WRITER_S}s'",
+                "SET enable_seqscan = off",
+            ]
         elif writer.dialect.is_mariadb:  # type: ignore[attr-defined]
-            setting = f"SET SESSION idle_write_transaction_timeout = {_IDLE_WRITER_S}"
+            orders = [f"SET SESSION idle_write_transaction_timeout = {_IDLE_WRITER_S}"]
         else:
-            return
+            orders = []
         with connection.cursor() as cursor:
-            cursor.execute(setting)
+            for order in orders:
+                cursor.execute(order)
         connection.commit()
 
     return Engines(readers, writer)
