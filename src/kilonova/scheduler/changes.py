@@ -6,7 +6,6 @@ changes of all kinds can be compared: an amount by which share of what was asked
 (another value, a trait more, a service enabled); 2 for giving a condition up; n for n servers that leave a host.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +25,7 @@ from kilonova.scheduler.host_table import BoolArray, HostTable, Memo
 from kilonova.scheduler.isolation.rules import compile_isolation
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX
-from kilonova.scheduler.resources import with_resources
+from kilonova.scheduler.resources import PLACEMENT_KEY, with_resources
 
 SWITCH = 1.0
 GIVE_UP = 2.0
@@ -34,7 +33,6 @@ GIVE_UP = 2.0
 OF_SERVICE_HOST = frozenset({"service", "aggregates"})
 _MOST_VALUES = 8
 _MOST_AGGREGATES = 64
-_PLACEMENT_KEY = re.compile(r"(resources|trait)[A-Za-z0-9_-]{0,64}:([A-Z0-9_]+)")
 _MIB_PER_GIB = 1024
 _OF_TRIPLES: Mapping[str, int] = {"hw_architecture": 0, "img_hv_type": 1, "hw_vm_mode": 2}
 
@@ -161,7 +159,7 @@ def _named_resources(flavor: Flavor, resource_class: str) -> list[str]:
     return [
         key
         for key in flavor.extra_specs
-        if (found := _PLACEMENT_KEY.fullmatch(key)) and found[1] == "resources" and found[2] == resource_class
+        if (found := PLACEMENT_KEY.fullmatch(key)) and found[1] == "resources" and found[3] == resource_class
     ]
 
 
@@ -178,7 +176,7 @@ def _resources_given_up(spec: RequestSpec) -> Iterator[Change]:
 
 def _extra_specs(hosts: HostTable, spec: RequestSpec) -> Iterator[Change]:
     for key, old in spec.flavor.extra_specs.items():
-        if _PLACEMENT_KEY.fullmatch(key):
+        if PLACEMENT_KEY.fullmatch(key):
             continue
         scope, _, rest = key.partition(":") if ":" in key else ("", "", key)
         values = _metadata_values(hosts, rest) if scope in {"", AGGREGATE_SCOPE} else ()
@@ -193,7 +191,7 @@ def _extra_specs(hosts: HostTable, spec: RequestSpec) -> Iterator[Change]:
 def _image_properties(hosts: HostTable, spec: RequestSpec) -> Iterator[Change]:
     properties = spec.image.properties if spec.image is not None else {}
     for key, old in properties.items():
-        if _PLACEMENT_KEY.fullmatch(key):
+        if PLACEMENT_KEY.fullmatch(key):
             continue
         for new in dict.fromkeys((*_triple_values(hosts, key), *_metadata_values(hosts, key))):
             if new != old:
@@ -237,7 +235,7 @@ def _without_trait(trait: str, spec: RequestSpec) -> RequestSpec:
         return {
             key: value
             for key, value in properties.items()
-            if not ((found := _PLACEMENT_KEY.fullmatch(key)) and found[1] == "trait" and found[2] == trait)
+            if not ((found := PLACEMENT_KEY.fullmatch(key)) and found[1] == "trait" and found[3] == trait)
         }
 
     query = replace(spec.query, required=spec.query.required - {trait}, forbidden=spec.query.forbidden - {trait})
