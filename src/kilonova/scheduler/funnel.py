@@ -12,6 +12,7 @@ import numpy as np
 
 from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import RequestSpec, ResourceQuery
+from kilonova.placement.capacity import within_units
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.isolation.rules import Candidate
@@ -378,18 +379,10 @@ def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
 def _most_used(hosts: HostTable, column: int, amount: int) -> IntArray:
     """Return how much of a class may be in use for ``amount`` more to fit; less than nothing where it never does."""
     most: IntArray = hosts.memo.get(
-        ("may be used before", column, amount), lambda: _may_be_used_before(hosts, column, amount)
+        ("may be used before", column, amount),
+        lambda: np.where(within_units(hosts, column, amount), hosts.capacity[:, column] - amount, -1),
     )
     return most
-
-
-def _may_be_used_before(hosts: HostTable, column: int, amount: int) -> IntArray:
-    allowed = (
-        (hosts.min_unit[:, column] <= amount)
-        & (hosts.max_unit[:, column] >= amount)
-        & (amount % hosts.step_size[:, column] == 0)
-    )
-    return np.where(allowed, hosts.capacity[:, column] - amount, -1)
 
 
 def _ask(rule: Filter, name: str, hosts: HostTable, spec: RequestSpec, still_in: Callable[[], BoolArray]) -> BoolArray:
