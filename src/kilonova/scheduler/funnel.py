@@ -16,7 +16,7 @@ from kilonova.placement.capacity import within_units
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.isolation.rules import Candidate
-from kilonova.scheduler.nova_compat import HostFilterAdapter
+from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
 from kilonova.scheduler.provider_trees import (
     Allocations,
     allocations_from_tree,
