@@ -10,7 +10,7 @@ from kilonova.api.microversion import Version
 from kilonova.api.placement.requests import BAD_VALUE, DUPLICATE_KEY, MISSING_VALUE
 from kilonova.api.placement.validation import is_uuid_like
 from kilonova.errors import InvalidRequest
-from kilonova.placement.candidates import CandidateQuery, Group
+from kilonova.placement.candidate_query import CandidateQuery, Group
 
 FORBIDDEN_TRAITS = Version(1, 22)
 MANY_MEMBER_OF = Version(1, 24)
