@@ -179,8 +179,7 @@ def test_a_forced_host_is_no_way_around_isolation(call: Call) -> None:
     assert "trove" not in fault["message"]
 
 
-def test_a_decision_can_be_made_again(control: ControlProcess, call: Call) -> None:
-    assert control.checkpointer is not None
+def test_a_decision_can_be_made_again(call: Call) -> None:
     deadline = time.monotonic() + 5  # the first checkpoint is taken in the background
     server_id = build(call)
     (told,) = decisions_of(call, server_id)
