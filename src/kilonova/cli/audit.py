@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kilonova.cli.cloud_options import OPERATOR, AdminCloud, Api, AsJson, DataFolder, connect
-from kilonova.cli.printing import hosts_text, output_console, plain_table, print_json
+from kilonova.cli.printing import counted, hosts_text, output_console, plain_table, print_json
 
 _SERVERS_SHOWN = 10
 _COLORS = {"leak": "red", "fault": "yellow", "note": "cyan"}
@@ -53,19 +53,15 @@ def show(report: Mapping[str, Any], console: Console) -> None:
         _show_finding(finding, report["examined"]["projects"], console)
     examined = report["examined"]
     console.print(
-        f"Examined: {_number(examined['flavors'], 'flavor')}, {_number(examined['images'], 'image')} and one without"
-        f" properties, as {_number(examined['combinations'], 'kind')} of servers;"
-        f" {_number(examined['servers'], 'server')} running."
+        f"Examined: {counted(examined['flavors'], 'flavor')}, {counted(examined['images'], 'image')} and one without"
+        f" properties, as {counted(examined['combinations'], 'kind')} of servers;"
+        f" {counted(examined['servers'], 'server')} running."
     )
     found = [finding for finding in report["findings"] if finding["severity"] != "note"]
     if found:
         console.print(Text(f"{len(found)} found.", style="red"))
     else:
         console.print(Text("Nothing leaks.", style="green"))
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _pools(report: Mapping[str, Any]) -> Table:

@@ -36,8 +36,12 @@ def host_text(place: Mapping[str, Any]) -> str:
     return host if host == node else f"{host} ({node})"
 
 
+def counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def hosts_text(count: int) -> str:
-    return "1 host" if count == 1 else f"{count} hosts"
+    return counted(count, "host")
 
 
 def removed_text(step: Mapping[str, Any]) -> Text:
