@@ -11,8 +11,8 @@ from typing import Any
 from kilonova.api.backend import Backend
 from kilonova.api.microversion import Version
 from kilonova.api.policy import Credentials
-from kilonova.api.validation import Schemas
-from kilonova.errors import Forbidden, InvalidRequest
+from kilonova.api.validation import Schemas, invalid_parameter
+from kilonova.errors import Forbidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,5 @@ def integer_param(request: Request, name: str, *, minimum: int = 0) -> int | Non
     except ValueError:
         value = minimum - 1
     if value < minimum:
-        raise InvalidRequest(
-            f"Invalid input for query parameters {name}. Value: {text}. An integer of at least {minimum} is expected."
-        )
+        raise invalid_parameter(name, text, f"An integer of at least {minimum} is expected.")
     return value

@@ -9,6 +9,7 @@ from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, ANYONE, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import flavors as schemas
 from kilonova.api.schemas.types import as_bool
+from kilonova.api.validation import invalid_field
 from kilonova.db import flavors
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
@@ -86,10 +87,8 @@ def create_flavor(ctx: Context, request: Request) -> Reply:
         description=asked.get("description"),
     )
     if not 0 < flavor.rxtx_factor <= _MAX_FLOAT:
-        raise InvalidRequest(
-            f"Invalid input for field/attribute rxtx_factor. Value: {asked['rxtx_factor']}. It must be above 0 and at"
-            f" most {_MAX_FLOAT}.",
-            field="rxtx_factor",
+        raise invalid_field(
+            "rxtx_factor", f"Value: {asked['rxtx_factor']}. It must be above 0 and at most {_MAX_FLOAT}."
         )
     created = ctx.backend.database.write(lambda tx: flavors.create(tx, flavor))
     return Reply(200, {"flavor": flavor_view(ctx, request, created)})
@@ -191,10 +190,7 @@ def _wanted_publicity(request: Request) -> bool | None:
 
 def _check_range(field: str, value: Any, minimum: int) -> None:
     if not minimum <= int(value) <= _MAX_INTEGER:
-        raise InvalidRequest(
-            f"Invalid input for field/attribute {field}. Value: {value}. It must be from {minimum} to {_MAX_INTEGER}.",
-            field=field,
-        )
+        raise invalid_field(field, f"Value: {value}. It must be from {minimum} to {_MAX_INTEGER}.")
 
 
 ROUTES: Routes = {
