@@ -14,7 +14,7 @@ def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None) ->
     ``owner``: the process that has their agents from now on; None where there is only one.
     """
     for report in message.reports:
-        service = services.ensure(tx, report.host, "nova-compute")
+        service = services.ensure(tx, report.host, services.COMPUTE)
         node = compute_nodes.report(tx, report)
         is_new = providers.find(tx.connection, node.uuid) is None
         providers.ensure_for_node(tx, node.uuid, report.hypervisor_hostname, report.inventories, report.traits)
