@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import build, delete, power
 from kilonova.conductor.host_registration import register_hosts
-from kilonova.conductor.steps import Step, Steps
+from kilonova.conductor.steps import TAKEN_OVER, UNREACHABLE, Step, Steps, step_id
 from kilonova.db import compute_nodes, group_guards, host_agents, instances, request_specs, services, workflows
 from kilonova.db.database import Database, Transaction, together
 from kilonova.db.instances import Activation
@@ -39,7 +39,6 @@ from kilonova.model.request_spec import RequestSpec
 LOG = logging.getLogger(__name__)
 
 KINDS: Mapping[str, Steps] = {build.KIND: build.BUILD, delete.KIND: delete.DELETE, **power.POWER}
-_UNREACHABLE = "The host of the instance cannot be reached."
 
 BuildJob = tuple[Instance, RequestSpec, str | None]
 
@@ -82,7 +81,6 @@ class Conductor:
             Workflow(new_uuid(), build.KIND, instance.uuid, instance.reservation_id, spec.request_id, "claim")
             for instance in built
         ]
-
         new = NewServers(tuple(built), spec, group_uuid, tuple(flows))
         numbers = self.database.submit_merged(self._store, new).result()
         with self._lock:
@@ -216,14 +214,14 @@ class Conductor:
         A workflow that was cancelled meanwhile sends nothing: the lock keeps its last message ahead of those of
         whatever cancelled it.
         """
-        host, step = flow.body["host"], StepId(flow.uuid, flow.step, flow.attempt)
+        host, step = flow.body["host"], step_id(flow)
         with self._lock:
             if flow.uuid not in self._flows:
                 return None
             try:
                 self._bus.cast(host, message)
             except Unavailable as error:
-                refused = StepReply(step, host, flow.instance_uuid, _UNREACHABLE, error.message)
+                refused = StepReply(step, host, flow.instance_uuid, UNREACHABLE, error.message)
             else:
                 self._awaited[flow.uuid] = flow.attempt
                 return None
@@ -245,14 +243,11 @@ class Conductor:
 
         try:
             given = self.database.write(hand_over)
-        except build.TAKEN_OVER:
+        except TAKEN_OVER:
             given = True
         if given:
             self.forget(flow)
         return given
-
-    def is_unreachable(self, reply: StepReply) -> bool:
-        return reply.error == _UNREACHABLE
 
     def turn_back(self, flow: Workflow, reply: StepReply) -> Workflow | None:
         """Journal that the present step failed and is being undone."""
@@ -260,7 +255,7 @@ class Conductor:
         back = replace(flow, attempt=flow.attempt + 1, body={**flow.body, **failure})
         try:
             self.database.write(lambda tx: workflows.move(tx, back, self.owner))
-        except build.TAKEN_OVER:
+        except TAKEN_OVER:
             self.forget(flow)
             return None
         return back
@@ -269,7 +264,7 @@ class Conductor:
         """Commit the last transaction of a workflow, unless somebody else took its instance over."""
         try:
             self.database.write(last)
-        except build.TAKEN_OVER as error:
+        except TAKEN_OVER as error:
             LOG.info("Workflow %s (%s) ends early: %s", flow.uuid, flow.kind, error)
         self.forget(flow)
 
