@@ -65,6 +65,13 @@ def run(*cells: Cell) -> None:
             cell.bus.run()
 
 
+def check_done(cell: Cell) -> None:
+    """The books balance, and nobody has anything left to do."""
+    with cell.database.read() as connection:
+        check_books(connection)
+        assert connection.execute(sa.select(t.workflows)).all() == []
+
+
 def check(cells: Sequence[Cell]) -> dict[str, str]:
     """The world is in order: one database, everybody's hypervisors."""
     guests: dict[str, set[str]] = {}
@@ -184,9 +191,8 @@ def test_the_work_of_a_dead_process_is_finished_by_another(start: Callable[..., 
     clock.ahead += workflows.LEASE + timedelta(seconds=5)
     other.renew_leases()
     run(other)
+    check_done(other)
     with other.database.read() as connection:
-        check_books(connection)
-        assert connection.execute(sa.select(t.workflows)).all() == []
         states = connection.execute(sa.select(t.instances.c.host, t.instances.c.vm_state)).all()
     assert {state for _, state in states} <= {VmState.ACTIVE, VmState.ERROR}
     assert {place for place, state in states if state == VmState.ACTIVE} <= {"b"}
@@ -217,9 +223,7 @@ def test_a_host_whose_process_died_for_good_is_given_up(start: Callable[..., Cel
     clock.ahead += workflows.LEASE + timedelta(seconds=5)
     one.renew_leases()
     run(one)
-    with one.database.read() as connection:
-        check_books(connection)
-        assert connection.execute(sa.select(t.workflows)).all() == []
+    check_done(one)
     states = [one.instance(uuid) for uuid in uuids]
     assert sum(each.vm_state is VmState.ACTIVE and each.host == "a" for each in states) == 4
     assert all(each.fault is not None for each in states if each.vm_state is VmState.ERROR)
