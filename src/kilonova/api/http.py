@@ -99,15 +99,15 @@ class Endpoint:
 Routes = Mapping[str, Mapping[str, Endpoint]]
 
 
-def integer_param(request: Request, name: str, *, minimum: int = 0) -> int | None:
-    """Read a query parameter as an integer. Raises: InvalidRequest naming it."""
+def integer_param(request: Request, name: str) -> int | None:
+    """Read a query parameter as an integer of at least 0. Raises: InvalidRequest naming it."""
     text = request.param(name)
     if text is None:
         return None
     try:
         value = int(text)
     except ValueError:
-        value = minimum - 1
-    if value < minimum:
-        raise invalid_parameter(name, text, f"An integer of at least {minimum} is expected.")
+        value = -1
+    if value < 0:
+        raise invalid_parameter(name, text, "An integer of at least 0 is expected.")
     return value
