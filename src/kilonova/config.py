@@ -157,6 +157,7 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.BoolOpt(
             "track_instance_changes", default=True, help=_NOT_NEEDED + "what is on a host is always known exactly."
         ),
+        cfg.BoolOpt("pci_in_placement", default=False, help="Has no effect: PCI devices are no providers here."),
     ),
     "compute": (
         cfg.IntOpt(
@@ -426,5 +427,7 @@ def _scheduler_settings(conf: Any) -> SchedulerConfig:
     for name in _GONE:
         if conf[name] is not None:
             LOG.warning("[DEFAULT] %s is set and has no effect", name)
+    if conf.filter_scheduler.pci_in_placement:
+        LOG.warning("[filter_scheduler] pci_in_placement has no effect: PCI devices are counted in pools of their own")
     read_aliases(values["pci_alias"])  # a wrong one is found here and now, not when a server asks for it
     return SchedulerConfig(**values)

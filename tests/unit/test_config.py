@@ -139,13 +139,15 @@ def test_metrics_and_zones_reach_the_rules(tmp_path: Path, caplog: pytest.LogCap
     settings = read(
         tmp_path,
         "[DEFAULT]\ndefault_availability_zone = home\nscheduler_host_manager = x\n" + MINIMAL + "[metrics]\n"
-        "weight_multiplier = 2.0\nweight_setting = cpu=1.0, power\nrequired = false\nweight_of_unavailable = -1.0\n",
+        "weight_multiplier = 2.0\nweight_setting = cpu=1.0, power\nrequired = false\nweight_of_unavailable = -1.0\n"
+        "[filter_scheduler]\npci_in_placement = true\n",
     ).scheduler
     assert (settings.metrics_weight_multiplier, settings.metrics_weight_of_unavailable) == (2.0, -1.0)
     assert (settings.metrics_weight_setting, settings.metrics_required) == (("cpu=1.0", "power"), False)
     assert settings.default_availability_zone == "home"
     assert "[metrics] weight_setting: not name=ratio, ignored: power" in caplog.text
     assert "[DEFAULT] scheduler_host_manager is set and has no effect" in caplog.text
+    assert "[filter_scheduler] pci_in_placement has no effect" in caplog.text
 
 
 def test_numbers_of_rules(tmp_path: Path) -> None:

@@ -4,12 +4,9 @@
 import logging
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from kilonova.conductor.actions import release_claim
 from kilonova.conductor.steps import Step, is_unreachable, step_id, steps
-from kilonova.db import instances, workflows
-from kilonova.db import tables as t
+from kilonova.db import group_guards, instances, workflows
 from kilonova.db.database import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.messaging.messages import DestroyGuest, StepReply
@@ -39,9 +36,7 @@ def guest_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) ->
     def vanish(tx: Transaction) -> None:
         workflows.finish(tx, flow, conductor.owner)
         release_claim(tx, flow.instance_uuid, flow.body.get("group"), flow.body.get("host"))
-        tx.execute(
-            sa.delete(t.server_group_members).where(t.server_group_members.c.instance_uuid == flow.instance_uuid)
-        )
+        group_guards.forget_member(tx, flow.instance_uuid)
         instances.mark_deleted(tx, flow.instance_uuid)
 
     conductor.end(flow, vanish)

@@ -381,7 +381,7 @@ class Database:
 
     @contextmanager
     def _begin(self) -> Iterator[tuple[Connection, RootTransaction]]:
-        """Begin a transaction on the writer's connection, which is kept for the next one unless something goes wrong."""
+        """Begin a transaction on the writer's connection, which is kept for the next one unless something fails."""
         if self._writing is None:
             self._writing = self._engines.writer.connect()
         try:

@@ -44,6 +44,12 @@ def add_members(tx: Transaction, group_uuid: str, instance_uuids: Sequence[str])
     tx.execute(sa.insert(t.server_group_members), rows)
 
 
+def forget_member(tx: Transaction, instance_uuid: str) -> None:
+    """Make an instance that is being deleted a member of no group; absent is success."""
+    members = t.server_group_members
+    tx.execute(sa.delete(members).where(members.c.instance_uuid == instance_uuid))
+
+
 def join_hosts(tx: Transaction, group_uuid: str, hosts: Mapping[str, int]) -> bool:
     """Add members (host → how many) if the group's policy allows all of them; False leaves rows to be rolled back."""
     group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()

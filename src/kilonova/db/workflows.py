@@ -128,12 +128,6 @@ def get(connection: Connection, uuid: str, owner: str) -> Workflow | None:
     return None if row is None else _workflow(row)
 
 
-def instances_under_way(connection: Connection, host: str) -> frozenset[str]:
-    """Return the instances that some workflow is making on ``host`` or taking away from it."""
-    rows = connection.execute(sa.select(_W.instance_uuid, _W.body)).all()
-    return frozenset(row.instance_uuid for row in rows if row.body.get("host") == host)
-
-
 def oldest(connection: Connection) -> datetime | None:
     """Return when the oldest unfinished workflow began."""
     moment: datetime | None = connection.execute(sa.select(sa.func.min(_W.created_at))).scalar()

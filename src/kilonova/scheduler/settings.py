@@ -51,7 +51,6 @@ class SchedulerConfig:
     pci_weight_multiplier: float = 1.0
     image_props_weight_multiplier: float = 0.0
     image_props_weight_setting: tuple[str, ...] = ()
-    pci_in_placement: bool = False
     image_properties_default_architecture: str | None = None
     isolated_images: tuple[str, ...] = ()
     isolated_hosts: tuple[str, ...] = ()
