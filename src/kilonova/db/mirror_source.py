@@ -18,7 +18,7 @@ from kilonova.db.database import Change, Database
 from kilonova.db.statements import mapping
 from kilonova.model.instance import IO_HEAVY_TASKS, VmState
 
-_FETCHED_TOGETHER = 10_000
+_FETCHED_TOGETHER = 2_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,14 +31,14 @@ class HostColumns:
         self.node_places: dict[str, int] = {}
         self._host_ips: list[str] = []
         self._profile = array("i")
-        self._failed_builds = array("q")
+        self._failed_builds = array("i")
         self._has_service = array("b")
         self._disabled = array("b")
         self._forced_down = array("b")
         self._last_seen = array("d")
         self._reasons: dict[int, str] = {}  # of disabled ones
-        self._instances = array("q")
-        self._io_ops = array("q")
+        self._instances = array("i")
+        self._io_ops = array("i")
 
     # --- following ----------------------------------------------------------------------------------------------------
 
@@ -77,7 +77,8 @@ class HostColumns:
 
     def count(self, place: int, instances: int, io_ops: int) -> None:
         """Count instances, and the ones busy with I/O among them, that came to a place."""
-        self._make_room()
+        if place >= len(self._instances):
+            self._make_room()
         self._instances[place] += instances
         self._io_ops[place] += io_ops
 
@@ -121,13 +122,13 @@ class HostColumns:
         return np.asarray(self._profile)[places]
 
     def failed_builds(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
-        return np.asarray(self._failed_builds)[places]
+        return np.asarray(self._failed_builds)[places].astype(np.int64)
 
     def num_instances(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
-        return np.asarray(self._instances)[places]
+        return np.asarray(self._instances)[places].astype(np.int64)
 
     def num_io_ops(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
-        return np.asarray(self._io_ops)[places]
+        return np.asarray(self._io_ops)[places].astype(np.int64)
 
     def _make_room(self) -> None:
         missing = len(self.places) - len(self._has_service)

@@ -44,7 +44,10 @@ class PlaceRows(Mapping[int, int]):
     @overload
     def get(self, key: int, default: int | T, /) -> int | T: ...
     def get(self, key: int, default: T | None = None, /) -> int | T | None:
-        row = self._rows[key] if key < len(self._rows) else _NO_ROW
+        try:
+            row = self._rows[key]
+        except IndexError:
+            return default
         return default if row == _NO_ROW else row
 
     def __iter__(self) -> Iterator[int]:

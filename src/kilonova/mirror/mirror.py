@@ -18,15 +18,16 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
 from kilonova.db import mirror_source
 from kilonova.db import tables as t
 from kilonova.db.database import Change, Commit, Database, decode_commit
 from kilonova.db.host_devices import devices_from_json
 from kilonova.mirror.device_columns import DeviceColumns
+from kilonova.mirror.groups import Groups
 from kilonova.mirror.host_columns import HostColumns
-from kilonova.mirror.layout import Layout, PlaceRows, ServiceFacts
+from kilonova.mirror.instances import InstanceRows, Instances, PresentGuests
+from kilonova.mirror.layout import Layout, ServiceFacts
 from kilonova.mirror.metric_columns import MetricColumns
 from kilonova.mirror.places import Places
 from kilonova.mirror.provider_columns import ProviderColumns
@@ -34,7 +35,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
-from kilonova.scheduler.guests import Counts, GuestCounts, GuestKind, GuestTally, SomeGuests, guest_kind
+from kilonova.scheduler.guests import GuestKind, GuestTally
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
 from kilonova.scheduler.isolation.rules import rule_of
 
@@ -61,56 +62,6 @@ class Assumption:
     guest: GuestKind | None = None
     node_uuid: str = ""
     devices: DeviceShare | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    policy: str
-    max_server_per_host: int
-    hosts: Mapping[str, int]
-
-
-#: Number of the place, is it busy with I/O, of which kind.
-_Placed = tuple[int, bool, GuestKind]
-
-
-class _InstanceRows(Mapping[str, int]):
-    """Instance uuid → row of its host, looked up when asked."""
-
-    def __init__(self, instances: Mapping[str, _Placed], row_of: PlaceRows) -> None:
-        self._instances = instances
-        self._row_of = row_of
-
-    def __getitem__(self, uuid: str) -> int:
-        return self._row_of[self._instances[uuid][0]]
-
-    def __iter__(self) -> Iterator[str]:
-        return (uuid for uuid, placed in list(self._instances.items()) if placed[0] in self._row_of)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-@dataclass(frozen=True, slots=True)
-class _Guests:
-    """Counts of the instances on the rows of one layout, as they are when asked for, assumed ones included."""
-
-    mirror: "Mirror"
-    row_of: PlaceRows
-
-    def count(self, row: int, kind: GuestKind) -> None:
-        """Do nothing: a server that was placed is assumed, so it counts already."""
-
-    def take(self, rows: NDArray[np.int64]) -> GuestCounts:
-        return SomeGuests(self, rows)
-
-    def of_other_flavors(self, flavor_id: str) -> Counts:
-        with self.mirror.lock:
-            return self.mirror.guest_tally().columns(self.row_of).of_other_flavors(flavor_id)
-
-    def with_image_property(self, name: str, value: str) -> Counts:
-        with self.mirror.lock:
-            return self.mirror.guest_tally().columns(self.row_of).with_image_property(name, value)
 
 
 @contextmanager
@@ -147,16 +98,14 @@ class Mirror:
     _devices: DeviceColumns = field(default_factory=DeviceColumns)
     _places: Places = field(default_factory=Places)
     _hosts: HostColumns = field(init=False)
+    _instances: Instances = field(init=False)
     _aggregates: dict[int, Aggregate] = field(default_factory=dict)
     _isolation_version: int = 0
-    _groups: dict[str, _Group] = field(default_factory=dict)
-    _instances: dict[str, _Placed] = field(default_factory=dict)
-    _kinds: dict[GuestKind, GuestKind] = field(default_factory=dict)
+    _groups: Groups = field(default_factory=Groups)
     #: Only there once a rule asked what is on the hosts; in step from then on.
     _guests: GuestTally | None = None
     _metrics: MetricColumns = field(default_factory=MetricColumns)
     _assumed: dict[str, Assumption] = field(default_factory=dict)
-    _assumed_in_group: dict[str, dict[str, int]] = field(default_factory=dict)
     _layout: Layout | None = None
     _service_facts: ServiceFacts | None = None
     _aggregate_index: AggregateIndex | None = None
@@ -164,6 +113,7 @@ class Mirror:
 
     def __post_init__(self) -> None:
         self._hosts = HostColumns(self._places)
+        self._instances = Instances(self._places)
 
     @classmethod
     def follow(cls, database: Database, *, clock: Callable[[], float] = time.time) -> "Mirror":
@@ -215,10 +165,10 @@ class Mirror:
                 device_states=self._devices.states,
                 devices=layout.devices.copy(),
                 aggregates=self._aggregate_index,
-                instance_rows=_InstanceRows(self._instances, layout.row_of),
+                instance_rows=InstanceRows(self._instances, layout.row_of),
                 host_ips=layout.host_ips,
                 disabled_reasons=services.reasons,
-                guests=_Guests(self, layout.row_of),
+                guests=PresentGuests(self.lock, self.guest_tally, layout.row_of),
                 metrics=self._metrics.columns.copy(),
                 taken_at=self.clock(),
                 memo=self._memo,
@@ -231,7 +181,7 @@ class Mirror:
         """Return a snapshot that nothing later reaches, for work outside the lock that may take its time."""
         with self.lock:
             hosts = self.snapshot()
-            instances = _InstanceRows(dict(self._instances), self._laid_out().row_of)
+            instances = InstanceRows(dict(self._instances), self._laid_out().row_of)
             return replace(hosts, instance_rows=instances, memo=Memo())
 
     def providers(self) -> ProviderTable:
@@ -243,13 +193,7 @@ class Mirror:
     def group(self, uuid: str) -> GroupView | None:
         """Return a server group with the members on each host, assumed ones included; None when unknown."""
         with self.lock:
-            group = self._groups.get(uuid)
-            if group is None:
-                return None
-            hosts = dict(group.hosts)
-            for host, members in self._assumed_in_group.get(uuid, {}).items():
-                hosts[host] = hosts.get(host, 0) + members
-            return GroupView(uuid, group.policy, group.max_server_per_host, hosts)
+            return self._groups.find(uuid)
 
     def provider_id(self, uuid: str) -> int:
         """Return the database id of a provider."""
@@ -259,8 +203,8 @@ class Mirror:
         """Return the counts of instances by kind, assumed ones included. Hold the lock while using them."""
         if self._guests is None:
             self._guests = tally = GuestTally()
-            for place, _, kind in self._instances.values():
-                tally.add(place, kind, 1)
+            for placed in self._instances.values():
+                tally.add(placed.place, placed.kind, 1)
             for assumption in self._assumed.values():
                 if assumption.guest is not None:
                     tally.add(self._places.place(assumption.host, assumption.node), assumption.guest, 1)
@@ -298,12 +242,7 @@ class Mirror:
                 self._devices.forget(assumption.node_uuid, assumption.claim_id)
             self._show_devices(place, assumption.node_uuid)
         if assumption.group_uuid is not None:
-            hosts = self._assumed_in_group.setdefault(assumption.group_uuid, {})
-            hosts[assumption.host] = hosts.get(assumption.host, 0) + sign
-            if not hosts[assumption.host]:
-                del hosts[assumption.host]
-            if not hosts:
-                del self._assumed_in_group[assumption.group_uuid]
+            self._groups.assume(assumption.group_uuid, assumption.host, sign)
 
     # --- following the log --------------------------------------------------------------------------------------------
 
@@ -312,10 +251,7 @@ class Mirror:
         with self.lock:
             self.seq = _NOWHERE  # until everything is here: whatever breaks on the way, the next one loads again
             self._providers = ProviderColumns()
-            self._devices.clear()
-            self._hosts.clear()
-            self._metrics.clear()
-            for store in (self._aggregates, self._groups, self._instances, self._kinds):
+            for store in (self._devices, self._hosts, self._metrics, self._aggregates, self._groups, self._instances):
                 store.clear()
             self._guests = None
             assert self.database is not None
@@ -442,22 +378,15 @@ class Mirror:
         self._aggregate_index = None
 
     def _apply_group(self, uuid: str, value: Mapping[str, Any] | None) -> None:
-        if value is None:
-            self._groups.pop(uuid, None)
-        else:
-            self._groups[uuid] = _Group(value["policy"], value["max"], dict(value["hosts"]))
+        self._groups.set(uuid, value)
 
     def _apply_instance(self, uuid: str, value: Mapping[str, Any] | None) -> None:
-        before = self._instances.pop(uuid, None)
-        if before is not None:
-            place, io_heavy, kind = before
-            self._count_at(place, -1, -int(io_heavy), kind)
+        placed = self._instances.pop(uuid, None)
+        if placed is not None:
+            self._count_at(placed.place, -1, -int(placed.io_heavy), placed.kind)
         if value is not None:
-            place, io_heavy = self._places.place(value["host"], value["node"]), bool(value["io"])
-            kind = guest_kind(value["flavor"], value["image"])
-            kind = self._kinds.setdefault(kind, kind)
-            self._instances[uuid] = (place, io_heavy, kind)
-            self._count_at(place, 1, int(io_heavy), kind)
+            placed = self._instances.place(uuid, value)
+            self._count_at(placed.place, 1, int(placed.io_heavy), placed.kind)
 
     # --- columns ------------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,9 @@ class Places:
 
     def place(self, host: str, node: str) -> int:
         """Return the number of a place, a new one the first time."""
-        number = self.host(host)
+        number = self._host.get(host)
+        if number is None:
+            number = self.host(host)
         known = self.nodes[number]
         if known == node:
             return number

@@ -141,7 +141,9 @@ class ProviderColumns:
         row = self.row_of.get(uuid)
         if row is not None:
             for resource_class, amount in resources.items():
-                column = self.column(resource_class)
+                column = self._column.get(resource_class)
+                if column is None:
+                    column = self.column(resource_class)
                 self._view_used[row, column] += sign * amount
 
     def remove(self, uuid: str) -> None:
