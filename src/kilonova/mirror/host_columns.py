@@ -69,10 +69,10 @@ class HostColumns:
         if value is None:
             self.node_places.pop(uuid, None)
             return
+        profile = self._profile_number(value["capabilities"])
         place = self.node_places[uuid] = self.places.place(value["host"], value["node"])
         self._make_room()
-        self._host_ips[place] = value["host_ip"]
-        self._profile[place] = self._profile_number(value["capabilities"])
+        self._host_ips[place], self._profile[place] = value["host_ip"], profile
         self._failed_builds[place] = value["failed_builds"]
 
     def count(self, place: int, instances: int, io_ops: int) -> None:
@@ -115,7 +115,7 @@ class HostColumns:
         return self._reasons[host]
 
     def host_ips(self, places: NDArray[np.int32]) -> tuple[str, ...]:
-        return tuple([self._host_ips[place] for place in places.tolist()])
+        return tuple(map(self._host_ips.__getitem__, places.data))
 
     def profile(self, places: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the index of the capabilities of each place among ``profiles``."""

@@ -93,8 +93,7 @@ class Layout:
         """Lay out the hosts as they are now."""
         rows, places = _rows_and_places(table, columns)
         identity = len(rows) == len(table) and bool((rows == np.arange(len(rows))).all())
-        uuids = table.uuids if identity else tuple([table.uuids[row] for row in rows.tolist()])
-        pairs = [columns.places.pair(place) for place in places.tolist()]
+        uuids = table.uuids if identity else tuple(map(table.uuids.__getitem__, rows.data))
         inventory = {name: getattr(table, name) for name in _INVENTORY}
         if not identity:
             inventory = {name: np.asfortranarray(column[rows]) for name, column in inventory.items()}
@@ -107,8 +106,8 @@ class Layout:
             plain=identity and bool((table.parent < 0).all()) and SHARING_TRAIT not in table.trait_rows,
             row_of=PlaceRows(places),
             services=columns.hosts_of(places),
-            hosts=tuple([host for host, _ in pairs]),
-            nodes=tuple([node for _, node in pairs]),
+            hosts=columns.places.hosts_of(places),
+            nodes=columns.places.nodes_of(places),
             uuids=uuids,
             host_ips=columns.host_ips(places),
             profiles=tuple([columns.profiles[number] for number in present.tolist()]),
