@@ -32,7 +32,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import Executable
 
 from kilonova.db import tables as t
-from kilonova.db.engines import IMMEDIATE, checked_url, is_away, is_retryable, open_engines
+from kilonova.db.engines import checked_url, is_away, is_retryable, open_engines
 from kilonova.db.pulse import Pulse
 from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
@@ -353,8 +353,7 @@ class Database:
 
     @contextmanager
     def _begin(self) -> Iterator[tuple[Connection, RootTransaction]]:
-        immediate = self._engines.writer.connect().execution_options(**{IMMEDIATE: True})
-        with immediate as connection, connection.begin() as transaction:
+        with self._engines.writer.connect() as connection, connection.begin() as transaction:
             yield connection, transaction
 
     def _lock(self, connection: Connection) -> int | None:

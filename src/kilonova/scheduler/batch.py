@@ -9,45 +9,36 @@ What comes out is, to the bit, what one whole decision a server gives. What is s
 nothing has changed since the server before.
 """
 
-import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from kilonova.errors import RuleFailed
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.engine import Engine, Trace, ranked_host
+from kilonova.scheduler.foresight import Foresight, Outlook
 from kilonova.scheduler.funnel import LaterFilter, LaterPlacement, LaterRoom, is_forced, later_filters
 from kilonova.scheduler.guests import guest_of
-from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
+from kilonova.scheduler.host_table import HostTable, IntArray
 from kilonova.scheduler.provider_trees import Allocations
-from kilonova.scheduler.ranking import (
-    Scale,
-    Share,
-    blaming,
-    counts_nothing,
-    ratings,
-    scale,
-    total,
-    weigher_failed,
-    weighted,
-)
-from kilonova.scheduler.rule import Weigher, rule_name
+from kilonova.scheduler.ranking import best
+from kilonova.scheduler.standings import Standings
 
 EARLIER = "earlier"
 _PASSED_OVER = "passed over for an earlier server of the request"
 _NOBODY: IntArray = np.zeros(0, dtype=np.int64)
 _MANY = 64
+_Rule = LaterRoom | LaterPlacement | LaterFilter
 
 
 class Batch:
     """Decides the servers of one request one after the other.
 
     ``hosts``: a snapshot whose own columns (``used``, ``num_instances``, …) the batch may write to.
-    ``spec``: as for the first server; :attr:`spec` is as for the next one, with the group's members counted.
+    ``spec``: as for the first server; :attr:`spec` is always as for the next one: the members of its group are counted
+    in place.
     A server after the first is only offered hosts that were left for the one before it.
     Source: spec SCHEDULER §12.
     """
@@ -62,19 +53,24 @@ class Batch:
         rng: np.random.Generator | None = None,
         trace: Trace | None = None,
     ) -> None:
-        self.spec = spec
         self._engine = engine
         self._hosts = hosts
+        self._members = {} if spec.group is None else dict(spec.group.hosts)
+        self.spec = spec if spec.group is None else replace(spec, group=replace(spec.group, hosts=self._members))
+        self._guest = guest_of(spec)
         self._limit = limit
         self._rng = rng
         self._trace = trace
         self._first: Decision | None = None
-        self._rules: tuple[LaterRoom | LaterPlacement | LaterFilter, ...] | None = None
-        self._standings: _Standings | None = None
+        self._rules: tuple[_Rule, ...] | None = None
+        self._foreseen_rules: Mapping[int, LaterRoom | LaterFilter] | None = None
+        self._standings: Standings | None = None
+        self._foresight: Foresight | None = None
         self._alive = hosts.everyone
         self._removed_by = np.zeros(0, dtype=np.uint8)
         self._left = len(hosts)
-        self._touched: IntArray = _NOBODY
+        self._touched: list[int] = []
+        self._one_more = False
         self._part_rows: IntArray | None = None
         self._part_table = hosts
 
@@ -94,7 +90,9 @@ class Batch:
         """
         if self._first is None or not count:
             return ()
-        ranked = self._decide_later(count + len(chosen), None).ranked
+        rows_of_host = self._hosts.rows_of_host()
+        still_in = sum(bool(self._alive[row]) for host in chosen for row in rows_of_host[host])
+        ranked = self._decide_later(count + still_in, None).ranked
         return tuple(host for host in ranked if host.host not in chosen)[:count]
 
     def place(self, row: int, allocations: Allocations | None = None, share: DeviceShare | None = None) -> None:
@@ -105,61 +103,86 @@ class Batch:
         """
         host = self._hosts.hosts[row]
         given = allocations or self._engine.allocations(self._hosts, self.spec, row)
-        self._hosts.count_server(row, given, guest_of(self.spec), share)
-        if self.spec.group is not None:
-            self.spec = replace(self.spec, group=self.spec.group.with_members(host))
-        rows = np.array(self._hosts.rows_of_host()[host], dtype=np.int64)
-        self._touched = np.union1d(self._touched, rows) if len(self._touched) else rows
+        self._hosts.count_server(row, given, self._guest, share)
+        self._members[host] = self._members.get(host, 0) + 1
+        rows = self._hosts.rows_of_host()[host]
+        self._one_more = not self._touched and not share and len(rows) == 1
+        self._touched.extend(rows)
 
-    def _begin(self, first: Decision) -> tuple[LaterRoom | LaterPlacement | LaterFilter, ...]:
+    def _begin(self, first: Decision) -> tuple[_Rule, ...]:
         self._alive = first.removed_by == SURVIVED
         self._left = first.survivors
         self._removed_by = np.where(self._alive, np.uint8(SURVIVED), np.uint8(0))
-        return (*self._engine.later_room(self._hosts, self.spec), *later_filters(self.spec, self._engine.filters))
+        room = self._engine.later_room(self._hosts, self.spec)
+        rules = (*room, *later_filters(self.spec, self._engine.filters))
+        if not any(isinstance(rule, LaterPlacement) for rule in rules):
+            self._foreseen_rules = {
+                number: rule
+                for number, rule in enumerate(rules)
+                if isinstance(rule, LaterRoom) or (isinstance(rule, LaterFilter) and rule.only_where_placed)
+            }
+        return rules
 
     def _decide_later(self, limit: int, rng: np.random.Generator | None) -> Decision:
         assert self._first is not None
-        rules = self._rules = self._rules or self._begin(self._first)
-        touched = self._touched[self._alive[self._touched]]
+        rules = self._rules = self._begin(self._first) if self._rules is None else self._rules
+        touched = np.array(sorted({row for row in self._touched if self._alive[row]}), dtype=np.int64)
+        outlook = self._outlook(touched)
         counts = [RuleCount(EARLIER, _PASSED_OVER, len(self._hosts), self._left)]
         removed_by = self._removed_by.copy()
         changed = touched
-        for rule in rules:
+        for number, rule in enumerate(rules):
             if not self._left:
                 break
             before = self._left
-            lost = self._lost_by(rule, touched)
+            lost = self._lost_by(number, rule, touched, outlook)
             if len(lost):
                 self._alive[lost] = False
                 self._left -= len(lost)
                 removed_by[lost] = min(len(counts), SURVIVED - 1)
                 self._removed_by[lost] = 0
-                if not (isinstance(rule, LaterRoom) or (isinstance(rule, LaterFilter) and rule.only_where_placed)):
+                if lost is not touched:
                     changed = np.union1d(changed, lost)
                 touched = touched[self._alive[touched]]
             counts.append(RuleCount(rule.rule, rule.reason, before, self._left))
             if self._trace is not None:
                 self._trace(rule.rule, self._alive)
-        self._touched = _NOBODY
+        self._touched = []
         if not self._left:
             # Who is refused wants to know of every host, also of those that the servers before have filled.
             whole = self._engine.decide(self._hosts, self.spec, limit=limit)
             if not whole.ranked:
                 return whole
-        ranked = self._rank(changed, limit, rng)
+        ranked = self._rank(changed, outlook, limit, rng)
         return Decision(ranked, tuple(counts), removed_by, self._left, is_forced(self.spec))
 
-    def _lost_by(self, rule: LaterRoom | LaterPlacement | LaterFilter, touched: IntArray) -> IntArray:
-        """Return the rows that ``rule`` loses now. ``touched``: rows still in whose use has changed."""
-        if isinstance(rule, LaterRoom):
-            return rule.lost(self._hosts, touched) if len(touched) else touched
+    def _outlook(self, touched: IntArray) -> Outlook | None:
+        """Return what is known of the one host that has changed, None where everything has to be asked."""
+        if self._foresight is None:
+            return None
+        if len(touched) == 1 and self._one_more:
+            return self._foresight.of(int(touched[0]), self.spec, self._likely)
+        self._foresight.forget()
+        return None
+
+    def _likely(self, count: int) -> IntArray:
+        assert self._standings is not None
+        places = best(self._standings.scores, min(count, self._left))
+        return self._standings.rows[places]
+
+    def _lost_by(self, number: int, rule: _Rule, touched: IntArray, outlook: Outlook | None) -> IntArray:
+        """Return the rows that a rule loses now. ``touched``: rows still in whose use has changed."""
         if isinstance(rule, LaterPlacement):
             return np.flatnonzero(self._alive & ~rule.passes(self._hosts, self._alive))
-        if not rule.only_where_placed:
+        if isinstance(rule, LaterFilter) and not rule.only_where_placed:
             mask = rule.passes(self._hosts, self.spec, self._alive)
             return _NOBODY if mask is self._hosts.everyone else np.flatnonzero(self._alive & ~mask)
+        if outlook is not None:
+            return touched if outlook.lost_to == number else _NOBODY
         if not len(touched):
             return touched
+        if isinstance(rule, LaterRoom):
+            return rule.lost(self._hosts, touched)
         table = self._part(touched)
         return touched[~rule.passes(table, self.spec, table.everyone)]
 
@@ -169,180 +192,34 @@ class Batch:
             self._part_rows, self._part_table = rows, self._hosts.take(rows)
         return self._part_table
 
-    def _rank(self, changed: IntArray, limit: int, rng: np.random.Generator | None) -> tuple[RankedHost, ...]:
+    def _rank(
+        self, changed: IntArray, outlook: Outlook | None, limit: int, rng: np.random.Generator | None
+    ) -> tuple[RankedHost, ...]:
         if not self._left:
             return ()
-        if self._standings is None or len(changed) > _MANY:
-            self._standings = _Standings.of(self._engine.weighers, self._hosts, self.spec, self._alive)
+        standings = self._standings
+        if standings is None or len(changed) > _MANY:
+            standings = self._standings = Standings.of(self._engine.weighers, self._hosts, self.spec, self._alive)
+            self._look_ahead(standings)
+        elif outlook is not None and len(changed) == 1:
+            row = int(changed[0])
+            if self._alive[row]:
+                standings.rate(row, outlook.ratings)
+            else:
+                standings.drop(row)
         else:
             left = changed[self._alive[changed]]
             part = self._part(left) if len(left) else None
-            self._standings.follow(self._hosts, self.spec, self._alive, changed, part)
-        standings, parts = self._standings, []
-        if self._left > 1:
-            parts, scores = standings.shares(), standings.scores
-        else:  # no weigher runs for a single host
-            scores = np.where(standings.alive, 0.0, -np.inf)
+            standings.follow(self._hosts, self.spec, self._alive, changed, part)
+        parts, scores = standings.shares, standings.scores
+        if self._left == 1:  # no weigher runs for a single host
+            parts, scores = [], np.where(standings.alive, 0.0, -np.inf)
         order = self._engine.order(scores, self._left, limit, rng)
         return tuple(ranked_host(self._hosts, int(standings.rows[place]), int(place), scores, parts) for place in order)
 
-
-@dataclass(slots=True)
-class _Standing:
-    """One weigher's ratings of the hosts, kept up to date. Shapes: ``raw``, ``share`` (N,).
-
-    ``smallest`` / ``largest``: of the hosts still in, ``at_smallest`` / ``at_largest`` of which have that rating.
-    ``is_flat``: all hosts still in have the same rating; then nobody is counted.
-    """
-
-    weigher: Weigher
-    name: str
-    factors: float | FloatArray
-    raw: FloatArray
-    only_where_placed: bool
-    smallest: float = 0.0
-    largest: float = 0.0
-    at_smallest: int = 0
-    at_largest: int = 0
-    is_flat: bool = False
-    scale: Scale | None = None
-    share: FloatArray | None = None
-
-    def survey(self, alive: BoolArray) -> None:
-        """Find the ends anew among the hosts still in."""
-        left = self.raw[alive]
-        self.smallest, self.largest = float(left.min()), float(left.max())
-        self.is_flat = self.smallest == self.largest
-        self.at_smallest = int(np.count_nonzero(left == self.smallest))
-        self.at_largest = int(np.count_nonzero(left == self.largest))
-
-    def drop(self, place: int) -> None:
-        """Leave a host out from now on."""
-        if self.is_flat:
-            return
-        old = float(self.raw[place])
-        self.at_smallest -= old == self.smallest
-        self.at_largest -= old == self.largest
-
-    def rate(self, place: int, rating: float) -> None:
-        """Take over a new rating."""
-        if not math.isfinite(rating):
-            raise ValueError("a weigher's ratings must be finite numbers")
-        if self.is_flat:
-            if rating != self.smallest:
-                self.raw[place] = rating
-                self.is_flat = False
-                self.at_smallest = self.at_largest = 0
-            return
-        self.drop(place)
-        self.raw[place] = rating
-        if rating < self.smallest:
-            self.smallest, self.at_smallest = rating, 0
-        if rating > self.largest:
-            self.largest, self.at_largest = rating, 0
-        self.at_smallest += rating == self.smallest
-        self.at_largest += rating == self.largest
-
-    def rate_anew(self, alive: BoolArray, ratings_now: FloatArray) -> None:
-        """Take over the ratings of all hosts still in."""
-        self.raw[alive] = ratings_now
-        self.at_smallest = self.at_largest = 0
-        self.is_flat = False
-
-    def rescale(self, alive: BoolArray, places: IntArray) -> bool:
-        """Bring shares up to date: those of ``places``, or all when the ends have moved. Return whether it was all.
-
-        Raises: ValueError, for ratings or multipliers that are no finite numbers.
-        """
-        if self.is_flat:
-            return False
-        if not (self.at_smallest and self.at_largest):
-            self.survey(alive)
-        ends = scale(self.smallest, self.largest, self.weigher.minimum, self.weigher.maximum)
-        if ends != self.scale or not self.only_where_placed:
-            self.scale = ends
-            self.share = None if ends is None else weighted(ends.applied(self.raw), self.factors)
-            return True
-        if ends is not None and self.share is not None and len(places):
-            factors = self.factors if isinstance(self.factors, float | int) else self.factors[places]
-            self.share[places] = weighted(ends.applied(self.raw[places]), factors)
-        return False
-
-
-@dataclass(slots=True)
-class _Standings:
-    """Every weigher's ratings, and the scores. Shapes: ``rows`` (N,) of the table; ``alive``, ``scores`` (N,)."""
-
-    rows: IntArray
-    alive: BoolArray
-    names: tuple[str, ...]
-    standings: list[_Standing] = field(default_factory=list)
-    scores: FloatArray = field(default_factory=lambda: np.zeros(0))
-
-    @classmethod
-    def of(cls, weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, alive: BoolArray) -> "_Standings":
-        """Rate everybody who is left."""
-        rows = np.flatnonzero(alive)
-        everyone = np.ones(len(rows), dtype=np.bool_)
-        made = cls(rows, everyone, tuple(rule_name(weigher) for weigher in weighers))
-        for weigher, name in zip(weighers, made.names, strict=True):
-            with blaming(name):
-                factors = weigher.factors(hosts, rows)
-                if counts_nothing(factors):
-                    continue
-                local = bool(getattr(weigher, "only_where_placed", False))
-                standing = _Standing(weigher, name, factors, _rated(weigher, hosts, spec, rows), local)
-                standing.rescale(everyone, _NOBODY)
-                made.standings.append(standing)
-        made.scores = total(made.shares(), len(rows))
-        return made
-
-    def follow(
-        self, hosts: HostTable, spec: RequestSpec, alive: BoolArray, changed: IntArray, part: HostTable | None
-    ) -> None:
-        """Rate the ``changed`` rows again, and everybody where a weigher asks for it.
-
-        ``part``: the table of those of the changed rows that are still in, None when none is.
-        """
-        places = np.searchsorted(self.rows, changed)
-        self.alive[places] = alive[changed]
-        out, left = places[~self.alive[places]].tolist(), places[self.alive[places]]
-        moved = False
-        for standing in self.standings:
-            try:
-                if not standing.only_where_placed:
-                    rows = self.rows[self.alive]
-                    standing.rate_anew(self.alive, _rated(standing.weigher, hosts, spec, rows))
-                else:
-                    for place in out:
-                        standing.drop(place)
-                    if part is not None:
-                        now = _rated(standing.weigher, part, spec, ALL_ROWS)
-                        for place, rating in zip(left.tolist(), now.tolist(), strict=True):
-                            standing.rate(place, rating)
-                moved |= standing.rescale(self.alive, left)
-            except RuleFailed:
-                raise
-            except Exception as error:  # third-party code; a context manager a weigher would cost more than the rest
-                raise weigher_failed(standing.name) from error
-        if moved:
-            self.scores = total(self.shares(), len(self.rows))
-            self.scores[~self.alive] = -np.inf
-            return
-        self.scores[out] = -np.inf
-        if len(left):
-            self.scores[left] = total([_at(share, left) for share in self.shares()], len(left))
-
-    def shares(self) -> list[Share]:
-        by_name = {standing.name: standing.share for standing in self.standings}
-        return [Share(name, by_name.get(name)) for name in self.names]
-
-
-def _rated(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:
-    count = len(hosts) if isinstance(rows, slice) else len(rows)
-    raw = ratings(weigher, hosts, spec, rows, count)
-    return np.zeros(count) if raw is None else raw.copy()
-
-
-def _at(share: Share, places: IntArray) -> Share:
-    return Share(share.weigher, None if share.values is None else share.values[places])
+    def _look_ahead(self, standings: Standings) -> None:
+        """Look ahead from now on, where one more server changes nothing but its own host."""
+        self._foresight = None
+        if self._foreseen_rules is not None and standings.are_local:
+            weighers = [standing.weigher for standing in standings.standings]
+            self._foresight = Foresight(self._hosts, self._foreseen_rules, weighers)

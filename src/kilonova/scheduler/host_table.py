@@ -213,10 +213,13 @@ class HostTable:
 
     def take(self, rows: IntArray) -> "HostTable":
         """Return a table of these rows alone, in that order, with a memo of its own; to be read at once."""
-        new_place = {row: place for place, row in enumerate(rows.tolist())}
-        part = slice(int(rows[0]), int(rows[0]) + 1) if len(rows) == 1 else rows
+        listed = rows.tolist()
+        new_place = {row: place for place, row in enumerate(listed)}
+        part = slice(listed[0], listed[0] + 1) if len(listed) == 1 else rows
         columns: dict[str, Any] = {name: getattr(self, name)[part] for name in _COLUMNS}
-        columns |= {name: tuple(getattr(self, name)[row] for row in new_place) for name in _NAMES_OF_ROWS}
+        for name in _NAMES_OF_ROWS:
+            names = getattr(self, name)
+            columns[name] = tuple([names[row] for row in listed])
         return replace(
             self,
             **columns,
@@ -225,12 +228,30 @@ class HostTable:
             instance_rows=_MovedRows(self.instance_rows, new_place),
             guests=self.guests.take(rows),
             metrics={name: column[part] for name, column in self.metrics.items()},
-            cells=tuple(self.cells[row] for row in new_place) if self.cells else (),
+            cells=tuple([self.cells[row] for row in listed]) if self.cells else (),
             disabled_reasons={new_place[row]: why for row, why in self.disabled_reasons.items() if row in new_place},
             memo=Memo(),
             host_rows=None,
             provider_rows=None if self.provider_rows is None else self.provider_rows[part],
         )
+
+    def foreseen(self, rows: IntArray, servers: IntArray, amounts: Mapping[str, int], guest: GuestKind) -> "HostTable":
+        """Return a table of these rows as each will be with so many more equal servers; to be read at once.
+
+        ``rows`` may name a host several times. ``amounts``: what one server takes of the host's own provider.
+        Shapes: ``rows``, ``servers`` (N,).
+        """
+        part = self.take(rows).with_own_use()
+        for name, amount in amounts.items():
+            column = part.column(name)
+            if column is not None:
+                part.used[:, column] += amount * servers
+        part.num_instances[:] += servers
+        part.num_io_ops[:] += servers
+        for place, count in enumerate(servers.tolist()):
+            for _ in range(count):
+                part.guests.count(place, guest)
+        return part
 
     def with_own_use(self) -> "HostTable":
         """Return the same table with copies of the columns that :meth:`count_server` writes to."""

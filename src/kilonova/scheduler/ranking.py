@@ -76,6 +76,12 @@ class Scale(NamedTuple):
         scaled: FloatArray = (raw - self.low) / (self.high - self.low) if self.low else raw / self.high
         return scaled
 
+    def applied_to_one(self, raw: float) -> float:
+        """Scale one rating, to the same bits."""
+        if self.clip:
+            raw = min(max(raw, self.low), self.high)
+        return (raw - self.low) / (self.high - self.low) if self.low else raw / self.high
+
 
 def scale(smallest: float, largest: float, minimum: float | None, maximum: float | None) -> Scale | None:
     """Return the scale of ratings from ``smallest`` to ``largest`` with these fixed ends; None is 0 for all of them."""

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every weigher's ratings of the hosts still in, kept up to date as servers of one request are placed.
+
+Scores are, to the bit, what rating everybody anew would give: a host's share changes with its own rating or with the
+ends of the scale, and only what has changed is computed again.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kilonova.errors import RuleFailed
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
+from kilonova.scheduler.ranking import (
+    Scale,
+    Share,
+    blaming,
+    counts_nothing,
+    ratings,
+    scale,
+    total,
+    weigher_failed,
+    weighted,
+)
+from kilonova.scheduler.rule import Weigher, rule_name
+
+_NOBODY: IntArray = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(slots=True)
+class Standing:
+    """One weigher's ratings of the hosts, kept up to date. Shapes: ``raw``, ``share`` (N,).
+
+    ``smallest`` / ``largest``: of the hosts still in, ``at_smallest`` / ``at_largest`` of which have that rating.
+    ``scaled_for``: the ends for which ``scale`` was worked out.
+    ``is_flat``: all hosts still in have the same rating; then nobody is counted.
+    """
+
+    weigher: Weigher
+    name: str
+    factors: float | FloatArray
+    raw: FloatArray
+    only_where_placed: bool
+    smallest: float = 0.0
+    largest: float = 0.0
+    at_smallest: int = 0
+    at_largest: int = 0
+    is_flat: bool = False
+    scaled_for: tuple[float, float] | None = None
+    scale: Scale | None = None
+    share: FloatArray | None = None
+
+    def survey(self, alive: BoolArray) -> None:
+        """Find the ends anew among the hosts still in."""
+        left = self.raw[alive]
+        self.smallest, self.largest = float(left.min()), float(left.max())
+        self.is_flat = self.smallest == self.largest
+        self.at_smallest = int(np.count_nonzero(left == self.smallest))
+        self.at_largest = int(np.count_nonzero(left == self.largest))
+
+    def drop(self, place: int) -> None:
+        """Leave a host out from now on."""
+        if self.is_flat:
+            return
+        old = float(self.raw[place])
+        self.at_smallest -= old == self.smallest
+        self.at_largest -= old == self.largest
+
+    def rate(self, place: int, rating: float) -> None:
+        """Take over a new rating."""
+        if not math.isfinite(rating):
+            raise ValueError("a weigher's ratings must be finite numbers")
+        if self.is_flat:
+            if rating != self.smallest:
+                self.raw[place] = rating
+                self.is_flat = False
+                self.at_smallest = self.at_largest = 0
+            return
+        self.drop(place)
+        self.raw[place] = rating
+        if rating < self.smallest:
+            self.smallest, self.at_smallest = rating, 0
+        if rating > self.largest:
+            self.largest, self.at_largest = rating, 0
+        self.at_smallest += rating == self.smallest
+        self.at_largest += rating == self.largest
+
+    def rescale_one(self, alive: BoolArray, place: int) -> bool:
+        """Do what :meth:`rescale` does for one place."""
+        if self.is_flat:
+            return False
+        if not (self.at_smallest and self.at_largest) or (self.smallest, self.largest) != self.scaled_for:
+            return self.rescale(alive, np.array([place]))
+        if self.scale is not None and self.share is not None:
+            factor = self.factors if isinstance(self.factors, float | int) else self.factors.item(place)
+            self.share[place] = self.scale.applied_to_one(self.raw.item(place)) * factor
+        return False
+
+    def rate_anew(self, alive: BoolArray, ratings_now: FloatArray) -> None:
+        """Take over the ratings of all hosts still in."""
+        self.raw[alive] = ratings_now
+        self.at_smallest = self.at_largest = 0
+        self.is_flat = False
+
+    def rescale(self, alive: BoolArray, places: IntArray) -> bool:
+        """Bring shares up to date: those of ``places``, or all when the ends have moved. Return whether it was all.
+
+        Raises: ValueError, for ratings or multipliers that are no finite numbers.
+        """
+        if self.is_flat:
+            return False
+        if not (self.at_smallest and self.at_largest):
+            self.survey(alive)
+        self.scaled_for = (self.smallest, self.largest)
+        ends = scale(self.smallest, self.largest, self.weigher.minimum, self.weigher.maximum)
+        if ends != self.scale or not self.only_where_placed:
+            self.scale = ends
+            self.share = None if ends is None else weighted(ends.applied(self.raw), self.factors)
+            return True
+        if ends is not None and self.share is not None and len(places):
+            factors = self.factors if isinstance(self.factors, float | int) else self.factors[places]
+            self.share[places] = weighted(ends.applied(self.raw[places]), factors)
+        return False
+
+
+@dataclass(slots=True)
+class Standings:
+    """Every weigher's ratings, and the scores. Shapes: ``rows`` (N,) of the table; ``alive``, ``scores`` (N,).
+
+    ``shares``: what each weigher adds, in weigher order. ``are_local``: placing a server changes nothing elsewhere.
+    """
+
+    rows: IntArray
+    alive: BoolArray
+    names: tuple[str, ...]
+    standings: list[Standing] = field(default_factory=list)
+    shares: list[Share] = field(default_factory=list)
+    scores: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def of(cls, weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, alive: BoolArray) -> "Standings":
+        """Rate everybody who is left."""
+        rows = np.flatnonzero(alive)
+        everyone = np.ones(len(rows), dtype=np.bool_)
+        made = cls(rows, everyone, tuple(rule_name(weigher) for weigher in weighers))
+        for weigher, name in zip(weighers, made.names, strict=True):
+            with blaming(name):
+                factors = weigher.factors(hosts, rows)
+                if counts_nothing(factors):
+                    continue
+                local = bool(getattr(weigher, "only_where_placed", False))
+                standing = Standing(weigher, name, factors, rated(weigher, hosts, spec, rows), local)
+                standing.rescale(everyone, _NOBODY)
+                made.standings.append(standing)
+        made._add_up()
+        return made
+
+    @property
+    def are_local(self) -> bool:
+        return all(standing.only_where_placed for standing in self.standings)
+
+    def follow(
+        self, hosts: HostTable, spec: RequestSpec, alive: BoolArray, changed: IntArray, part: HostTable | None
+    ) -> None:
+        """Rate the ``changed`` rows again, and everybody where a weigher asks for it.
+
+        ``part``: the table of those of the changed rows that are still in, None when none is.
+        """
+        places = np.searchsorted(self.rows, changed)
+        self.alive[places] = alive[changed]
+        out, left = places[~self.alive[places]].tolist(), places[self.alive[places]]
+        moved = False
+        for standing in self.standings:
+            try:
+                if not standing.only_where_placed:
+                    rows = self.rows[self.alive]
+                    standing.rate_anew(self.alive, rated(standing.weigher, hosts, spec, rows))
+                else:
+                    for place in out:
+                        standing.drop(place)
+                    if part is not None:
+                        now = rated(standing.weigher, part, spec, ALL_ROWS)
+                        for place, rating in zip(left.tolist(), now.tolist(), strict=True):
+                            standing.rate(place, rating)
+                moved |= standing.rescale(self.alive, left)
+            except RuleFailed:
+                raise
+            except Exception as error:  # third-party code; a context manager a weigher would cost more than the rest
+                raise weigher_failed(standing.name) from error
+        if moved:
+            self._add_up()
+            return
+        self.scores[out] = -np.inf
+        if len(left):
+            self.scores[left] = total([_at(share, left) for share in self.shares], len(left))
+
+    def drop(self, row: int) -> None:
+        """Leave one row out from now on. Only where :attr:`are_local`."""
+        place = int(np.searchsorted(self.rows, row))
+        self.alive[place] = False
+        moved = False
+        for standing in self.standings:
+            standing.drop(place)
+            moved |= standing.rescale_one(self.alive, place)
+        self.scores[place] = -np.inf
+        if moved:
+            self._add_up()
+
+    def rate(self, row: int, ratings_now: Sequence[float]) -> None:
+        """Take over what each weigher says of one row. Only where :attr:`are_local`. Raises: RuleFailed."""
+        place = int(np.searchsorted(self.rows, row))
+        moved = False
+        score = 0.0
+        for standing, rating in zip(self.standings, ratings_now, strict=True):
+            try:
+                standing.rate(place, rating)
+                moved |= standing.rescale_one(self.alive, place)
+            except Exception as error:
+                raise weigher_failed(standing.name) from error
+            if standing.share is not None:
+                score += standing.share.item(place)
+        self.scores[place] = score
+        if moved:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        by_name = {standing.name: standing.share for standing in self.standings}
+        self.shares = [Share(name, by_name.get(name)) for name in self.names]
+        self.scores = total(self.shares, len(self.rows))
+        self.scores[~self.alive] = -np.inf
+
+
+def rated(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:
+    """Return a weigher's ratings as the caller's own; all the same is 0. Shapes: → (N,). Raises: ValueError."""
+    count = len(hosts) if isinstance(rows, slice) else len(rows)
+    raw = ratings(weigher, hosts, spec, rows, count)
+    return np.zeros(count) if raw is None else raw.copy()
+
+
+def _at(share: Share, places: IntArray) -> Share:
+    return Share(share.weigher, None if share.values is None else share.values[places])
