@@ -80,7 +80,8 @@ class HostColumns:
         if place >= len(self._instances):
             self._make_room()
         self._instances[place] += instances
-        self._io_ops[place] += io_ops
+        if io_ops:
+            self._io_ops[place] += io_ops
 
     # --- columns ------------------------------------------------------------------------------------------------------
 

@@ -47,6 +47,8 @@ class ProviderColumns:
         self._has: NDArray[np.bool_] = np.zeros((_SLACK, 0), dtype=np.bool_)
         self._used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
         self._view_used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
+        # The same memory again: one figure of it is read and written in half the time.
+        self._used_figures, self._view_figures = self._used.data, self._view_used.data
         #: Changes whenever anything but use does.
         self.version = 0
         self._static: ProviderTable | None = None
@@ -132,9 +134,12 @@ class ProviderColumns:
         if row is None:
             return
         for resource_class, amount in used.items():
-            column = self.column(resource_class)
-            self._view_used[row, column] += amount - self._used[row, column]
-            self._used[row, column] = amount
+            column = self._column.get(resource_class)
+            if column is None:
+                column = self.column(resource_class)
+            at = row, column
+            self._view_figures[at] += amount - self._used_figures[at]
+            self._used_figures[at] = amount
 
     def assume(self, uuid: str, resources: Mapping[str, int], sign: int) -> None:
         """Add (or with sign -1 take back) use that a claim under way expects."""
@@ -144,7 +149,7 @@ class ProviderColumns:
                 column = self._column.get(resource_class)
                 if column is None:
                     column = self.column(resource_class)
-                self._view_used[row, column] += sign * amount
+                self._view_figures[row, column] += sign * amount
 
     def remove(self, uuid: str) -> None:
         """Drop a provider; absent is success."""
@@ -257,6 +262,7 @@ class ProviderColumns:
         self._has = _copied_into(np.zeros(shape, dtype=np.bool_, order="F"), self._has)
         self._used = _copied_into(_empty("used", shape), self._used)
         self._view_used = _copied_into(_empty("used", shape), self._view_used)
+        self._used_figures, self._view_figures = self._used.data, self._view_used.data
 
     def _interned(self, names: Iterable[str]) -> frozenset[str]:
         if isinstance(names, tuple):  # which a load brings, the same one for many providers
