@@ -18,6 +18,7 @@ from kilonova.db.database import Change, Database
 from kilonova.db.statements import mapping
 from kilonova.model.instance import IO_HEAVY_TASKS, VmState
 
+#: More would not be faster, and would leave more memory in pieces behind.
 _FETCHED_TOGETHER = 2_000
 
 

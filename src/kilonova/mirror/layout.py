@@ -57,7 +57,7 @@ class PlaceRows(Mapping[int, int]):
         return self._count
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Layout:
     """The rows of the host table, in the order of the providers. Shapes: (H,).
 
