@@ -4,7 +4,6 @@
 Operators make such providers through the Placement API, as ``openstack resource provider create`` does.
 """
 
-import time
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -13,6 +12,7 @@ import pytest
 
 from kilonova.db import checkpoints
 from support.control import Control
+from support.waiting import wait_until
 
 ISOLATED = {"resources1:VGPU": "1", "resources2:VGPU": "1", "group_policy": "isolate"}
 
@@ -154,13 +154,12 @@ def test_hosts_may_use_what_a_provider_shares_with_them(control: Control) -> Non
 
 def await_checkpoint(control: Control) -> None:
     """Wait for the one that the process takes in the background when it starts."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
+
+    def is_there() -> bool:
         with control.process.database.read() as connection:
-            if checkpoints.find(connection, control.process.mirror.seq) is not None:
-                return
-        time.sleep(0.01)
-    pytest.fail("no checkpoint was taken")
+            return checkpoints.find(connection, control.process.mirror.seq) is not None
+
+    wait_until(is_there, "a checkpoint is taken")
 
 
 def test_they_can_be_asked_about_beforehand_and_decided_again(control: Control, gpus: dict[str, list[str]]) -> None:

@@ -65,6 +65,13 @@ def run(*cells: Cell) -> None:
             cell.bus.run()
 
 
+def check_done(cell: Cell) -> None:
+    """The books balance, and nobody has anything left to do."""
+    with cell.database.read() as connection:
+        check_books(connection)
+        assert connection.execute(sa.select(t.workflows)).all() == []
+
+
 def check(cells: Sequence[Cell]) -> dict[str, str]:
     """The world is in order: one database, everybody's hypervisors."""
     guests: dict[str, set[str]] = {}
@@ -170,7 +177,7 @@ def test_the_work_of_a_live_process_is_left_alone(start: Callable[..., Cell], cl
     one, other = start("a"), start("b")
     one.boot(2)
     clock.ahead += workflows.LEASE / 2
-    one.conductor._renew()
+    one.renew_leases()
     clock.ahead += workflows.LEASE / 2 + timedelta(seconds=5)
     assert other.conductor.resume() == 0
     run(one, other)
@@ -182,11 +189,10 @@ def test_the_work_of_a_dead_process_is_finished_by_another(start: Callable[..., 
     dead.boot(3)  # stored, and never claimed
     assert other.conductor.resume() == 0
     clock.ahead += workflows.LEASE + timedelta(seconds=5)
-    other.conductor._renew()
+    other.renew_leases()
     run(other)
+    check_done(other)
     with other.database.read() as connection:
-        check_books(connection)
-        assert connection.execute(sa.select(t.workflows)).all() == []
         states = connection.execute(sa.select(t.instances.c.host, t.instances.c.vm_state)).all()
     assert {state for _, state in states} <= {VmState.ACTIVE, VmState.ERROR}
     assert {place for place, state in states if state == VmState.ACTIVE} <= {"b"}
@@ -199,11 +205,11 @@ def test_what_is_handed_to_a_process_that_dies_waits_for_its_successor(
     uuids = one.boot(2)
     one.bus.run()  # claimed on b, handed over, and never taken
     clock.ahead += workflows.LEASE / 2
-    one.conductor._renew()
+    one.renew_leases()
     successor = start("b", folder="b")
     clock.ahead += workflows.LEASE / 2 + timedelta(seconds=5)
     for cell in (one, successor):
-        cell.conductor._renew()
+        cell.renew_leases()
     run(one, successor)
     assert check([one, successor]) == dict.fromkeys(uuids, VmState.ACTIVE)
     assert dead.conductor.take_inheritance() == 0
@@ -215,11 +221,9 @@ def test_a_host_whose_process_died_for_good_is_given_up(start: Callable[..., Cel
     uuids = one.boot(8)
     one.bus.run()
     clock.ahead += workflows.LEASE + timedelta(seconds=5)
-    one.conductor._renew()
+    one.renew_leases()
     run(one)
-    with one.database.read() as connection:
-        check_books(connection)
-        assert connection.execute(sa.select(t.workflows)).all() == []
+    check_done(one)
     states = [one.instance(uuid) for uuid in uuids]
     assert sum(each.vm_state is VmState.ACTIVE and each.host == "a" for each in states) == 4
     assert all(each.fault is not None for each in states if each.vm_state is VmState.ERROR)

@@ -3,7 +3,6 @@
 
 import json
 import sqlite3
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from kilonova.cli.control import ControlProcess, image_id, start_control_process
 from kilonova.config import load
 from kilonova.db import tables as t
 from support.api_client import Answer, send
+from support.waiting import wait_until_idle
 
 IMAGE = image_id("cirros")
 ROOT, CHILD, SHARED, NEW = (f"0000000{number}-1111-4111-8111-111111111111" for number in (1, 2, 3, 4))
@@ -105,13 +105,7 @@ class World:
 
     def settle(self) -> None:
         """Wait until no operation is under way."""
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            with self.process.database.read() as connection:
-                if connection.execute(sa.select(t.workflows.c.uuid)).first() is None:
-                    return
-            time.sleep(0.002)
-        raise AssertionError("operations never end")
+        wait_until_idle(self.process.database, every_s=0.002)
 
     def state(self) -> Mapping[str, list[str]]:
         """Return all rows of all tables that a request may change; read again only after somebody committed."""

@@ -15,16 +15,10 @@ from hypothesis import strategies as st
 from kilonova.api.microversion import Version
 from kilonova.api.placement.candidate_encoding import encode_candidates
 from kilonova.model.provider import Inventory
-from kilonova.placement.candidates import (
-    CandidateQuery,
-    Candidates,
-    Group,
-    TreeCandidate,
-    candidate_at,
-    find_candidates,
-    roots_with_candidates,
-)
+from kilonova.placement.candidate_query import CandidateQuery, Group
+from kilonova.placement.candidates import Candidates, candidate_at, find_candidates, roots_with_candidates
 from kilonova.placement.provider_table import ProviderRecord, ProviderTable, build_provider_table
+from kilonova.placement.tree_search import TreeCandidate
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 CLASSES = ("VCPU", "DISK_GB", "CUSTOM_NIC")

@@ -9,9 +9,10 @@ from tests.properties.strategies import NOW, Cloud, clouds, requests
 
 from kilonova.cli.rules import build_engine
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.changes import apply_changes, request_changes
+from kilonova.scheduler.changes import apply_changes
 from kilonova.scheduler.explain import explain
 from kilonova.scheduler.nearest_miss import nearest_misses
+from kilonova.scheduler.request_changes import request_changes
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
 from support.strict_filters import STRICT_FILTERS

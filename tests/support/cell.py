@@ -21,6 +21,7 @@ from kilonova.cli.rules import build_engine
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.conductor.service import Conductor
+from kilonova.conductor.upkeep import Upkeep
 from kilonova.db import instances, server_groups
 from kilonova.db import tables as t
 from kilonova.db.database import Database, Merged
@@ -131,6 +132,10 @@ class Cell:
                 row.host: row.failed_builds
                 for row in connection.execute(sa.select(t.compute_nodes.c.host, t.compute_nodes.c.failed_builds))
             }
+
+    def renew_leases(self) -> None:
+        """The moment has come at which the process does what it does every few seconds."""
+        Upkeep(self.conductor, "control", ()).renew()
 
     def reconnect(self) -> None:
         """Hosts that could not be reached are back: their agents introduce themselves again."""

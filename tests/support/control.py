@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole control process inside the test's own: noauth2, SQLite, simulated hosts, asked without a network."""
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from kilonova.cli.control import ControlProcess, image_id, start_control_process
 from kilonova.config import Settings, load
 from kilonova.db import tables as t
 from support.api_client import Answer, Client
+from support.waiting import wait_until_idle
 from support.world import check_world, guests_on_disk
 
 IMAGE = image_id("cirros")
@@ -76,13 +76,7 @@ class Control:
 
     def settle(self) -> None:
         """Wait until nothing is under way."""
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            with self.process.database.read() as connection:
-                if connection.execute(sa.select(t.workflows.c.uuid)).first() is None:
-                    return
-            time.sleep(0.005)
-        raise AssertionError("operations never end")
+        wait_until_idle(self.process.database)
 
     def check(self) -> dict[str, str]:
         self.settle()

@@ -48,7 +48,7 @@ _TITLES = {
 
 
 class HttpError(errors.KilonovaError):
-    """A refusal that only HTTP knows: 401, 405, 406, 411, 413, 415. ``headers`` go into the answer."""
+    """A refusal that only HTTP knows: 401, 405, 406, 415, 501. ``headers`` go into the answer."""
 
     code = "http.refused"
 
@@ -75,12 +75,9 @@ def message_of(error: BaseException) -> str:
     return f"Unexpected API Error. The request id names the entry in the log of the API service.\n{type(error)}"
 
 
-def compute_fault(status: int, message: str, headers: dict[str, str]) -> dict[str, Any]:
-    name = _COMPUTE_NAMES.get(status, "computeFault")
-    content: dict[str, Any] = {"code": status, "message": message}
-    if name == "overLimit" and "Retry-After" in headers:
-        content["retryAfter"] = headers["Retry-After"]
-    return {name: content}
+def compute_fault(status: int, message: str) -> dict[str, Any]:
+    """Return Nova's body of an error."""
+    return {_COMPUTE_NAMES.get(status, "computeFault"): {"code": status, "message": message}}
 
 
 def as_text(kind: str, status: int, message: str) -> bytes:

@@ -11,8 +11,8 @@ from typing import Any
 from kilonova.api.backend import Backend
 from kilonova.api.microversion import Version
 from kilonova.api.policy import Credentials
-from kilonova.api.validation import Schemas
-from kilonova.errors import Forbidden, InvalidRequest
+from kilonova.api.validation import Schemas, invalid_parameter
+from kilonova.errors import Forbidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +99,15 @@ class Endpoint:
 Routes = Mapping[str, Mapping[str, Endpoint]]
 
 
-def integer_param(request: Request, name: str, *, minimum: int = 0) -> int | None:
-    """Read a query parameter as an integer. Raises: InvalidRequest naming it."""
+def integer_param(request: Request, name: str) -> int | None:
+    """Read a query parameter as an integer of at least 0. Raises: InvalidRequest naming it."""
     text = request.param(name)
     if text is None:
         return None
     try:
         value = int(text)
     except ValueError:
-        value = minimum - 1
-    if value < minimum:
-        raise InvalidRequest(
-            f"Invalid input for query parameters {name}. Value: {text}. An integer of at least {minimum} is expected."
-        )
+        value = -1
+    if value < 0:
+        raise invalid_parameter(name, text, "An integer of at least 0 is expected.")
     return value

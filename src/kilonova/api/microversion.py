@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""API versions: numbers that compare as pairs, ranges, and the headers that choose them."""
+"""API versions: numbers that compare as pairs, and the header that chooses them."""
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 _PATTERN = re.compile(r"([1-9][0-9]*)\.([1-9][0-9]*|0)")
@@ -33,19 +32,3 @@ def requested_version(header: str | None, service: str) -> str | None:
         if len(words) == 2 and words[0].lower() == service:
             return words[1]
     return None
-
-
-class Since:
-    """A value that changes at some microversions: ``Since({(2, 1): a, (2, 55): b}).at(version)``."""
-
-    def __init__(self, values: Mapping[tuple[int, int], object]) -> None:
-        self._steps = sorted((Version(*version), value) for version, value in values.items())
-
-    def at(self, version: Version) -> object | None:
-        """Return the value in force at ``version``, None before the first."""
-        found = None
-        for start, value in self._steps:
-            if version < start:
-                break
-            found = value
-        return found

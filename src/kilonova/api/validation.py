@@ -28,7 +28,7 @@ class Compiled:
         try:
             return self._explain(instance)
         except RecursionError:
-            return InvalidRequest("Invalid input for field/attribute body. It is nested too deeply.", field="body")
+            return invalid_field("body", "It is nested too deeply.")
 
     def _explain(self, instance: Any) -> InvalidRequest:
         import jsonschema  # noqa: PLC0415 - slow to import, and most processes start without a bad request
@@ -46,9 +46,17 @@ def _refusal(path: Iterable[Any], value: Any, message: str) -> InvalidRequest:
     field, message = ".".join(str(part) for part in path), shortened(message)
     if not field:
         return InvalidRequest(message)
-    return InvalidRequest(
-        f"Invalid input for field/attribute {field}. Value: {shortened(str(value))}. {message}", field=field
-    )
+    return invalid_field(field, f"Value: {shortened(str(value))}. {message}")
+
+
+def invalid_field(field: str, message: str) -> InvalidRequest:
+    """Return the error for a field of a body."""
+    return InvalidRequest(f"Invalid input for field/attribute {field}. {message}", field=field)
+
+
+def invalid_parameter(name: str, value: object, message: str) -> InvalidRequest:
+    """Return the error for a parameter of a query."""
+    return InvalidRequest(f"Invalid input for query parameters {name}. Value: {value}. {message}", field=name)
 
 
 def shortened(text: str) -> str:

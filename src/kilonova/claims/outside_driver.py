@@ -28,7 +28,7 @@ from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAnt
 from kilonova.scheduler.funnel import isolation_steps
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.nova_compat import as_driver_arguments
+from kilonova.scheduler.nova_compat.request_view import as_driver_arguments
 from kilonova.scheduler.provider_trees import Allocations
 
 LOG = logging.getLogger(__name__)

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """``kilonova audit``: prove that what is meant to hold does hold in a running cloud."""
 
-import json
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kilonova.cli.explain import OPERATOR, Api, hosts_text
+from kilonova.cli.cloud_options import OPERATOR, AdminCloud, Api, AsJson, DataFolder, connect
+from kilonova.cli.printing import counted, hosts_text, output_console, plain_table, print_json
 
-_WIDTH_OF_A_PIPE = 120
 _SERVERS_SHOWN = 10
 _COLORS = {"leak": "red", "fault": "yellow", "note": "cyan"}
 _ANY_OTHER = "*"
@@ -30,29 +26,21 @@ def audit() -> None:
 
 @app.command()
 def isolation(
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Data folder of the cloud that `kilonova up` runs.")
-    ] = None,
-    os_cloud: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Cloud of an administrator in clouds.yaml; default: kilonova.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what the operator API answers.")] = False,
+    data: DataFolder = None,
+    os_cloud: AdminCloud = None,
+    as_json: AsJson = False,
 ) -> int:
     """Try every flavor with every image and project on every host, and name leaks; exit code 1 when there are any."""
-    from kilonova.cli.connection import Connection, find_cloud  # noqa: PLC0415  # slow to import
-
-    return report_isolation(Connection(find_cloud(data, os_cloud)), as_json=as_json)
+    return report_isolation(connect(data, os_cloud), as_json=as_json)
 
 
 def report_isolation(api: Api, *, as_json: bool) -> int:
     """Print the audit of a cloud. Returns the exit code: 1 when something is found, 0 for notes and nothing."""
     report: Mapping[str, Any] = api.get(OPERATOR, "/isolation")["isolation"]
     if as_json:
-        json.dump({"isolation": report}, sys.stdout, indent=2)
-        print()
+        print_json({"isolation": report})
     else:
-        console = Console(highlight=False)
-        show(report, console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_A_PIPE))
+        show(report, output_console())
     return 0 if report["clean"] else 1
 
 
@@ -65,9 +53,9 @@ def show(report: Mapping[str, Any], console: Console) -> None:
         _show_finding(finding, report["examined"]["projects"], console)
     examined = report["examined"]
     console.print(
-        f"Examined: {_number(examined['flavors'], 'flavor')}, {_number(examined['images'], 'image')} and one without"
-        f" properties, as {_number(examined['combinations'], 'kind')} of servers;"
-        f" {_number(examined['servers'], 'server')} running."
+        f"Examined: {counted(examined['flavors'], 'flavor')}, {counted(examined['images'], 'image')} and one without"
+        f" properties, as {counted(examined['combinations'], 'kind')} of servers;"
+        f" {counted(examined['servers'], 'server')} running."
     )
     found = [finding for finding in report["findings"] if finding["severity"] != "note"]
     if found:
@@ -76,12 +64,8 @@ def show(report: Mapping[str, Any], console: Console) -> None:
         console.print(Text("Nothing leaks.", style="green"))
 
 
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def _pools(report: Mapping[str, Any]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = plain_table()
     for name, ratio in (("Aggregates", 2), ("Only", 3), ("Hosts", 2), ("May enter, and only there", 5)):
         table.add_column(name, overflow="fold", ratio=ratio)
     for pool in report["pools"]:

@@ -17,6 +17,7 @@ from kilonova.companions.parent_death import die_with_parent
 
 _STOP_PATIENCE_S = 8.0
 _LOG_LIMIT_BYTES = 20_000_000
+_LAST_WORDS = 15  # lines
 
 
 class Child:
@@ -76,7 +77,7 @@ class Child:
         self._process.wait()
         os.close(self.pidfd)
 
-    def obituary(self, lines: int = 15) -> str:
+    def obituary(self) -> str:
         """Say how the process ended and what it wrote last. Waits for its end."""
         end = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
         if end is None or end.si_code == os.CLD_EXITED:
@@ -85,7 +86,7 @@ class Child:
             how = f"was killed by {signal.Signals(end.si_status).name}"
         with self.log.open("rb") as file:
             file.seek(max(self._log_start, self.log.stat().st_size - 16_384))
-            last = file.read().decode(errors="replace").splitlines()[-lines:]
+            last = file.read().decode(errors="replace").splitlines()[-_LAST_WORDS:]
         if not last:
             return f"{self.name} {how}; it wrote nothing to {self.log}"
         return "\n  ".join([f"{self.name} {how}; the last lines of {self.log}:", *last])

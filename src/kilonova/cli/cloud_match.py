@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kilonova import config
-from kilonova.cli.explain import OPERATOR, Api
+from kilonova.cli.cloud_options import OPERATOR, Api
 from kilonova.cli.scenario_settings import settings_of
 from kilonova.scenario.model import Scenario
 

@@ -30,6 +30,7 @@ from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.heartbeat import HeartbeatTimer
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.conductor.service import Conductor
+from kilonova.conductor.upkeep import Upkeep
 from kilonova.config import Settings, scheduling_digest
 from kilonova.db import schema
 from kilonova.db.database import Database
@@ -53,23 +54,22 @@ class ControlProcess:
     settings: Settings
     database: Database
     mirror: Mirror
+    claimer: Claimer
     conductor: Conductor
+    upkeep: Upkeep
+    checkpointer: Checkpointer
     bus: LocalBus
     application: WsgiApp
-    heartbeat: HeartbeatTimer | None = None
-    lock: IO[bytes] | None = None
-    checkpointer: Checkpointer | None = None
-    claimer: Claimer | None = None
+    heartbeat: HeartbeatTimer | None
+    lock: IO[bytes] | None
 
     def close(self) -> None:
         """Stop taking work, finish what runs, let go of the database."""
-        if self.claimer is not None:
-            self.claimer.close()
+        self.claimer.close()
         if self.heartbeat is not None:
             self.heartbeat.stop()
-        if self.checkpointer is not None:
-            self.checkpointer.stop()
-        self.conductor.stop()
+        self.checkpointer.stop()
+        self.upkeep.stop()
         self.bus.close()
         self.database.close()
         if self.lock is not None:
@@ -112,7 +112,8 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         )
         undo.callback(claimer.close)
         conductor = Conductor(database, claimer, bus, owner, max_attempts=attempts)
-        conductor.register_services(os.uname().nodename, _ONE_PROCESS_SERVICES)
+        upkeep = Upkeep(conductor, os.uname().nodename, _ONE_PROCESS_SERVICES)
+        upkeep.register()
         heartbeat = _start_hosts(settings, scenario, bus)
         if heartbeat is not None:
             undo.callback(heartbeat.stop)
@@ -121,11 +122,13 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
             LOG.info("%d unfinished operations are resumed", resumed)
         backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario), rules.engine)
         app = _application(settings, backend)
-        conductor.start()
+        upkeep.start()
         checkpointer = Checkpointer(database, settings.checkpoints_kept if settings.decision_retention else 0)
         checkpointer.start()
         undo.pop_all()
-    return ControlProcess(settings, database, mirror, conductor, bus, app, heartbeat, lock, checkpointer, claimer)
+    return ControlProcess(
+        settings, database, mirror, claimer, conductor, upkeep, checkpointer, bus, app, heartbeat, lock
+    )
 
 
 def prepare(settings: Settings) -> None:

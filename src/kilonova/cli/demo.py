@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``kilonova demo``: replay a scenario against a running cloud with the stock client, and tell where servers went."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kilonova.cli.cloud_options import DataFolder
+from kilonova.cli.printing import output_console
 from kilonova.cli.scenario_file import find_scenario
 from kilonova.errors import ConfigurationError
 from kilonova.scenario.load import load_scenario
@@ -19,14 +20,10 @@ from kilonova.scenario.outcome import surprises
 if TYPE_CHECKING:  # slow to import, and not needed to show the help
     from kilonova.cli.replay import Replay
 
-_WIDTH_OF_A_PIPE = 120
-
 
 def demo(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="The scenario.")],
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Data folder of the cloud that `kilonova up` runs.")
-    ] = None,
+    data: DataFolder = None,
     os_cloud: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Administrator's cloud in clouds.yaml; the plain member's is NAME-demo."),
@@ -45,9 +42,7 @@ def demo(
             f"scenario {scenario.name} asks for servers from several addresses, which one client cannot pretend: "
             "start its cloud with `kilonova up` and send requests through proxies that set X-Forwarded-For"
         )
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_WIDTH_OF_A_PIPE)
+    console = output_console()
     admin = find_cloud(data, os_cloud)
     clouds = {"admin": admin, "demo": CloudName(f"{admin.name}-demo", admin.file)}
 

@@ -1,55 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """``kilonova explain``: what the scheduler decided, rule by rule, and why no other host."""
 
-import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kilonova.cli.cloud_options import OPERATOR, AdminCloud, Api, AsJson, DataFolder, connect
+from kilonova.cli.printing import (
+    hosts_table,
+    hosts_text,
+    output_console,
+    plain_table,
+    print_json,
+    ranking_table,
+    removed_text,
+)
 from kilonova.errors import InvalidRequest, NotFound
 
 Decisions = Sequence[Mapping[str, Any]]
-OPERATOR = "kilonova"
-_WIDTH_OF_A_PIPE = 120
 _HOSTS_SHOWN = 1000
 _REQUEST_ID = re.compile(r"req-[0-9a-f-]{36}")
 
 
-class Api(Protocol):
-    """The calls that are needed of a connection to a cloud."""
-
-    def get(self, service: str, path: str, version: str | None = None, **query: str) -> Any: ...
-
-
 def explain(
     name: Annotated[str, typer.Argument(metavar="REQUEST_ID|SERVER", help="A request id, or a server's name or id.")],
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Data folder of the cloud that `kilonova up` runs.")
-    ] = None,
-    os_cloud: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Cloud of an administrator in clouds.yaml; default: kilonova.")
-    ] = None,
+    data: DataFolder = None,
+    os_cloud: AdminCloud = None,
     replay: Annotated[bool, typer.Option("--replay", help="Decide again, and say what comes out otherwise.")] = False,
     hosts: Annotated[bool, typer.Option("--hosts", help="Show every host with all that kept it out.")] = False,
     host: Annotated[str, typer.Option(metavar="NAME", help="Show all that kept this host out.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print what the operator API answers.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say which rules removed which hosts for a server, and how the rest was ranked."""
-    from kilonova.cli.connection import Connection, find_cloud  # noqa: PLC0415  # slow to import
-
     query = query_of(replay=replay, hosts=hosts, host=host)
-    decisions = find_decisions(Connection(find_cloud(data, os_cloud)), name, **query)
+    decisions = find_decisions(connect(data, os_cloud), name, **query)
     if as_json:
-        json.dump({"decisions": decisions}, sys.stdout, indent=2)
-        print()
+        print_json({"decisions": decisions})
         return
     show(decisions, output_console())
 
@@ -153,7 +144,7 @@ def _show_replay(replay: Mapping[str, Any], console: Console) -> None:
 
 
 def _funnel(steps: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Rule", overflow="fold")
     table.add_column("In", justify="right")
     table.add_column("Out", justify="right")
@@ -165,53 +156,4 @@ def _funnel(steps: Sequence[Mapping[str, Any]]) -> Table:
             why = removed_text(step)
         counts = (str(step["hosts_in"]), str(step["hosts_out"]))
         table.add_row(step["rule"], *counts, why, style=None if removed else "dim")
-    return table
-
-
-def removed_text(step: Mapping[str, Any]) -> Text:
-    """Say how many hosts a step removed and why, and which ones where that is known."""
-    text = Text()
-    text.append(f"{hosts_text(step['hosts_in'] - step['hosts_out'])}, {step['reason']}", style="yellow")
-    if step.get("removed"):
-        text.append(": ", style="yellow")
-        text.append(", ".join(map(host_text, step["removed"])))
-    return text
-
-
-def ranking_table(ranked: Sequence[Mapping[str, Any]], chosen: str | None) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("", width=1)
-    table.add_column("Host", overflow="fold")
-    table.add_column("Score", justify="right")
-    table.add_column("Weighers that count", overflow="fold", ratio=1)
-    for host in ranked:
-        shares = ", ".join(f"{weigher} {share:+.4g}" for weigher, share in host["weights"].items() if share)
-        table.add_row("→" if host["host"] == chosen else "", host_text(host), f"{host['score']:.4f}", shares or "none")
-    return table
-
-
-def output_console() -> Console:
-    """Return the console to print on: as wide as the terminal, or of a fixed width into a pipe."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_A_PIPE)
-
-
-def host_text(place: Mapping[str, Any]) -> str:
-    """Name a host, with its hypervisor where that is called otherwise."""
-    host, node = str(place["host"]), str(place["node"])
-    return host if host == node else f"{host} ({node})"
-
-
-def hosts_text(count: int) -> str:
-    return "1 host" if count == 1 else f"{count} hosts"
-
-
-def hosts_table(hosts: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a table of hosts with everything that keeps each of them out."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("Host", overflow="fold")
-    table.add_column("What keeps it out", overflow="fold", ratio=1)
-    for host in hosts:
-        reasons = "; ".join(f"{each['rule']}: {each['reason']}" for each in host["reasons"])
-        table.add_row(host_text(host), Text(reasons) if reasons else Text("fits", style="green"))
     return table

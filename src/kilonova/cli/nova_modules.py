@@ -15,7 +15,7 @@ from kilonova import config
 from kilonova.errors import ConfigurationError, KilonovaError, NoValidHost
 from kilonova.scheduler import aggregate_values, extra_specs, filters, weighers
 from kilonova.scheduler.driver import FilterScheduler, RequestContext, Scheduler
-from kilonova.scheduler.nova_compat import HostState
+from kilonova.scheduler.nova_compat.host_state import HostState
 from kilonova.scheduler.weighers.base import BaseHostWeigher, WeighedHost
 
 _DOC = "Stands in for the module of this name in Nova; made by Kilonova, [scheduler] nova_import_compat."

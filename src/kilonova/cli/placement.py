@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kilonova placement`: look after what is allocated."""
 
-import json
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kilonova.cli.printing import print_json
 from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
 
 if TYPE_CHECKING:
@@ -120,8 +119,7 @@ def _print_json(outcomes: Sequence[Outcome]) -> None:
         {name: getattr(outcome.finding, name) for name in names} | {"state": outcome.state, "reason": outcome.reason}
         for outcome in outcomes
     ]
-    json.dump({"findings": listed}, sys.stdout, indent=2)
-    print()
+    print_json({"findings": listed})
 
 
 def _print(outcomes: Sequence[Outcome]) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kilonova.cli import tiny_image
+from kilonova.cli.cloud_options import OPERATOR, Api
 from kilonova.cli.connection import CloudName
-from kilonova.cli.explain import OPERATOR, Api, host_text, hosts_text
+from kilonova.cli.printing import host_text, hosts_text
 from kilonova.cli.seeding import FLAVORS
 from kilonova.errors import ConfigurationError, InvalidRequest, NotFound, Unavailable
 from kilonova.scenario.model import (

@@ -22,7 +22,7 @@ from kilonova.scheduler import filters as filter_package
 from kilonova.scheduler.driver import FilterScheduler, Scheduler
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters import FILTERS
-from kilonova.scheduler.nova_compat import HostFilterAdapter, HostWeigherAdapter
+from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter, HostWeigherAdapter
 from kilonova.scheduler.plug_in_rules import PlugInFilter, PlugInRequestFilter, PlugInWeigher
 from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.rule import Filter, RequestFilter, Weigher

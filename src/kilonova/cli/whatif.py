@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """``kilonova whatif``: where servers would go, why no other host, and what is missing where none would do."""
 
-import json
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kilonova.cli.explain import (
-    OPERATOR,
+from kilonova.cli.cloud_options import OPERATOR, AdminCloud, AsJson, DataFolder, connect
+from kilonova.cli.printing import (
     host_text,
     hosts_table,
     hosts_text,
     output_console,
+    plain_table,
+    print_json,
     ranking_table,
     removed_text,
 )
@@ -43,17 +41,11 @@ def whatif(  # one option for each thing that can be asked
     count: Annotated[int, typer.Option(min=1, help="How many servers, placed one after the other.")] = 1,
     hosts: Annotated[bool, typer.Option("--hosts", help="Show every host with all that keeps it out.")] = False,
     host_filter: Annotated[str, typer.Option(metavar="TEXT", help="Only hosts with this in their name.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print what the operator API answers.")] = False,
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Data folder of the cloud that `kilonova up` runs.")
-    ] = None,
-    os_cloud: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Cloud of an administrator in clouds.yaml; default: kilonova.")
-    ] = None,
+    as_json: AsJson = False,
+    data: DataFolder = None,
+    os_cloud: AdminCloud = None,
 ) -> None:
     """Say where servers would go, and why. Nothing is created, nothing changes."""
-    from kilonova.cli.connection import Connection, find_cloud  # noqa: PLC0415  # slow to import
-
     given = {"image": image, "availability_zone": zone, "group": group, "project_id": project}
     body = {
         "flavor": flavor,
@@ -62,10 +54,9 @@ def whatif(  # one option for each thing that can be asked
         **{name: value for name, value in given.items() if value},
     }
     listed = hosts or bool(host_filter) or as_json
-    found = ask(Connection(find_cloud(data, os_cloud)), body, host_filter, with_hosts=listed)
+    found = ask(connect(data, os_cloud), body, host_filter, with_hosts=listed)
     if as_json:
-        json.dump(found, sys.stdout, indent=2)
-        print()
+        print_json(found)
         return
     console = output_console()
     show(found, console)
@@ -130,7 +121,7 @@ def _placed(servers: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _funnel(steps: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("Rule", overflow="fold")
     for title in ("In", "Out", "Fail", "Alone"):
         table.add_column(title, justify="right")
@@ -157,7 +148,7 @@ def _funnel(steps: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any
 def _nearest(misses: Sequence[Mapping[str, Any]]) -> Table | Text:
     if not misses:
         return Text("No small change of the request or of a host would make it fit.")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = plain_table()
     table.add_column("It would fit with", overflow="fold", ratio=1)
     table.add_column("Best host", overflow="fold")
     table.add_column("Hosts", justify="right")

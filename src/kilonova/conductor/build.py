@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from kilonova.claims.claimer import Order
 from kilonova.conductor.actions import release_claim
-from kilonova.conductor.steps import Step, steps
+from kilonova.conductor.steps import TAKEN_OVER, Step, step_id, steps
 from kilonova.db import compute_nodes, instances, workflows
 from kilonova.db.database import Transaction
 from kilonova.db.workflows import Workflow
-from kilonova.errors import ConcurrentUpdate, KilonovaError, NotFound, Unavailable, UnexpectedTaskState
-from kilonova.messaging.messages import DestroyGuest, SpawnGuest, StepId, StepReply
+from kilonova.errors import KilonovaError, Unavailable
+from kilonova.messaging.messages import DestroyGuest, SpawnGuest, StepReply
 from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 KIND = "build"
-#: Somebody else (a delete) took the instance over: the build has nothing left to do.
-TAKEN_OVER = (ConcurrentUpdate, NotFound, UnexpectedTaskState)
 
 
 def claim_together(conductor: "Conductor", flows: Sequence[Workflow]) -> tuple[Workflow, ...]:
@@ -67,7 +65,7 @@ def spawn_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
     if job is None:
         return None
     instance, spec, _ = job
-    message = SpawnGuest(StepId(flow.uuid, flow.step, flow.attempt), guest_of(instance, spec))
+    message = SpawnGuest(step_id(flow), guest_of(instance, spec))
     return conductor.send(flow, message)
 
 
@@ -75,7 +73,6 @@ def guest_spawned(conductor: "Conductor", flow: Workflow, reply: StepReply) -> W
     """The guest runs, or the host failed it."""
     if reply.error is not None:
         return conductor.turn_back(flow, reply)
-
     try:
         conductor.database.submit_merged(conductor.activate, flow).result()
     except TAKEN_OVER as error:
@@ -86,7 +83,7 @@ def guest_spawned(conductor: "Conductor", flow: Workflow, reply: StepReply) -> W
 
 def destroy_remains(conductor: "Conductor", flow: Workflow) -> Workflow | None:
     """Clean the host that failed."""
-    message = DestroyGuest(StepId(flow.uuid, flow.step, flow.attempt), flow.instance_uuid)
+    message = DestroyGuest(step_id(flow), flow.instance_uuid)
     return conductor.send(flow, message)
 
 

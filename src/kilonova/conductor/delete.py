@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from kilonova.conductor.actions import release_claim
-from kilonova.conductor.steps import Step, steps
+from kilonova.conductor.steps import Step, is_unreachable, step_id, steps
 from kilonova.db import instances, workflows
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.db.workflows import Workflow
-from kilonova.messaging.messages import DestroyGuest, StepId, StepReply
+from kilonova.messaging.messages import DestroyGuest, StepReply
 from kilonova.model.instance import TaskState, VmState
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ KIND = "delete"
 def destroy_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
     """Ask the host to destroy the guest; without a host there is none."""
     if flow.body.get("host") is None:
-        nothing = StepReply(StepId(flow.uuid, flow.step, flow.attempt), "", flow.instance_uuid)
+        nothing = StepReply(step_id(flow), "", flow.instance_uuid)
         return guest_destroyed(conductor, flow, nothing)
-    return conductor.send(flow, DestroyGuest(StepId(flow.uuid, flow.step, flow.attempt), flow.instance_uuid))
+    return conductor.send(flow, DestroyGuest(step_id(flow), flow.instance_uuid))
 
 
 def guest_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflow | None:
     """Release and mark deleted. A host that is not there counts as done: it cleans up when it comes back."""
-    if reply.error is not None and not conductor.is_unreachable(reply):
+    if reply.error is not None and not is_unreachable(reply):
         conductor.end(flow, lambda tx: _fail(tx, conductor, flow, reply))
         return None
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kilonova.conductor.steps import Step, Steps, steps
+from kilonova.conductor.steps import Step, Steps, is_unreachable, step_id, steps
 from kilonova.db import instances, workflows
 from kilonova.db.database import Transaction
 from kilonova.db.workflows import Workflow
@@ -42,7 +42,7 @@ ACTIONS: Mapping[str, PowerAction] = {
 
 def _ask_host(conductor: "Conductor", flow: Workflow) -> Workflow | None:
     action = ACTIONS[flow.kind]
-    return conductor.send(flow, action.message(StepId(flow.uuid, flow.step, flow.attempt), flow.instance_uuid))
+    return conductor.send(flow, action.message(step_id(flow), flow.instance_uuid))
 
 
 def _settle(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflow | None:
@@ -51,13 +51,13 @@ def _settle(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflo
     def settle(tx: Transaction) -> None:
         workflows.finish(tx, flow, conductor.owner)
         values: dict[str, Any] = {"task_state": None}
-        if not conductor.is_unreachable(reply):
+        if not is_unreachable(reply):
             values["power_state"] = reply.power_state
         if reply.error is None:
             values["vm_state"] = action.settled
         else:
             instances.record_fault(tx, flow.instance_uuid, reply.as_fault())
-            if action.failed is not None and not conductor.is_unreachable(reply):
+            if action.failed is not None and not is_unreachable(reply):
                 runs = reply.power_state is PowerState.RUNNING
                 values["vm_state"] = action.settled if runs else action.failed
         instances.change(tx, flow.instance_uuid, expected_tasks={action.task}, **values)

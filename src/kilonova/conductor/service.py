@@ -7,28 +7,16 @@ so a workflow that another process took over, or that a delete cancelled, ends h
 
 import logging
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import build, delete, power
-from kilonova.conductor.steps import Step, Steps
-from kilonova.db import (
-    aggregates,
-    change_log,
-    compute_nodes,
-    group_guards,
-    host_agents,
-    instances,
-    providers,
-    request_specs,
-    services,
-    workflows,
-)
+from kilonova.conductor.host_registration import register_hosts
+from kilonova.conductor.steps import TAKEN_OVER, UNREACHABLE, Step, Steps, step_id
+from kilonova.db import compute_nodes, group_guards, host_agents, instances, request_specs, services, workflows
 from kilonova.db.database import Database, Transaction, together
 from kilonova.db.instances import Activation
 from kilonova.db.workflows import Workflow
@@ -51,11 +39,6 @@ from kilonova.model.request_spec import RequestSpec
 LOG = logging.getLogger(__name__)
 
 KINDS: Mapping[str, Steps] = {build.KIND: build.BUILD, delete.KIND: delete.DELETE, **power.POWER}
-_UNREACHABLE = "The host of the instance cannot be reached."
-_RENEW_EVERY_S = 15.0
-#: How soon a process notices what others handed over to it.
-_LOOK_EVERY_S = 0.2
-_LOG_KEPT = timedelta(hours=1)
 
 BuildJob = tuple[Instance, RequestSpec, str | None]
 
@@ -82,15 +65,12 @@ class Conductor:
         self._lock = threading.Lock()
         self._store = together(self._store_together)
         self.activate = together(self._activate_together)
-        self._own_services: tuple[str, tuple[str, ...]] = ("", ())
         self._flows: dict[str, Workflow] = {}
         #: Workflow → the attempt that waits for an agent. The first reply takes it, so that copies find nothing.
         self._awaited: dict[str, int] = {}
         self._jobs: dict[str, BuildJob] = {}
         #: Workflows whose step broke on something unforeseen; they are tried again.
         self._broken: set[str] = set()
-        self._stop = threading.Event()
-        self._renewer = threading.Thread(target=self._renew_leases, name="leases", daemon=True)
         bus.serve_conductor(self.handle, self.greet)
 
     # --- what the API asks for ----------------------------------------------------------------------------------------
@@ -101,7 +81,6 @@ class Conductor:
             Workflow(new_uuid(), build.KIND, instance.uuid, instance.reservation_id, spec.request_id, "claim")
             for instance in built
         ]
-
         new = NewServers(tuple(built), spec, group_uuid, tuple(flows))
         numbers = self.database.submit_merged(self._store, new).result()
         with self._lock:
@@ -170,18 +149,7 @@ class Conductor:
         self.forget_instance(instance.uuid)
         self._begin(flow)
 
-    def register_services(self, host: str, binaries: Sequence[str]) -> None:
-        """Show this process under the service names that operators look for."""
-
-        def register(tx: Transaction) -> None:
-            for binary in binaries:
-                services.ensure(tx, host, binary)
-            services.record_heartbeats(tx, [host], binaries=binaries)
-
-        self.database.write(register)
-        self._own_services = (host, tuple(binaries))
-
-    # --- life of the conductor ----------------------------------------------------------------------------------------
+    # --- workflows of before and of others ----------------------------------------------------------------------------
 
     def resume(self) -> int:
         """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are."""
@@ -222,44 +190,6 @@ class Conductor:
         for flows in waiting.values():
             self.claim_soon(flows)
 
-    def start(self) -> None:
-        """Begin to renew leases and to adopt the workflows of dead processes."""
-        self._renewer.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        if self._renewer.is_alive():
-            self._renewer.join()
-
-    def _renew_leases(self) -> None:
-        next_renewal = time.monotonic() + _RENEW_EVERY_S
-        while not self._stop.wait(_RENEW_EVERY_S if self.database.is_sqlite else _LOOK_EVERY_S):
-            try:
-                if not self.database.is_sqlite:
-                    self.take_inheritance()
-                if time.monotonic() >= next_renewal:
-                    next_renewal = time.monotonic() + _RENEW_EVERY_S
-                    self._renew()
-            except Unavailable as error:
-                LOG.warning("Leases were not renewed: %s", error.message)
-            except Exception:
-                LOG.exception("Leases were not renewed")
-
-    def _renew(self) -> None:
-        self.database.write(self._sign_of_life)
-        self.database.write(lambda tx: change_log.trim(tx, _LOG_KEPT))
-        if not self.database.is_sqlite:
-            self.claimer.keep_up()
-            self.resume()
-        self.retry_broken()
-
-    def _sign_of_life(self, tx: Transaction) -> None:
-        host, binaries = self._own_services
-        workflows.renew(tx, self.owner)
-        if not self.database.is_sqlite:
-            host_agents.keep_alive(tx, self.owner, workflows.LEASE)
-        services.record_heartbeats(tx, [host], binaries=binaries)
-
     # --- what agents say ----------------------------------------------------------------------------------------------
 
     def handle(self, message: ConductorMessage) -> None:
@@ -272,28 +202,8 @@ class Conductor:
 
     def greet(self, message: HostsStarted) -> Orphans:
         """Register hypervisors that start and tell which of their guests belong to no server."""
-
-        def register(tx: Transaction) -> dict[str, tuple[str, ...]]:
-            for report in message.reports:
-                service = services.ensure(tx, report.host, "nova-compute")
-                node = compute_nodes.report(tx, report)
-                is_new = providers.find(tx.connection, node.uuid) is None
-                providers.ensure_for_node(tx, node.uuid, report.hypervisor_hostname, report.inventories, report.traits)
-                if is_new:
-                    aggregates.mirror_into_placement(tx, report.host)
-                    services.mark_providers(tx, report.host, disabled=service.disabled)
-            services.record_heartbeats(tx, [report.host for report in message.reports])
-            if not self.database.is_sqlite:
-                host_agents.take(tx, [report.host for report in message.reports], self.owner)
-                host_agents.keep_alive(tx, self.owner, workflows.LEASE)
-            return {
-                report.host: _orphans(tx, report.host, tuple(message.guests.get(report.host, ())))
-                for report in message.reports
-                if message.guests.get(report.host)
-            }
-
-        found = self.database.write(register)
-        return Orphans({host: uuids for host, uuids in found.items() if uuids})
+        owner = None if self.database.is_sqlite else self.owner
+        return self.database.write(lambda tx: register_hosts(tx, message, owner))
 
     # --- for the steps ------------------------------------------------------------------------------------------------
 
@@ -304,14 +214,14 @@ class Conductor:
         A workflow that was cancelled meanwhile sends nothing: the lock keeps its last message ahead of those of
         whatever cancelled it.
         """
-        host, step = flow.body["host"], StepId(flow.uuid, flow.step, flow.attempt)
+        host, step = flow.body["host"], step_id(flow)
         with self._lock:
             if flow.uuid not in self._flows:
                 return None
             try:
                 self._bus.cast(host, message)
             except Unavailable as error:
-                refused = StepReply(step, host, flow.instance_uuid, _UNREACHABLE, error.message)
+                refused = StepReply(step, host, flow.instance_uuid, UNREACHABLE, error.message)
             else:
                 self._awaited[flow.uuid] = flow.attempt
                 return None
@@ -333,14 +243,11 @@ class Conductor:
 
         try:
             given = self.database.write(hand_over)
-        except build.TAKEN_OVER:
+        except TAKEN_OVER:
             given = True
         if given:
             self.forget(flow)
         return given
-
-    def is_unreachable(self, reply: StepReply) -> bool:
-        return reply.error == _UNREACHABLE
 
     def turn_back(self, flow: Workflow, reply: StepReply) -> Workflow | None:
         """Journal that the present step failed and is being undone."""
@@ -348,7 +255,7 @@ class Conductor:
         back = replace(flow, attempt=flow.attempt + 1, body={**flow.body, **failure})
         try:
             self.database.write(lambda tx: workflows.move(tx, back, self.owner))
-        except build.TAKEN_OVER:
+        except TAKEN_OVER:
             self.forget(flow)
             return None
         return back
@@ -357,7 +264,7 @@ class Conductor:
         """Commit the last transaction of a workflow, unless somebody else took its instance over."""
         try:
             self.database.write(last)
-        except build.TAKEN_OVER as error:
+        except TAKEN_OVER as error:
             LOG.info("Workflow %s (%s) ends early: %s", flow.uuid, flow.kind, error)
         self.forget(flow)
 
@@ -484,8 +391,3 @@ class Conductor:
 
     def _step(self, flow: Workflow) -> Step:
         return KINDS[flow.kind][flow.step]
-
-
-def _orphans(tx: Transaction, host: str, guests: Sequence[str]) -> tuple[str, ...]:
-    owned = {instance.uuid for instance in instances.on_host(tx.connection, host)}
-    return tuple(guest for guest in guests if guest not in owned)

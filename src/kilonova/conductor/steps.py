@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kilonova.db.workflows import Workflow
-from kilonova.messaging.messages import StepReply
+from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
+from kilonova.messaging.messages import StepId, StepReply
 
 if TYPE_CHECKING:
     from kilonova.conductor.service import Conductor
+
+#: Somebody else (a delete, another process) took the instance over: the workflow has nothing left to do.
+TAKEN_OVER = (ConcurrentUpdate, NotFound, UnexpectedTaskState)
+#: Error of the reply that a workflow gives itself when its host has no agent.
+UNREACHABLE = "The host of the instance cannot be reached."
 
 Do = Callable[["Conductor", Workflow], Workflow | None]
 OnReply = Callable[["Conductor", Workflow, StepReply], Workflow | None]
@@ -38,3 +44,13 @@ Steps = Mapping[str, Step]
 def steps(*items: Step) -> Steps:
     """Return the steps of a workflow by name, in order."""
     return {item.name: item for item in items}
+
+
+def step_id(flow: Workflow) -> StepId:
+    """Return what names the present start of a workflow's step in messages."""
+    return StepId(flow.uuid, flow.step, flow.attempt)
+
+
+def is_unreachable(reply: StepReply) -> bool:
+    """Tell whether the host never heard of the step."""
+    return reply.error == UNREACHABLE

@@ -17,6 +17,9 @@ from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.host import Capabilities, ComputeNode, NodeReport
 
+_FAILING = sa.select(t.compute_nodes.c.uuid).where(
+    t.compute_nodes.c.uuid.in_(sa.bindparam("uuids", expanding=True)), t.compute_nodes.c.failed_builds > 0
+)
 _FIGURES = {"VCPU": "vcpus", "MEMORY_MB": "memory_mib", "DISK_GB": "disk_gib"}
 
 
@@ -148,8 +151,7 @@ def count_failed_build(tx: Transaction, uuid: str) -> None:
 def reset_failed_builds(tx: Transaction, uuids: Collection[str]) -> None:
     """Note that builds succeeded on these nodes. Writes nothing where none had failed, or the node is gone."""
     table = t.compute_nodes
-    failing = sa.select(table.c.uuid).where(table.c.uuid.in_(list(uuids)), table.c.failed_builds > 0)
-    for uuid in tx.execute(failing).scalars().all():
+    for uuid in tx.execute(_FAILING, {"uuids": list(uuids)}).scalars().all():
         tx.execute(sa.update(table).where(table.c.uuid == uuid).values(failed_builds=0))
         _log(tx, uuid)
 

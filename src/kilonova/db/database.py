@@ -23,6 +23,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import Enum, auto
 from typing import Any, TypeVar, cast
 
 import orjson
@@ -71,14 +72,29 @@ class Commit:
     claims: tuple[str, ...] = ()
 
 
+class _Framing(Enum):
+    """How jobs of one transaction are kept apart."""
+
+    #: There is only one, and its failure may undo everything.
+    ALONE = auto()
+    #: Not at all, in the hope that none fails.
+    NONE = auto()
+    #: By a savepoint each, which takes two statements more.
+    EACH = auto()
+
+
+class _FramesNeeded(BaseException):
+    """A job failed beside others: everything has to be done again, each job in a frame of its own."""
+
+
 class Transaction:
     """A write transaction. ``now`` is its one time stamp; ``log`` tells the mirrors what changed."""
 
-    def __init__(self, connection: Connection, now: datetime, *, alone: bool = False) -> None:
+    def __init__(self, connection: Connection, now: datetime, *, framing: _Framing = _Framing.EACH) -> None:
         self.connection = connection
         self.now = now
         self.is_spoilt = False
-        self._alone = alone
+        self._framing = framing
         self.changes: list[Change] = []
         self.claims: list[str] = []
 
@@ -103,15 +119,17 @@ class Transaction:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Frame a whole job: a savepoint, unless it is the only one and its failure can undo everything."""
-        if not self._alone:
+        """Frame a whole job, so that its failure undoes all that it did and nothing else."""
+        if self._framing is _Framing.EACH:
             with self.savepoint():
                 yield
             return
         try:
             yield
-        except BaseException:
+        except Exception as error:
             self.is_spoilt = True
+            if self._framing is _Framing.NONE and not (isinstance(error, DBAPIError) and is_retryable(error)):
+                raise _FramesNeeded from error
             raise
 
 
@@ -180,6 +198,7 @@ class Database:
         self._listeners: list[Callable[[Commit], None]] = []
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._writing: Connection | None = None
         #: Held while a job is queued, so that none can slip in behind the end.
         self._gate = threading.Lock()
         self._closed = False
@@ -266,6 +285,7 @@ class Database:
             if batch:
                 self._write_batch(batch)
             if job is None:
+                self._stop_writing()
                 return
 
     def _write_batch(self, batch: list[_Job]) -> None:
@@ -333,11 +353,19 @@ class Database:
                 LOG.exception("A listener failed on commit %d", commit.seq)
 
     def _transact(self, batch: list[_Job]) -> "_Done":
+        if len(batch) == 1:
+            return self._transact_once(batch, _Framing.ALONE)
+        try:
+            return self._transact_once(batch, _Framing.NONE)
+        except _FramesNeeded:
+            return self._transact_once(batch, _Framing.EACH)
+
+    def _transact_once(self, batch: list[_Job], framing: _Framing) -> "_Done":
         outcomes: dict[int, Any] = {}
         token = new_uuid()
         with self._begin() as (connection, transaction):
             seq = self._lock(connection)
-            tx = Transaction(connection, self._clock(), alone=len(batch) == 1)
+            tx = Transaction(connection, self._clock(), framing=framing)
             for run, members in _grouped(batch):
                 outcomes.update(zip(members, run(tx, [batch[index].item for index in members]), strict=True))
             in_order = [outcomes[index] for index in range(len(batch))]
@@ -353,8 +381,20 @@ class Database:
 
     @contextmanager
     def _begin(self) -> Iterator[tuple[Connection, RootTransaction]]:
-        with self._engines.writer.connect() as connection, connection.begin() as transaction:
-            yield connection, transaction
+        """Begin a transaction on the writer's connection, which is kept for the next one unless something goes wrong."""
+        if self._writing is None:
+            self._writing = self._engines.writer.connect()
+        try:
+            with self._writing.begin() as transaction:
+                yield self._writing, transaction
+        except BaseException:
+            self._stop_writing()
+            raise
+
+    def _stop_writing(self) -> None:
+        connection, self._writing = self._writing, None
+        if connection is not None:
+            connection.close()
 
     def _lock(self, connection: Connection) -> int | None:
         """Keep every other process from writing until the end of this transaction; return its seq, so far unused.

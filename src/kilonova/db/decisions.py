@@ -15,6 +15,9 @@ from kilonova.db.database import Transaction
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
 
+_INSERT = sa.insert(t.decisions)
+_INSERT_CIRCUMSTANCES = sa.insert(t.circumstances)
+
 
 class DecisionRecord(Protocol):
     """What :func:`insert` stores."""
@@ -95,7 +98,7 @@ def insert_circumstances(tx: Transaction, bodies: Mapping[str, bytes]) -> None:
     """Store what decisions were made on (uuid → body)."""
     if bodies:
         rows = [{"uuid": uuid, "created_at": tx.now, "body": body} for uuid, body in bodies.items()]
-        tx.execute(sa.insert(t.circumstances), rows)
+        tx.execute(_INSERT_CIRCUMSTANCES, rows)
 
 
 def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
@@ -114,7 +117,7 @@ def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
         }
         for record in records
     ]
-    tx.execute(sa.insert(t.decisions), rows)
+    tx.execute(_INSERT, rows)
 
 
 def trim(tx: Transaction, retention: int) -> None:

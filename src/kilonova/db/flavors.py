@@ -13,6 +13,10 @@ from kilonova.db.database import Transaction
 from kilonova.errors import Conflict, NotFound
 from kilonova.model.flavor import Flavor
 
+_GET = sa.select(t.flavors).where(t.flavors.c.flavor_id == sa.bindparam("flavor_id"))
+_SPECS = sa.select(t.flavor_extra_specs).order_by(t.flavor_extra_specs.c.key)
+_SPECS_OF_ONE = _SPECS.where(t.flavor_extra_specs.c.flavor_id == sa.bindparam("id"))
+
 
 def create(tx: Transaction, flavor: Flavor) -> Flavor:
     """Store a new flavor. Raises: Conflict when its name or id is taken."""
@@ -49,7 +53,7 @@ def delete(tx: Transaction, flavor_id: str) -> None:
 
 def get(connection: Connection, flavor_id: str) -> Flavor:
     """Return a flavor by its public id. Raises: NotFound."""
-    row = connection.execute(sa.select(t.flavors).where(t.flavors.c.flavor_id == flavor_id)).mappings().first()
+    row = connection.execute(_GET, {"flavor_id": flavor_id}).mappings().first()
     if row is None:
         raise NotFound(f"Flavor {flavor_id} could not be found.")
     return _flavors(connection, [row])[0]
@@ -152,11 +156,8 @@ def _row_id(connection: Connection, flavor_id: str) -> int:
 
 def _flavors(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[Flavor, ...]:
     specs: dict[int, dict[str, str]] = {row["id"]: {} for row in rows}
-    table = t.flavor_extra_specs
-    wanted = sa.select(table).order_by(table.c.key)
-    if len(rows) == 1:
-        wanted = wanted.where(table.c.flavor_id == rows[0]["id"])
-    for flavor_id, key, value in connection.execute(wanted):
+    found = connection.execute(_SPECS_OF_ONE, {"id": rows[0]["id"]}) if len(rows) == 1 else connection.execute(_SPECS)
+    for flavor_id, key, value in found:
         if flavor_id in specs:
             specs[flavor_id][key] = value
     return tuple(

@@ -16,11 +16,14 @@ from kilonova.db import flavors
 from kilonova.db import tables as t
 from kilonova.db.database import Transaction
 from kilonova.db.mirror_source import instance_value
-from kilonova.db.statements import ManyRows
+from kilonova.db.statements import ManyRows, mapping
 from kilonova.errors import InvalidRequest, NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 
 _I = t.instances.c
+_INSERT = sa.insert(t.instances)
+_FIND = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False))
+_NUMBERS = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
 ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
 _FAULT_TEXT = 255
 
@@ -52,7 +55,7 @@ class InstanceQuery:
 
 def insert(tx: Transaction, built: Sequence[tuple[Instance, str | None]]) -> None:
     """Store new instances, each with the group it is made in."""
-    tx.execute(sa.insert(t.instances), [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
+    tx.execute(_INSERT, [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
     tags = [{"instance_uuid": instance.uuid, "tag": tag} for instance, _ in built for tag in instance.tags]
     if tags:
         tx.execute(sa.insert(t.instance_tags), tags)
@@ -100,14 +103,13 @@ def get(connection: Connection, uuid: str) -> Instance:
 
 def find(connection: Connection, uuid: str) -> Instance | None:
     """Return an instance that is not deleted, or None."""
-    row = connection.execute(sa.select(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False))).mappings().first()
+    row = connection.execute(_FIND, {"uuid": uuid}).mappings().first()
     return None if row is None else _complete(connection, [row])[0]
 
 
 def numbers(connection: Connection, reservation_ids: Collection[str]) -> dict[str, int]:
     """Return instance uuid → number of everything made under the given reservations."""
-    statement = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(list(reservation_ids)))
-    return {row.uuid: row.id for row in connection.execute(statement)}
+    return mapping(connection, _NUMBERS, reservations=list(reservation_ids))
 
 
 def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ...]:

@@ -14,6 +14,7 @@ from kilonova.model.image import Image
 from kilonova.model.placed_server import PlacedServer
 from kilonova.model.request_spec import RequestedNetwork, RequestSpec
 
+_INSERT = sa.insert(t.request_specs)
 _PLAIN = (
     "project_id",
     "user_id",
@@ -38,7 +39,7 @@ def insert(tx: Transaction, requests: Sequence[tuple[RequestSpec, str | None, Se
         for body in (as_json(spec, group_uuid),)
         for uuid in uuids
     ]
-    tx.execute(sa.insert(t.request_specs), rows)
+    tx.execute(_INSERT, rows)
 
 
 def get_many(connection: Connection, uuids: Sequence[str]) -> dict[str, tuple[RequestSpec, str | None]]:

@@ -15,6 +15,10 @@ from kilonova.errors import ConcurrentUpdate
 
 LEASE = timedelta(seconds=60)
 _W = t.workflows.c
+_INSERT = sa.insert(t.workflows)
+_FINISH = sa.delete(t.workflows).where(
+    _W.owner == sa.bindparam("owner"), sa.tuple_(_W.uuid, _W.attempt).in_(sa.bindparam("present", expanding=True))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ def insert(tx: Transaction, workflows: Sequence[Workflow], owner: str) -> None:
         | {"owner": owner, "lease_until": lease, "handed_over": False, "created_at": tx.now}
         for workflow in workflows
     ]
-    tx.execute(sa.insert(t.workflows), rows)
+    tx.execute(_INSERT, rows)
 
 
 def move(tx: Transaction, workflow: Workflow, owner: str) -> None:
@@ -66,8 +70,8 @@ def finish(tx: Transaction, workflow: Workflow, owner: str) -> None:
 
 def finish_all(tx: Transaction, flows: Sequence[Workflow], owner: str) -> None:
     """Remove workflows that are done, all of them. Raises: ConcurrentUpdate when one is no longer ours."""
-    present = sa.tuple_(_W.uuid, _W.attempt).in_([(flow.uuid, flow.attempt) for flow in flows])
-    if tx.execute(sa.delete(t.workflows).where(_W.owner == owner, present)).rowcount != len(flows):
+    present = [(flow.uuid, flow.attempt) for flow in flows]
+    if tx.execute(_FINISH, {"owner": owner, "present": present}).rowcount != len(flows):
         raise ConcurrentUpdate("A workflow has another owner or is gone.")
 
 

@@ -49,9 +49,6 @@ class LocalBus:
     ) -> None:
         self._conductor, self._greeter = handler, greeter
 
-    def has_agent(self, host: str) -> bool:
-        return host in self._agents
-
     def cast(self, host: str, message: AgentMessage) -> None:
         accept = self._agents.get(host)
         if accept is None:

@@ -2,22 +2,41 @@
 """The capacity rule: what may be taken from an inventory."""
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 
-from kilonova.placement.provider_table import BoolArray, ProviderTable
+from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
+
+
+class Units(Protocol):
+    """What one allocation may be, of each row of a table and class. Shapes: (N, R)."""
+
+    @property
+    def min_unit(self) -> IntArray: ...
+
+    @property
+    def max_unit(self) -> IntArray: ...
+
+    @property
+    def step_size(self) -> IntArray: ...
+
+
+def within_units(table: Units, column: int, amount: int) -> BoolArray:
+    """Return which rows hand a class out in amounts like this one. Shapes: → (N,)."""
+    allowed: BoolArray = (
+        (table.min_unit[:, column] <= amount)
+        & (table.max_unit[:, column] >= amount)
+        & (amount % table.step_size[:, column] == 0)
+    )
+    return allowed
 
 
 def units_allow(table: ProviderTable, column: int, amount: int) -> BoolArray:
     """Return which providers have the class and hand it out in amounts like this one. Shapes: → (P,)."""
     return table.remember(
         ("units", column, amount),
-        lambda: (
-            table.has_inventory[:, column]
-            & (table.min_unit[:, column] <= amount)
-            & (table.max_unit[:, column] >= amount)
-            & (amount % table.step_size[:, column] == 0)
-        ),
+        lambda: table.has_inventory[:, column] & within_units(table, column, amount),
     )
 
 

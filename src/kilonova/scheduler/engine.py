@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The decision: walk the funnel, rate who is left, return the best few and a reason for everybody else."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
-from kilonova.scheduler.funnel import LaterPlacement, LaterRoom, allocations_at, filtered, funnel, is_forced, later_room
+from kilonova.scheduler.funnel import (
+    LaterPlacement,
+    LaterRoom,
+    Step,
+    allocations_at,
+    filtered,
+    funnel,
+    is_forced,
+    later_room,
+)
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.provider_trees import Allocations, is_plain
 from kilonova.scheduler.ranking import Share, best, shares, total
@@ -60,7 +69,7 @@ class Engine:
         left = len(hosts)
         counts: list[RuleCount] = []
         passed = np.zeros(left, dtype=np.uint8)  # how many rules each host has passed, so the index of its loser
-        steps = funnel(hosts, spec, self.request_filters, self.filters, lambda: alive, pcpu_fallback=self.pcpu_fallback)
+        steps = self.funnel(hosts, spec, lambda: alive)
         for step in steps:
             before = left
             if step.mask is not everyone:
@@ -81,17 +90,26 @@ class Engine:
             forced=is_forced(spec),
         )
 
+    def funnel(self, hosts: HostTable, spec: RequestSpec, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
+        """Yield the verdicts of the rules in order. ``still_in``: which hosts are left by now. Shapes: → (H,)."""
+        return funnel(hosts, self._as_read(spec), self.request_filters, self.filters, still_in)
+
     def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations:
         """Return which providers give what when the host at ``row`` takes a server of the request."""
-        query = spec.query
-        if is_plain(hosts, query):
-            return {hosts.uuids[row]: query.totals}
-        complete = filtered(hosts, spec, self.request_filters).query
-        return allocations_at(hosts, complete if self.pcpu_fallback else replace(complete, fallback=None), row)
+        spec = self._as_read(spec)
+        if is_plain(hosts, spec.query):
+            return {hosts.uuids[row]: spec.query.totals}
+        return allocations_at(hosts, filtered(hosts, spec, self.request_filters).query, row)
 
     def later_room(self, hosts: HostTable, spec: RequestSpec) -> tuple[LaterRoom | LaterPlacement, ...]:
         """Return what to ask of Placement again for each server after the first of a request."""
-        return later_room(hosts, spec, self.request_filters, pcpu_fallback=self.pcpu_fallback)
+        return later_room(hosts, self._as_read(spec), self.request_filters)
+
+    def _as_read(self, spec: RequestSpec) -> RequestSpec:
+        """Return the request as these rules read it: without the fallback of its query where that does not count."""
+        if self.pcpu_fallback or spec.query.fallback is None:
+            return spec
+        return replace(spec, query=replace(spec.query, fallback=None))
 
     def _rank(
         self,

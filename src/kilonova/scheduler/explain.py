@@ -7,7 +7,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.funnel import funnel, is_forced
+from kilonova.scheduler.funnel import is_forced
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 
 
@@ -51,15 +51,7 @@ def explain(hosts: HostTable, spec: RequestSpec, engine: Engine) -> Explanation:
     """Ask every rule about every host. Raises: RuleFailed, when a rule raises or answers nonsense."""
     everybody = hosts.everyone
     verdicts = tuple(
-        Verdict(step.rule, step.reason, step.mask)
-        for step in funnel(
-            hosts,
-            spec,
-            engine.request_filters,
-            engine.filters,
-            lambda: everybody,
-            pcpu_fallback=engine.pcpu_fallback,
-        )
+        Verdict(step.rule, step.reason, step.mask) for step in engine.funnel(hosts, spec, lambda: everybody)
     )
     hindrances = np.zeros(len(hosts), dtype=np.int64)
     for verdict in verdicts:

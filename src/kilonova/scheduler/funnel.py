@@ -12,10 +12,11 @@ import numpy as np
 
 from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import RequestSpec, ResourceQuery
+from kilonova.placement.capacity import within_units
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.isolation.rules import Candidate
-from kilonova.scheduler.nova_compat import HostFilterAdapter
+from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
 from kilonova.scheduler.provider_trees import (
     Allocations,
     allocations_from_tree,
@@ -55,22 +56,19 @@ def funnel(
     request_filters: Sequence[RequestFilter],
     filters: Sequence[Filter],
     still_in: Callable[[], BoolArray],
-    *,
-    pcpu_fallback: bool = True,
 ) -> Iterator[Step]:
     """Yield the verdicts of the rules that apply to the request, in the order in which they are asked.
 
     ``still_in``: tells which hosts are left by now; only filters that go host by host care. Shapes: → (H,).
     Forced hosts bypass the filters, neither isolation nor Placement. A rebuild check asks neither request filters nor
     Placement, and only the filters made for it. Filters on columns go before those that are asked host by host.
-    ``pcpu_fallback``: a query's ``fallback`` counts.
     """
     yield from _names(hosts, spec)
     yield from isolation_steps(hosts, spec)
     rebuild = is_rebuild_check(spec)
     if not rebuild:
         complete = yield from _request_filters(hosts, spec, request_filters)
-        yield from _placement(hosts, spec.query, complete.query, still_in, pcpu_fallback=pcpu_fallback)
+        yield from _placement(hosts, spec.query, complete.query, still_in)
     if is_forced(spec):
         return
     for each in _in_order(each for each in filters if each.runs_on_rebuild or not rebuild):
@@ -124,12 +122,11 @@ class LaterPlacement(NamedTuple):
     rule: str
     reason: str
     query: ResourceQuery
-    pcpu_fallback: bool
 
     def passes(self, hosts: HostTable, still_in: BoolArray) -> BoolArray:
         """Return which hosts pass. Shapes: → (H,)."""
         passed = still_in
-        for step in _room_steps(hosts, self.query, lambda: still_in, pcpu_fallback=self.pcpu_fallback):
+        for step in _room_steps(hosts, self.query, lambda: still_in):
             passed = passed & step.mask
         return passed
 
@@ -142,14 +139,14 @@ class LaterPlacement(NamedTuple):
 
 
 def later_room(
-    hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter], *, pcpu_fallback: bool = True
+    hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]
 ) -> tuple[LaterRoom | LaterPlacement, ...]:
     """Return what to ask of Placement again for each server after the first of a request."""
     if is_plain(hosts, spec.query):
         wanted = [(name, amount) for name, amount in spec.query.totals.items() if amount]
         return tuple(LaterRoom(*_words_for(name, amount), name, amount) for name, amount in wanted)
     complete = filtered(hosts, spec, request_filters).query
-    return (LaterPlacement(_PROVIDERS, _unserved(complete), complete, pcpu_fallback),)
+    return (LaterPlacement(_PROVIDERS, _unserved(complete), complete),)
 
 
 def later_filters(spec: RequestSpec, filters: Sequence[Filter]) -> tuple[LaterFilter, ...]:
@@ -263,8 +260,6 @@ def _placement(
     asked: ResourceQuery,
     complete: ResourceQuery,
     still_in: Callable[[], BoolArray],
-    *,
-    pcpu_fallback: bool,
 ) -> Iterator[Step]:
     """Yield the conditions that flavor, image and caller put to Placement, one a step.
 
@@ -278,15 +273,13 @@ def _placement(
         yield Step(f"Placement: {trait}", "lacks the trait", hosts.has_trait(trait))
     for trait in sorted(asked.root_forbidden):
         yield Step(f"Placement: {trait}", "has the forbidden trait", ~hosts.has_trait(trait))
-    yield from _room_steps(hosts, complete, still_in, pcpu_fallback=pcpu_fallback)
+    yield from _room_steps(hosts, complete, still_in)
 
 
-def _room_steps(
-    hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray], *, pcpu_fallback: bool
-) -> Iterator[Step]:
+def _room_steps(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
     """Yield the steps of :func:`_resources`; a host that can serve the fallback passes them all."""
     steps = _resources(hosts, query, still_in)
-    if query.fallback is None or not pcpu_fallback:
+    if query.fallback is None:
         yield from steps
         return
     otherwise = hosts.everyone
@@ -378,18 +371,10 @@ def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
 def _most_used(hosts: HostTable, column: int, amount: int) -> IntArray:
     """Return how much of a class may be in use for ``amount`` more to fit; less than nothing where it never does."""
     most: IntArray = hosts.memo.get(
-        ("may be used before", column, amount), lambda: _may_be_used_before(hosts, column, amount)
+        ("may be used before", column, amount),
+        lambda: np.where(within_units(hosts, column, amount), hosts.capacity[:, column] - amount, -1),
     )
     return most
-
-
-def _may_be_used_before(hosts: HostTable, column: int, amount: int) -> IntArray:
-    allowed = (
-        (hosts.min_unit[:, column] <= amount)
-        & (hosts.max_unit[:, column] >= amount)
-        & (amount % hosts.step_size[:, column] == 0)
-    )
-    return np.where(allowed, hosts.capacity[:, column] - amount, -1)
 
 
 def _ask(rule: Filter, name: str, hosts: HostTable, spec: RequestSpec, still_in: Callable[[], BoolArray]) -> BoolArray:

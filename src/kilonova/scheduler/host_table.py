@@ -99,10 +99,6 @@ class AggregateIndex:
         hosts: BoolArray = np.logical_or.reduce(self.membership[mask])
         return hosts
 
-    def hosts_with_key(self, key: str) -> BoolArray:
-        """Return which hosts are in an aggregate that has ``key``. Shapes: → (H,)."""
-        return self.hosts_in_any([key in aggregate.metadata for aggregate in self.aggregates])
-
     def of_host(self, row: int) -> tuple[Aggregate, ...]:
         """Return the aggregates of one host, in table order."""
         return tuple(self.aggregates[index] for index in np.flatnonzero(self.membership[:, row]))

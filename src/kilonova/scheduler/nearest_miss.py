@@ -18,21 +18,14 @@ import numpy as np
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.changes import (
-    Change,
-    amount_change,
-    apply_changes,
-    can_change,
-    free_change,
-    host_changes,
-    instances_change,
-    io_ops_change,
-    request_changes,
-)
+from kilonova.placement.capacity import within_units
+from kilonova.scheduler.changes import Change, apply_changes
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import Explanation, explain
-from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray
+from kilonova.scheduler.host_changes import free_change, host_changes, instances_change, io_ops_change
+from kilonova.scheduler.host_table import FloatArray, HostTable, IntArray
+from kilonova.scheduler.request_changes import amount_change, can_change, request_changes
 from kilonova.scheduler.resources import with_resources
 
 _MOST_HOSTS = 2_048
@@ -217,7 +210,7 @@ class _Search:
         if column is None:
             return
         short = hosts.used[:, column] + amount - hosts.capacity[:, column]
-        possible = lacking & (short > 0) & (short <= hosts.used[:, column]) & _units_allow(hosts, column, amount)
+        possible = lacking & (short > 0) & (short <= hosts.used[:, column]) & within_units(hosts, column, amount)
         yield _Option(
             np.where(possible, self._now & ~bit, self._now), np.where(possible, short / amount, np.inf), 1,
             lambda row: (self._at(free_change(name, int(short[row]), amount), row),),
@@ -283,15 +276,6 @@ def _nearest_amount(hosts: HostTable, name: str, amount: int) -> IntArray:
     more = -(-np.maximum(amount, least) // step) * step
     more = np.where(more <= room, more, 0)
     return np.where((more > 0) & ((less == 0) | (more - amount < amount - less)), more, less)
-
-
-def _units_allow(hosts: HostTable, column: int, amount: int) -> BoolArray:
-    allowed: BoolArray = (
-        (hosts.min_unit[:, column] <= amount)
-        & (hosts.max_unit[:, column] >= amount)
-        & (amount % hosts.step_size[:, column] == 0)
-    )
-    return allowed
 
 
 def _closest(hosts: HostTable, spec: RequestSpec, bits: IntArray) -> IntArray:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from kilonova.model.request_spec import ResourceQuery
-from kilonova.placement.candidates import CandidateQuery, Group, candidate_at, roots_with_candidates
+from kilonova.placement.candidate_query import CandidateQuery, Group
+from kilonova.placement.candidates import candidate_at, roots_with_candidates
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.placement.provider_tree import trees_of
 from kilonova.scheduler.host_table import BoolArray, HostTable

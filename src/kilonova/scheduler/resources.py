@@ -11,7 +11,8 @@ from kilonova.model.image import Image
 from kilonova.model.request_spec import ISOLATE, RequestSpec, ResourceGroup, ResourceQuery
 from kilonova.scheduler.guest_features import cpu_pinning, feature_needs
 
-_KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{0,64}):([A-Z0-9_]+)")
+#: Asks something of Placement, in a flavor or an image. Groups: the kind, the suffix, the resource class or trait.
+PLACEMENT_KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{0,64}):([A-Z0-9_]+)")
 _MIB_PER_GIB = 1024
 _MOST = 2**31 - 1  # of any inventory; more than that is as impossible as any larger number
 _POLICIES = frozenset({"none", ISOLATE})
@@ -97,7 +98,7 @@ def image_traits(image: Image | None) -> frozenset[str]:
     return frozenset(
         found[3]
         for key, value in properties.items()
-        if value == "required" and (found := _KEY.fullmatch(key)) and found[1] == "trait"
+        if value == "required" and (found := PLACEMENT_KEY.fullmatch(key)) and found[1] == "trait"
     )
 
 
@@ -127,7 +128,7 @@ def _read(extra_specs: Mapping[str, str]) -> tuple[dict[str, Counter[str]], _Tra
     amounts: dict[str, Counter[str]] = {}
     traits = _Traits()
     for key, value in extra_specs.items():
-        found = _KEY.fullmatch(key)
+        found = PLACEMENT_KEY.fullmatch(key)
         if found and found[1] == "trait":
             traits.add(found[2], value, found[3])
         elif found and value.strip().isdecimal():

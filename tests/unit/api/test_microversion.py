@@ -3,7 +3,7 @@ import pytest
 
 from kilonova.api.compute.family import ComputeFamily
 from kilonova.api.faults import HttpError
-from kilonova.api.microversion import Since, Version, requested_version
+from kilonova.api.microversion import Version, requested_version
 from kilonova.errors import InvalidRequest
 
 
@@ -36,12 +36,6 @@ def test_anything_but_two_numbers_is_refused(text: str) -> None:
 )
 def test_the_header_entry_of_the_own_service(header: str | None, wanted: str | None) -> None:
     assert requested_version(header, "compute") == wanted
-
-
-def test_a_value_that_changes_at_versions() -> None:
-    value = Since({(2, 5): "new", (2, 2): "old"})
-    found = [value.at(Version(2, minor)) for minor in (1, 2, 4, 5, 50)]
-    assert found == [None, "old", "old", "new", "new"]
 
 
 @pytest.mark.parametrize(

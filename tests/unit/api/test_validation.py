@@ -7,14 +7,14 @@ import pytest
 from kilonova.api.compute.family import RESOURCES
 from kilonova.api.http import Endpoint
 from kilonova.api.microversion import Version
-from kilonova.api.schemas.types import as_bool, body, positive_integer, query
+from kilonova.api.schemas.types import POSITIVE_INTEGER, as_bool, body, query
 from kilonova.api.validation import Schemas
 from kilonova.errors import InvalidRequest
 
 SIZES = Schemas(
     {
-        (2, 5): body("box", {"size": positive_integer(10)}, required=("size",)),
-        (2, 2): body("box", {"size": positive_integer(5)}),
+        (2, 5): body("box", {"size": {**POSITIVE_INTEGER, "maximum": 10}}, required=("size",)),
+        (2, 2): body("box", {"size": {**POSITIVE_INTEGER, "maximum": 5}}),
     }
 )
 

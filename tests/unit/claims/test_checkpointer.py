@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-import time
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any
@@ -12,6 +11,7 @@ from kilonova.db import checkpoints
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from support.cell import NewCell, host
+from support.waiting import wait_until
 
 
 def stored(database: Database) -> list[int | None]:
@@ -24,9 +24,7 @@ def test_one_is_taken_in_the_background(cell_of: NewCell) -> None:
     database = cell_of(host("node1")).database
     checkpointer = Checkpointer(database, 2)
     checkpointer.start()
-    deadline = time.monotonic() + 10
-    while not any(stored(database)) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: any(stored(database)), "a checkpoint is taken")
     checkpointer.stop()
     (seq,) = stored(database)
     assert seq
@@ -53,9 +51,7 @@ def test_one_that_breaks_leaves_nothing_and_is_tried_again(cell_of: NewCell, cap
     database = BrokenAtParts(str(cell.database.url))
     checkpointer = Checkpointer(database, 2)
     checkpointer.start()
-    deadline = time.monotonic() + 10
-    while not caplog.records and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: caplog.records, "something is logged")
     checkpointer.stop()
     assert "No checkpoint was taken" in caplog.text
     assert stored(cell.database) == []

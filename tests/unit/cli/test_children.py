@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kilonova.cli.children import Child, stop, wait_for_an_end
+from support.waiting import wait_until
 
 Starter = Callable[[str], Child]
 
@@ -48,7 +48,7 @@ def test_stop_is_polite_first(start: Starter, tmp_path: Path) -> None:
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(print('goodbye')))\n"
         "print('here')\ntime.sleep(1000)"
     )
-    _until(lambda: "here" in (tmp_path / "w.log").read_text())
+    wait_until(lambda: "here" in (tmp_path / "w.log").read_text(), "the child writes")
     stop([child])
     assert "goodbye" in (tmp_path / "w.log").read_text()
 
@@ -59,10 +59,10 @@ def test_stop_ends_those_that_do_not_listen_and_what_they_started(start: Starter
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "print(subprocess.Popen(['sleep', '1000']).pid)\ntime.sleep(1000)"
     )
-    _until(lambda: (tmp_path / "w.log").read_text().strip().isdigit())
+    wait_until(lambda: (tmp_path / "w.log").read_text().strip().isdigit(), "the child names its own")
     grandchild = int((tmp_path / "w.log").read_text())
     stop([child], patience_s=0.1)
-    _until(lambda: not Path(f"/proc/{grandchild}").exists() or _is_zombie(grandchild))
+    wait_until(lambda: not Path(f"/proc/{grandchild}").exists() or _is_zombie(grandchild), "the grandchild ends")
     assert not Path(f"/proc/{child.pid}").exists()
 
 
@@ -92,13 +92,6 @@ def test_a_child_imports_from_the_folders_it_is_given(tmp_path: Path, monkeypatc
 def test_a_log_is_private(start: Starter, tmp_path: Path) -> None:
     wait_for_an_end([start("")])
     assert (tmp_path / "w.log").stat().st_mode & 0o777 == 0o600
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def _is_zombie(pid: int) -> bool:

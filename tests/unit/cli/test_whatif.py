@@ -7,8 +7,9 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from kilonova.cli import explain, whatif
+from kilonova.cli import whatif
 from kilonova.cli.main import main
+from kilonova.cli.printing import hosts_table
 from kilonova.errors import InvalidRequest
 
 STEP = {"rule": "ComputeFilter", "reason": "down", "hosts_in": 3, "hosts_out": 2}
@@ -86,7 +87,7 @@ def test_a_forced_host_is_told() -> None:
 
 def test_every_host_with_its_reasons() -> None:
     text = io.StringIO()
-    table: Table = explain.hosts_table(HOSTS)
+    table: Table = hosts_table(HOSTS)
     Console(file=text, width=80).print(table)
     shown = [" ".join(line.split()) for line in text.getvalue().splitlines()]
     assert "n1 fits" in shown

@@ -12,7 +12,6 @@ def test_a_host_without_an_agent_cannot_be_reached() -> None:
     bus = LocalBus()
     with pytest.raises(Unavailable):
         bus.cast("node1", StopGuest(StepId("w", "s", 1), "a"))
-    assert not bus.has_agent("node1")
     bus.close()
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from kilonova.model.provider import Inventory
-from kilonova.placement.candidates import CandidateQuery, Group, find_candidates
+from kilonova.placement.candidate_query import CandidateQuery, Group
+from kilonova.placement.candidates import find_candidates
 from kilonova.placement.provider_table import ProviderRecord, build_provider_table
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"

@@ -12,7 +12,7 @@ from kilonova.model.server_group import GroupView
 from kilonova.scheduler.driver import Cloud, FilterScheduler, RequestContext, Scheduler
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters import ServerGroupAntiAffinityFilter
-from kilonova.scheduler.nova_compat import as_driver_arguments
+from kilonova.scheduler.nova_compat.request_view import as_driver_arguments
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.weighers import RAMWeigher
 

@@ -14,7 +14,7 @@ from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
 from kilonova.scheduler.filters import AllHostsFilter, ComputeFilter, ImagePropertiesFilter, NumInstancesFilter
 from kilonova.scheduler.host_table import BoolArray, HostTable, build_host_table
-from kilonova.scheduler.nova_compat import HostFilterAdapter
+from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
 from kilonova.scheduler.request_filters import ComputeStatusFilter, IsolateAggregates, MapAzToPlacementAggregate
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.weighers import NumInstancesWeigher, RAMWeigher

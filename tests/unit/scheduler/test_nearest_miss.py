@@ -3,16 +3,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from small_cloud import aggregate, flavor, host, request, table
+from tests.unit.scheduler.small_cloud import aggregate, flavor, host, request, table
 
 from kilonova.cli.rules import build_engine
 from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
-from kilonova.scheduler.changes import with_amount
 from kilonova.scheduler.host_table import HostTable, build_host_table
 from kilonova.scheduler.nearest_miss import NearestMiss, nearest_misses
+from kilonova.scheduler.request_changes import with_amount
 from kilonova.scheduler.resources import resource_query
 from kilonova.scheduler.settings import SchedulerConfig
 from support.strict_filters import STRICT_FILTERS

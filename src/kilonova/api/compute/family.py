@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the compute API answers: microversions 2.1 … 2.104, Nova's fault bodies, an optional project in the path."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import orjson
 
 from kilonova.api import faults
 from kilonova.api.compute import (
@@ -24,7 +22,8 @@ from kilonova.api.compute import (
 from kilonova.api.compute.versions import MAX_VERSION, MIN_VERSION
 from kilonova.api.http import Endpoint, Routes
 from kilonova.api.microversion import Version, requested_version
-from kilonova.errors import InvalidRequest, KilonovaError
+from kilonova.api.nova_style import NovaStyle, read_json
+from kilonova.errors import InvalidRequest
 
 RESOURCES = (
     aggregates,
@@ -52,7 +51,7 @@ def _routes() -> Routes:
     return routes
 
 
-class ComputeFamily:
+class ComputeFamily(NovaStyle):
     """The compute API. Source: spec COMPUTE_API §8, §9."""
 
     name = "compute"
@@ -86,16 +85,6 @@ class ComputeFamily:
             "Vary": "OpenStack-API-Version, X-OpenStack-Nova-API-Version",
         }
 
-    def fault_body(
-        self, error: BaseException, status: int, message: str, version: Version | None, request_id: str
-    ) -> Any:
-        del version, request_id
-        return faults.compute_fault(status, message, error.headers if isinstance(error, faults.HttpError) else {})
-
-    def fault_media_type(self, accept: str | None) -> str:
-        del accept
-        return "application/json"
-
     def needs_token(self, path: str, method: str) -> bool:
         del method
         return path.rstrip("/") not in {"", "/v2.1"}
@@ -107,11 +96,4 @@ class ComputeFamily:
         kind = (content_type or "text/plain").split(";")[0].strip().lower()
         if kind not in _JSON_TYPES and kind != "text/plain":
             raise faults.HttpError(415, f"Unsupported Content-Type {content_type}")
-        try:
-            return orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
-            raise InvalidRequest(f"Cannot understand JSON: {error}") from None
-
-    def method_not_allowed(self, method: str, allowed: Iterable[str], version: Version) -> KilonovaError:
-        del method, version
-        return faults.HttpError(405, "The method is not allowed for this resource.", Allow=", ".join(sorted(allowed)))
+        return read_json(raw)

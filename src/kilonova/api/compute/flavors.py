@@ -8,7 +8,8 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, ANYONE, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import flavors as schemas
-from kilonova.api.schemas.types import as_bool
+from kilonova.api.schemas.types import MAX_FLOAT, MAX_INTEGER, as_bool
+from kilonova.api.validation import invalid_field
 from kilonova.db import flavors
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
@@ -40,7 +41,6 @@ _SORT_KEYS = {
 
 #: Field → smallest value, for those that clients may send as digits in a string, which no schema can compare.
 _LEAST = {"ram": 1, "vcpus": 1, "disk": 0, "OS-FLV-EXT-DATA:ephemeral": 0, "swap": 0}
-_MAX_INTEGER, _MAX_FLOAT = 0x7FFFFFFF, 3.40282e38
 
 
 def list_flavors(ctx: Context, request: Request) -> Reply:
@@ -85,11 +85,9 @@ def create_flavor(ctx: Context, request: Request) -> Reply:
         is_public=as_bool(asked.get("os-flavor-access:is_public", True)),
         description=asked.get("description"),
     )
-    if not 0 < flavor.rxtx_factor <= _MAX_FLOAT:
-        raise InvalidRequest(
-            f"Invalid input for field/attribute rxtx_factor. Value: {asked['rxtx_factor']}. It must be above 0 and at"
-            f" most {_MAX_FLOAT}.",
-            field="rxtx_factor",
+    if not 0 < flavor.rxtx_factor <= MAX_FLOAT:
+        raise invalid_field(
+            "rxtx_factor", f"Value: {asked['rxtx_factor']}. It must be above 0 and at most {MAX_FLOAT}."
         )
     created = ctx.backend.database.write(lambda tx: flavors.create(tx, flavor))
     return Reply(200, {"flavor": flavor_view(ctx, request, created)})
@@ -190,11 +188,8 @@ def _wanted_publicity(request: Request) -> bool | None:
 
 
 def _check_range(field: str, value: Any, minimum: int) -> None:
-    if not minimum <= int(value) <= _MAX_INTEGER:
-        raise InvalidRequest(
-            f"Invalid input for field/attribute {field}. Value: {value}. It must be from {minimum} to {_MAX_INTEGER}.",
-            field=field,
-        )
+    if not minimum <= int(value) <= MAX_INTEGER:
+        raise invalid_field(field, f"Value: {value}. It must be from {minimum} to {MAX_INTEGER}.")
 
 
 ROUTES: Routes = {

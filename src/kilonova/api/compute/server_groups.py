@@ -8,6 +8,8 @@ from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import queries
 from kilonova.api.schemas import server_groups as schemas
+from kilonova.api.schemas.types import MAX_INTEGER
+from kilonova.api.validation import invalid_field
 from kilonova.db import server_groups
 from kilonova.db.database import Transaction
 from kilonova.errors import InvalidRequest
@@ -48,11 +50,8 @@ def create_server_group(ctx: Context, request: Request) -> Reply:
     if rules and policy != "anti-affinity":
         raise InvalidRequest("Only anti-affinity policy supports rules.", field="rules")
     per_host = int(rules.get("max_server_per_host", 1))
-    if not 1 <= per_host <= 0x7FFFFFFF:
-        raise InvalidRequest(
-            f"Invalid input for field/attribute max_server_per_host. Value: {per_host}. It must be positive.",
-            field="max_server_per_host",
-        )
+    if not 1 <= per_host <= MAX_INTEGER:
+        raise invalid_field("max_server_per_host", f"Value: {per_host}. It must be positive.")
     group = ServerGroup(
         uuid=new_uuid(),
         name=asked["name"],

@@ -4,12 +4,12 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy.engine import Connection
 
 from kilonova.api.compute.links import bookmark_links
+from kilonova.api.compute.times import stored_time, whole_seconds
 from kilonova.api.http import Context, Request
 from kilonova.api.microversion import Version
 from kilonova.db import aggregates, request_specs, services
@@ -62,8 +62,8 @@ def detail_view(
         "hostId": host_id(instance),
         "image": _image(request, instance, spec),
         "flavor": _flavor(ctx, request, instance),
-        "created": time_text(instance.created_at),
-        "updated": time_text(instance.updated_at or instance.created_at),
+        "created": whole_seconds(instance.created_at),
+        "updated": whole_seconds(instance.updated_at or instance.created_at),
         "addresses": {},
         "accessIPv4": instance.access_ip_v4 or "",
         "accessIPv6": instance.access_ip_v6 or "",
@@ -71,8 +71,8 @@ def detail_view(
         "OS-EXT-AZ:availability_zone": _zone(ctx, instance, around),
         "config_drive": instance.config_drive,
         "key_name": instance.key_name,
-        "OS-SRV-USG:launched_at": precise_time_text(instance.launched_at),
-        "OS-SRV-USG:terminated_at": precise_time_text(instance.terminated_at),
+        "OS-SRV-USG:launched_at": stored_time(instance.launched_at),
+        "OS-SRV-USG:terminated_at": stored_time(instance.terminated_at),
         "OS-EXT-STS:task_state": instance.task_state and instance.task_state.value,
         "OS-EXT-STS:vm_state": instance.vm_state.value,
         "OS-EXT-STS:power_state": int(instance.power_state),
@@ -129,14 +129,6 @@ def host_status(ctx: Context, instance: Instance, around: Surroundings) -> str:
     return "UP" if service.is_up(utc_now(), ctx.backend.settings.compute.service_down_time_s) else "UNKNOWN"
 
 
-def time_text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def precise_time_text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.%f")
-
-
 def _zone(ctx: Context, instance: Instance, around: Surroundings) -> str:
     if instance.host:
         return around.zones.get(instance.host, ctx.backend.settings.compute.default_availability_zone)
@@ -173,7 +165,7 @@ def _flavor(ctx: Context, request: Request, instance: Instance) -> dict[str, Any
 def _fault(ctx: Context, instance: Instance) -> dict[str, Any]:
     fault = instance.fault
     assert fault is not None
-    view: dict[str, Any] = {"code": fault.code, "message": fault.message, "created": time_text(fault.created_at)}
+    view: dict[str, Any] = {"code": fault.code, "message": fault.message, "created": whole_seconds(fault.created_at)}
     if fault.details and (fault.code != 500 or ctx.may("os_compute_api:servers:show:fault_details")):
         view["details"] = fault.details
     return view

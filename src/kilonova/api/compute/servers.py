@@ -13,6 +13,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import servers as schemas
+from kilonova.api.validation import invalid_parameter
 from kilonova.db import instances
 from kilonova.db.instances import InstanceQuery
 from kilonova.errors import Forbidden, InvalidRequest, NotFound
@@ -251,9 +252,7 @@ def _time(request: Request, name: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidRequest(
-            f"Invalid input for query parameters {name}. Value: {text}. A date and time is expected."
-        ) from None
+        raise invalid_parameter(name, text, "A date and time is expected.") from None
     return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
@@ -265,9 +264,7 @@ def _sort(request: Request, is_admin: bool) -> tuple[tuple[str, bool], ...]:
         column = _SORT_KEYS.get(key)
         if column is None:
             if request.version >= Version(2, 75):
-                raise InvalidRequest(
-                    f"Invalid input for query parameters sort_key. Value: {key}. It is not a sort key."
-                )
+                raise invalid_parameter("sort_key", key, "It is not a sort key.")
             continue
         if key in _ADMIN_SORT_KEYS and not is_admin:
             raise Forbidden(f"Only administrators can sort servers by {key}", field="sort_key")
@@ -285,9 +282,7 @@ def _flag(request: Request, name: str) -> bool:
     try:
         return _BOOLEANS[text.lower()]
     except KeyError:
-        raise InvalidRequest(
-            f"Invalid input for query parameters {name}. Value: {text}. A boolean is expected."
-        ) from None
+        raise invalid_parameter(name, text, "A boolean is expected.") from None
 
 
 ROUTES: Routes = {

@@ -4,14 +4,15 @@
 from dataclasses import replace
 from typing import Any
 
-from kilonova.api.compute.server_create import check_host, check_zone, split_zone
+from kilonova.api.compute.target import check_place, read_hints, split_zone
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.paging import host_filters
 from kilonova.api.operator.views import decision_view, hosts_page, nearest_view, rules_view
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import explain as schemas
+from kilonova.api.validation import invalid_field
 from kilonova.db import flavors, server_groups
-from kilonova.errors import InvalidRequest, NotFound
+from kilonova.errors import NotFound
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
@@ -54,16 +55,12 @@ def explain_request(ctx: Context, request: Request) -> Reply:
 
 
 def _asked(ctx: Context, body: dict[str, Any]) -> tuple[RequestSpec, ServerGroup | None]:
-    hints = {
-        name: tuple(value) if isinstance(value, list) else (value,)
-        for name, value in body.get("hints", {}).items()
-        if not name.startswith("_nova")
-    }
+    hints = read_hints(body.get("hints", {}))
     group = _group(ctx, body.get("group") or next(iter(hints.get("group", ())), None))
     project_id = body.get("project_id") or (group.project_id if group is not None else ctx.project_id)
     if group is not None:
         if group.project_id != project_id:
-            raise _invalid("group", f"Instance group {group.uuid} is not of project {project_id}.")
+            raise invalid_field("group", f"Instance group {group.uuid} is not of project {project_id}.")
         hints["group"] = (group.uuid,)
     zone, host, node = _place(ctx, body.get("availability_zone"))
     spec = RequestSpec(
@@ -86,9 +83,7 @@ def _place(ctx: Context, text: str | None) -> tuple[str | None, str | None, str 
         return ctx.backend.settings.compute.default_schedule_zone, None, None
     zone, host, node = split_zone(text)
     with ctx.backend.database.read() as connection:
-        if zone and not (host or node):
-            check_zone(ctx, connection, zone)
-        check_host(connection, "availability_zone", host, node)
+        check_place(ctx, connection, zone, host, node)
     return zone, host, node
 
 
@@ -111,7 +106,7 @@ def _flavor(ctx: Context, asked: str | dict[str, Any]) -> Flavor:
             for flavor in flavors.list_visible(connection):
                 if flavor.name == asked:
                     return flavor
-            raise _invalid("flavor", error.message) from None
+            raise invalid_field("flavor", error.message) from None
 
 
 def _image(ctx: Context, asked: str | dict[str, Any] | None, project_id: str) -> Image | None:
@@ -126,9 +121,9 @@ def _image(ctx: Context, asked: str | dict[str, Any] | None, project_id: str) ->
         named = images.named(asked, token=token, project_id=project_id)
         if len(named) > 1:
             known = ", ".join(image.id for image in named)
-            raise _invalid("image", f"{len(named)} images are called {asked}: {known}.") from None
+            raise invalid_field("image", f"{len(named)} images are called {asked}: {known}.") from None
         if not named:
-            raise _invalid("image", error.message) from None
+            raise invalid_field("image", error.message) from None
         return named[0]
 
 
@@ -139,11 +134,7 @@ def _group(ctx: Context, uuid: str | None) -> ServerGroup | None:
         with ctx.backend.database.read() as connection:
             return server_groups.get(connection, uuid)
     except NotFound:
-        raise _invalid("group", f"Instance group {uuid} could not be found.") from None
-
-
-def _invalid(field: str, message: str) -> InvalidRequest:
-    return InvalidRequest(f"Invalid input for field/attribute {field}. {message}", field=field)
+        raise invalid_field("group", f"Instance group {uuid} could not be found.") from None
 
 
 ROUTES: Routes = {"/v1/explain": {"POST": Endpoint(explain_request, body=schemas.EXPLAIN)}}

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the operator API answers: one version, Nova's fault bodies."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
-from kilonova.api import faults
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
+from kilonova.api.nova_style import NovaStyle, read_json
 from kilonova.api.operator import decisions, explain, isolation, options
-from kilonova.errors import InvalidRequest, KilonovaError
 
 VERSION = Version(1, 0)
 RESOURCES = (decisions, explain, isolation, options)
@@ -31,7 +28,7 @@ _ROUTES: Routes = {
 }
 
 
-class OperatorFamily:
+class OperatorFamily(NovaStyle):
     """Kilonova's own API for administrators."""
 
     name = "operator"
@@ -45,29 +42,10 @@ class OperatorFamily:
         del version
         return {}
 
-    def fault_body(
-        self, error: BaseException, status: int, message: str, version: Version | None, request_id: str
-    ) -> Any:
-        del error, version, request_id
-        return faults.compute_fault(status, message, {})
-
-    def fault_media_type(self, accept: str | None) -> str:
-        del accept
-        return "application/json"
-
     def needs_token(self, path: str, method: str) -> bool:
         del method
         return path.rstrip("/") not in {"", "/v1"}
 
     def decode_body(self, method: str, content_type: str | None, raw: bytes, version: Version) -> Any:
         del method, content_type, version
-        if not raw:
-            return None
-        try:
-            return orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
-            raise InvalidRequest(f"Cannot understand JSON: {error}") from None
-
-    def method_not_allowed(self, method: str, allowed: Iterable[str], version: Version) -> KilonovaError:
-        del method, version
-        return faults.HttpError(405, "The method is not allowed for this resource.", Allow=", ".join(sorted(allowed)))
+        return read_json(raw) if raw else None

@@ -4,7 +4,7 @@
 from typing import Any
 
 from kilonova.api.http import Context, Request, integer_param
-from kilonova.errors import InvalidRequest
+from kilonova.api.validation import invalid_parameter
 
 _PAGE = 100
 
@@ -13,7 +13,7 @@ def flag(request: Request, name: str) -> bool | None:
     """Read a parameter that is true or false. Raises: InvalidRequest naming it."""
     text = request.param(name)
     if text not in {None, "true", "false"}:
-        raise InvalidRequest(f"Invalid input for query parameters {name}. Value: {text}. Expected true or false.")
+        raise invalid_parameter(name, text, "Expected true or false.")
     return None if text is None else text == "true"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kilonova.errors import InvalidRequest
+from kilonova.api.validation import invalid_parameter
 from kilonova.scheduler.changes import Change
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.explain import Explanation
@@ -75,7 +75,7 @@ def hosts_page(
         wanted &= story.passed == passed
     if marker is not None:
         if marker not in hosts.uuids:
-            raise InvalidRequest(f"Invalid input for query parameters marker. Value: {marker}. No host has this id.")
+            raise invalid_parameter("marker", marker, "No host has this id.")
         wanted[: hosts.uuids.index(marker) + 1] = False
     rows: Iterable[int] = np.flatnonzero(wanted).tolist()
     if name is not None:

@@ -16,7 +16,8 @@ from kilonova.api.placement.requests import dated, gives_json, read_query
 from kilonova.api.schemas import placement_allocation_candidates as schemas
 from kilonova.db import resource_classes, traits
 from kilonova.errors import InvalidRequest, NotFound
-from kilonova.placement.candidates import CandidateQuery, find_candidates
+from kilonova.placement.candidate_query import CandidateQuery
+from kilonova.placement.candidates import find_candidates
 
 _PATH = "/allocation_candidates"
 RULES = (rule("placement:allocation_candidates:list", "List allocation candidates", ("GET", _PATH)),)

@@ -12,8 +12,10 @@ import numpy as np
 
 from kilonova.api.microversion import Version
 from kilonova.model.vocabulary import is_custom
-from kilonova.placement.candidates import CandidateQuery, Candidates, TreeCandidate
+from kilonova.placement.candidate_query import CandidateQuery
+from kilonova.placement.candidates import Candidates
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
+from kilonova.placement.tree_search import TreeCandidate
 
 _BY_PROVIDER = Version(1, 12)
 _TRAITS = Version(1, 17)

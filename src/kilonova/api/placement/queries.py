@@ -10,7 +10,7 @@ from kilonova.api.microversion import Version
 from kilonova.api.placement.requests import BAD_VALUE, DUPLICATE_KEY, MISSING_VALUE
 from kilonova.api.placement.validation import is_uuid_like
 from kilonova.errors import InvalidRequest
-from kilonova.placement.candidates import CandidateQuery, Group
+from kilonova.placement.candidate_query import CandidateQuery, Group
 
 FORBIDDEN_TRAITS = Version(1, 22)
 MANY_MEMBER_OF = Version(1, 24)
@@ -28,16 +28,8 @@ _BEYOND = 2**53
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
-    """``required``: each inner set needs one of its members."""
-
-    required: tuple[frozenset[str], ...] = ()
-    forbidden: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregates:
-    """``required``: each inner set needs one of its members."""
+class Names:
+    """Traits or aggregates that are asked for. ``required``: each inner set needs one of its members."""
 
     required: tuple[frozenset[str], ...] = ()
     forbidden: frozenset[str] = frozenset()
@@ -68,7 +60,7 @@ def read_resources(text: str) -> dict[str, int]:
     return amounts
 
 
-def read_traits(values: Sequence[str], version: Version) -> Traits:
+def read_traits(values: Sequence[str], version: Version) -> Names:
     """Read every ``required`` of a group: ``A,!B`` (1.22) and, since 1.39, ``in:A,B``. Before that the last one counts.
 
     Raises: InvalidRequest.
@@ -89,7 +81,7 @@ def read_traits(values: Sequence[str], version: Version) -> Traits:
             raise InvalidRequest(f"{expected} Got: {text}")
         required += [frozenset({name}) for name in names if not name.startswith("!")]
         forbidden |= refused
-    return Traits(tuple(required), frozenset(forbidden))
+    return Names(tuple(required), frozenset(forbidden))
 
 
 def _read_any_trait(text: str, version: Version) -> frozenset[str]:
@@ -112,7 +104,7 @@ def _read_any_trait(text: str, version: Version) -> frozenset[str]:
     return names
 
 
-def read_member_of(values: Sequence[str], version: Version, suffix: str = "") -> Aggregates:
+def read_member_of(values: Sequence[str], version: Version, suffix: str = "") -> Names:
     """Read every ``member_of`` of a group: ``U``, ``in:U,V`` and, since 1.32, ``!U``, ``!in:U,V``.
 
     Raises: InvalidRequest.
@@ -147,7 +139,7 @@ def read_member_of(values: Sequence[str], version: Version, suffix: str = "") ->
             )
         else:
             forbidden |= uuids
-    return Aggregates(tuple(required), frozenset(forbidden))
+    return Names(tuple(required), frozenset(forbidden))
 
 
 def read_in_tree(text: str) -> str:
@@ -166,8 +158,8 @@ def read_in_tree(text: str) -> str:
 @dataclass(slots=True)
 class _Parts:
     resources: dict[str, int] = field(default_factory=dict)
-    traits: Traits = field(default_factory=Traits)
-    aggregates: Aggregates = field(default_factory=Aggregates)
+    traits: Names = field(default_factory=Names)
+    aggregates: Names = field(default_factory=Names)
     in_tree: str | None = None
 
 
@@ -230,7 +222,7 @@ def _read_groups(request: Request) -> dict[str, _Parts]:
     return groups
 
 
-def _read_root_required(values: Sequence[str], version: Version) -> Traits:
+def _read_root_required(values: Sequence[str], version: Version) -> Names:
     if len(values) > 1:
         raise InvalidRequest(
             "Query parameter 'root_required' may be specified only once.", placement_code=DUPLICATE_KEY

@@ -9,7 +9,15 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.placement.policies import rule
 from kilonova.api.placement.queries import read_member_of, read_resources, read_traits
-from kilonova.api.placement.requests import dated, gives_json, newest, read_body, read_query, takes_json
+from kilonova.api.placement.requests import (
+    CONCURRENT_UPDATE,
+    dated,
+    gives_json,
+    newest,
+    read_body,
+    read_query,
+    takes_json,
+)
 from kilonova.api.placement.validation import normal_uuid
 from kilonova.api.schemas import placement_resource_providers as schemas
 from kilonova.db import providers, resource_classes, traits
@@ -128,7 +136,7 @@ def require_generation(provider: Provider, given: int) -> None:
         raise Conflict(
             "resource provider generation conflict: Resource provider's generation already changed. Please update the "
             f"generation and try again. It is {provider.generation}, not {given}.",
-            placement_code="placement.concurrent_update",
+            placement_code=CONCURRENT_UPDATE,
         )
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request that is only asked about."""
 
-from kilonova.api.schemas.types import JSONDict
+from kilonova.api.schemas.types import MAX_INTEGER, JSONDict
 from kilonova.api.validation import Schemas
 
 MOST_SERVERS = 1000
 _TEXT: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255}
 _TEXTS: JSONDict = {"type": "object", "additionalProperties": {"type": "string", "maxLength": 1024}}
-_AMOUNT: JSONDict = {"type": "integer", "minimum": 0, "maximum": 0x7FFFFFFF}
+_AMOUNT: JSONDict = {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER}
 _LEAST_ONE: JSONDict = {**_AMOUNT, "minimum": 1}
 _FLAVOR: JSONDict = {
     "type": "object",

@@ -2,7 +2,16 @@
 """Flavors: create, update, list."""
 
 from kilonova.api.schemas import queries
-from kilonova.api.schemas.types import BOOLEAN, NAME, JSONDict, body, non_negative_integer, positive_integer, query
+from kilonova.api.schemas.types import (
+    BOOLEAN,
+    MAX_FLOAT,
+    NAME,
+    NON_NEGATIVE_INTEGER,
+    POSITIVE_INTEGER,
+    JSONDict,
+    body,
+    query,
+)
 from kilonova.api.validation import Schemas
 
 _FLAVOR: JSONDict = {
@@ -14,17 +23,17 @@ _FLAVOR: JSONDict = {
             {"type": "null"},
         ]
     },
-    "ram": positive_integer(),
-    "vcpus": positive_integer(),
-    "disk": non_negative_integer(),
-    "OS-FLV-EXT-DATA:ephemeral": non_negative_integer(),
-    "swap": non_negative_integer(),
+    "ram": POSITIVE_INTEGER,
+    "vcpus": POSITIVE_INTEGER,
+    "disk": NON_NEGATIVE_INTEGER,
+    "OS-FLV-EXT-DATA:ephemeral": NON_NEGATIVE_INTEGER,
+    "swap": NON_NEGATIVE_INTEGER,
     "rxtx_factor": {
         "type": ["number", "string"],
         "pattern": r"^[0-9]+(\.[0-9]+)?$",
         "minimum": 0,
         "exclusiveMinimum": 0,
-        "maximum": 3.40282e38,
+        "maximum": MAX_FLOAT,
     },
     "os-flavor-access:is_public": BOOLEAN,
 }

@@ -2,8 +2,8 @@
 """Inventories of a provider, all or one."""
 
 from kilonova.api.placement.validation import BodySchemas
-from kilonova.api.schemas.placement_types import CLASS_PATTERN, GENERATION, MAX_FLOAT, MAX_INTEGER, strict
-from kilonova.api.schemas.types import JSONDict
+from kilonova.api.schemas.placement_types import CLASS_PATTERN, GENERATION, strict
+from kilonova.api.schemas.types import MAX_FLOAT, MAX_INTEGER, JSONDict
 
 
 def _integer(minimum: int) -> JSONDict:

@@ -3,10 +3,6 @@
 
 from kilonova.api.schemas.types import JSONDict
 
-MAX_INTEGER = 0x7FFFFFFF
-#: The largest number a single-precision float holds.
-MAX_FLOAT = 3.40282e38
-
 CLASS_PATTERN = "^[A-Z0-9_]+$"
 CUSTOM_PATTERN = "^CUSTOM_[A-Z0-9_]+$"
 UUID_PATTERN = "^[0-9a-fA-F-]{36}$"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Server groups: create, list."""
 
-from kilonova.api.schemas.types import NAME, JSONDict, body, positive_integer, query
+from kilonova.api.schemas.types import NAME, POSITIVE_INTEGER, JSONDict, body, query
 from kilonova.api.validation import Schemas
 from kilonova.model.server_group import POLICIES
 
@@ -12,7 +12,7 @@ def _policies(*allowed: str) -> JSONDict:
 
 _RULES: JSONDict = {
     "type": "object",
-    "properties": {"max_server_per_host": positive_integer()},
+    "properties": {"max_server_per_host": POSITIVE_INTEGER},
     "additionalProperties": False,
 }
 

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from kilonova.api.schemas.types import BOOLEAN, NAME, JSONDict, positive_integer
+from kilonova.api.schemas.types import BOOLEAN, NAME, POSITIVE_INTEGER, JSONDict
 from kilonova.api.validation import Schemas
 
 UUID: JSONDict = {"type": "string", "format": "uuid"}
@@ -82,8 +82,8 @@ _SERVER: JSONDict = {
     "block_device_mapping_v2": {"type": "array", "items": _BLOCK_DEVICE},
     "config_drive": {"anyOf": [BOOLEAN, {"type": "string", "maxLength": 0}]},
     "key_name": NAME,
-    "min_count": positive_integer(),
-    "max_count": positive_integer(),
+    "min_count": POSITIVE_INTEGER,
+    "max_count": POSITIVE_INTEGER,
     "return_reservation_id": BOOLEAN,
     "security_groups": {
         "type": "array",

@@ -5,6 +5,19 @@ from typing import Any
 
 JSONDict = dict[str, Any]
 
+#: The largest integer of a database column.
+MAX_INTEGER = 0x7FFFFFFF
+#: The largest number a single-precision float holds.
+MAX_FLOAT = 3.40282e38
+#: Digits in a string are accepted; the bounds hold for numbers.
+NON_NEGATIVE_INTEGER: JSONDict = {
+    "type": ["integer", "string"],
+    "pattern": "^[0-9]+$",
+    "maxLength": len(str(MAX_INTEGER)),
+    "minimum": 0,
+    "maximum": MAX_INTEGER,
+}
+POSITIVE_INTEGER: JSONDict = {**NON_NEGATIVE_INTEGER, "minimum": 1}
 #: What no name may hold: control characters and line separators.
 UNPRINTABLE = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 #: 1 to 255 printable characters, none of white space at either end.
@@ -25,30 +38,9 @@ BOOLEAN: JSONDict = {
 _TRUE = {"true", "1", "on", "yes", "y", "t"}
 
 
-def positive_integer(maximum: int = 0x7FFFFFFF) -> JSONDict:
-    """Return the schema of an integer from 1 to ``maximum``, digits in a string accepted."""
-    return _integer(1, maximum)
-
-
-def non_negative_integer(maximum: int = 0x7FFFFFFF) -> JSONDict:
-    """Return the schema of an integer from 0 to ``maximum``, digits in a string accepted."""
-    return _integer(0, maximum)
-
-
-def _integer(minimum: int, maximum: int) -> JSONDict:
-    digits = len(str(maximum))
-    return {
-        "type": ["integer", "string"],
-        "pattern": "^[0-9]+$",
-        "maxLength": digits,
-        "minimum": minimum,
-        "maximum": maximum,
-    }
-
-
-def body(name: str, properties: JSONDict, *, required: tuple[str, ...] = (), extra: bool = False) -> JSONDict:
+def body(name: str, properties: JSONDict, *, required: tuple[str, ...] = ()) -> JSONDict:
     """Return the schema of ``{name: {...}}`` with nothing beside it."""
-    inner: JSONDict = {"type": "object", "properties": properties, "additionalProperties": extra}
+    inner: JSONDict = {"type": "object", "properties": properties, "additionalProperties": False}
     if required:
         inner["required"] = list(required)
     return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}

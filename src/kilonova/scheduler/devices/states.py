@@ -83,12 +83,18 @@ class DeviceStates:
         return Summaries(*self._summaries[: len(self._shapes)].T)
 
     def verdicts(
-        self, question: Hashable, among: NDArray[np.bool_], judge: Callable[[HostDevices], bool]
+        self,
+        question: Hashable,
+        shapes: NDArray[np.int32],
+        possible: NDArray[np.bool_],
+        judge: Callable[[HostDevices], bool],
     ) -> NDArray[np.bool_]:
-        """Return what ``judge`` says of the shapes ``among`` which an answer is wanted, no for the others.
+        """Return what ``judge`` says of the shapes of some hosts, no for those that are not ``possible``.
 
-        An answer is kept as long as its ``question`` is among the newest. Shapes: (P,) → (P,).
+        Each shape is judged once. An answer is kept as long as its ``question`` is among the newest.
+        Shapes: ``shapes`` (N,), ``possible`` (P,) → (N,).
         """
+        among = possible & (np.bincount(shapes, minlength=len(possible)) > 0)
         known = self._verdicts.pop(question, None)
         if known is None:
             known = np.full(len(among), _UNKNOWN, dtype=np.int8)
@@ -101,7 +107,7 @@ class DeviceStates:
         for number in np.flatnonzero(among & (answers == _UNKNOWN)).tolist():
             answers[number] = _YES if judge(self._shapes[number]) else _NO
         passed: NDArray[np.bool_] = among & (answers == _YES)
-        return passed
+        return passed[shapes]
 
     def _shape(self, devices: HostDevices) -> int:
         shape = shape_of(devices)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_attributes import COLUMNS
-from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
-from kilonova.scheduler.overcommit import aggregate_ratio, cores_left
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.overcommit import aggregate_ratio, cores_suffice
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,4 @@ class AggregateCoreFilter:
     reason: str = "too few cores left for the ratio of its aggregates"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        roomy: BoolArray = cores_left(hosts, aggregate_ratio(hosts, "cpu_allocation_ratio")) >= spec.flavor.vcpus
-        unknown: BoolArray = COLUMNS["vcpus_total"](hosts, ALL_ROWS) == 0
-        return roomy | unknown
+        return cores_suffice(hosts, aggregate_ratio(hosts, "cpu_allocation_ratio"), spec.flavor)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.overcommit import aggregate_ratio, disk_left, disk_needed
+from kilonova.scheduler.overcommit import aggregate_ratio, disk_suffices
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +28,4 @@ class AggregateDiskFilter:
     reason: str = "too little disk left for the ratio of its aggregates"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        roomy: BoolArray = disk_left(hosts, aggregate_ratio(hosts, "disk_allocation_ratio")) >= disk_needed(spec.flavor)
-        return roomy
+        return disk_suffices(hosts, aggregate_ratio(hosts, "disk_allocation_ratio"), spec.flavor)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.overcommit import aggregate_ratio, memory_left
+from kilonova.scheduler.overcommit import aggregate_ratio, memory_suffices
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +28,4 @@ class AggregateRamFilter:
     reason: str = "too little memory left for the ratio of its aggregates"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        roomy: BoolArray = memory_left(hosts, aggregate_ratio(hosts, "ram_allocation_ratio")) >= spec.flavor.memory_mib
-        return roomy
+        return memory_suffices(hosts, aggregate_ratio(hosts, "ram_allocation_ratio"), spec.flavor)

@@ -14,7 +14,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.extra_specs import match, numeric
 from kilonova.scheduler.host_attributes import COLUMNS
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
-from kilonova.scheduler.nova_compat import HostState
+from kilonova.scheduler.nova_compat.host_state import HostState
 
 SCOPE = "capabilities"
 _MAXPHYSADDR = "hw:maxphysaddr_bits"

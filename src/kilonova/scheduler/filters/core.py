@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_attributes import COLUMNS
-from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
-from kilonova.scheduler.overcommit import cores_left, own_ratio
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.overcommit import cores_suffice, own_ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +27,4 @@ class CoreFilter:
     reason: str = "too few cores left"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        roomy: BoolArray = cores_left(hosts, own_ratio(hosts, "cpu_allocation_ratio")) >= spec.flavor.vcpus
-        unknown: BoolArray = COLUMNS["vcpus_total"](hosts, ALL_ROWS) == 0
-        return roomy | unknown
+        return cores_suffice(hosts, own_ratio(hosts, "cpu_allocation_ratio"), spec.flavor)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.overcommit import disk_left, disk_needed, own_ratio
+from kilonova.scheduler.overcommit import disk_suffices, own_ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +27,4 @@ class DiskFilter:
     reason: str = "too little disk left"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        roomy: BoolArray = disk_left(hosts, own_ratio(hosts, "disk_allocation_ratio")) >= disk_needed(spec.flavor)
-        return roomy
+        return disk_suffices(hosts, own_ratio(hosts, "disk_allocation_ratio"), spec.flavor)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_attributes import COLUMNS
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
-from kilonova.scheduler.nova_compat import HostState
+from kilonova.scheduler.nova_compat.host_state import HostState
 
 HINT = "query"
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {

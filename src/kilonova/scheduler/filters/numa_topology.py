@@ -60,14 +60,12 @@ def _fitting(hosts: HostTable, wanted: InstanceNuma, requests: tuple[PciRequest,
     passed = np.zeros(len(hosts), dtype=np.bool_)
     distinct, index = _ratios(hosts)
     for number, ratios in enumerate(distinct):
-        mine = shapes if len(distinct) == 1 else shapes[index == number]
-        present = np.bincount(mine, minlength=len(possible))[: len(possible)] > 0
+        mine = index == number
 
         def judge(shape: HostDevices, ratios: Ratios = ratios) -> bool:
             return lay_out(shape, wanted, requests, ratios) is not None
 
-        verdicts = states.verdicts((NUMATopologyFilter, wanted, requests, ratios), possible & present, judge)
-        passed |= verdicts[shapes] & (index == number)
+        passed[mine] = states.verdicts((NUMATopologyFilter, wanted, requests, ratios), shapes[mine], possible, judge)
     return passed
 
 

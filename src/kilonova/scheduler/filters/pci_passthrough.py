@@ -44,8 +44,6 @@ class PciPassthroughFilter:
         states = hosts.device_states
         enough = states.summaries().devices >= sum(request.count for request in requests)
         shapes = states.shapes(hosts.devices)
-        present = np.bincount(shapes, minlength=len(enough))[: len(enough)] > 0
-        verdicts = states.verdicts(
-            (PciPassthroughFilter, requests), enough & present, lambda shape: serve(shape.pools, requests) is not None
+        return states.verdicts(
+            (PciPassthroughFilter, requests), shapes, enough, lambda shape: serve(shape.pools, requests) is not None
         )
-        return verdicts[shapes]

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.overcommit import memory_left, own_ratio
+from kilonova.scheduler.overcommit import memory_suffices, own_ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +27,4 @@ class RamFilter:
     reason: str = "too little memory left"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        roomy: BoolArray = memory_left(hosts, own_ratio(hosts, "ram_allocation_ratio")) >= spec.flavor.memory_mib
-        return roomy
+        return memory_suffices(hosts, own_ratio(hosts, "ram_allocation_ratio"), spec.flavor)

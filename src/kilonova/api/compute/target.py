@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a request for servers wants to go: a zone, hosts, and hints for the scheduler."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from kilonova.api.http import Context
+from kilonova.api.validation import invalid_field
+from kilonova.db import aggregates, compute_nodes, services
+from kilonova.errors import InvalidRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a request wants to go. ``forced`` hosts come from the colon form and bypass the filters."""
+
+    zone: str | None
+    forced_host: str | None
+    forced_node: str | None
+    requested_host: str | None
+    requested_node: str | None
+
+
+def read_target(ctx: Context, asked: Mapping[str, Any]) -> Target:
+    """Read where the servers of ``POST /servers`` shall go. Raises: InvalidRequest, Forbidden."""
+    text = asked.get("availability_zone")
+    settings = ctx.backend.settings.compute
+    zone, host, node = split_zone(text) if text else (settings.default_schedule_zone, None, None)
+    host_field, node_field = asked.get("host"), asked.get("hypervisor_hostname")
+    if host or node:
+        ctx.authorize("os_compute_api:servers:create:forced_host")
+        if host_field or node_field:
+            raise invalid_field(
+                "availability_zone", "A host in it cannot be combined with host or hypervisor_hostname."
+            )
+    if host_field or node_field:
+        ctx.authorize("compute:servers:create:requested_destination")
+    with ctx.backend.database.read() as connection:
+        check_place(ctx, connection, zone, host, node)
+        _check_host(connection, "host" if host_field else "hypervisor_hostname", host_field, node_field)
+    return Target(zone, host, node, host_field, node_field)
+
+
+def split_zone(text: str) -> tuple[str | None, str | None, str | None]:
+    """Read ``zone``, ``zone:host``, ``zone:host:node`` or ``zone::node``."""
+    parts = text.split(":")
+    if len(parts) > 3:
+        raise invalid_field("availability_zone", f"Value: {text}. Expected ZONE, ZONE:HOST or ZONE:HOST:NODE.")
+    zone, host, node = (*parts, "", "")[:3]
+    return zone or None, host or None, node or None
+
+
+def check_place(ctx: Context, connection: Connection, zone: str | None, host: str | None, node: str | None) -> None:
+    """Raise InvalidRequest unless the parts of an availability zone exist; next to a host the zone does not matter."""
+    if zone and not (host or node):
+        _check_zone(ctx, connection, zone)
+    _check_host(connection, "availability_zone", host, node)
+
+
+def _check_zone(ctx: Context, connection: Connection, zone: str) -> None:
+    """Raise InvalidRequest unless some enabled host is in the zone."""
+    settings = ctx.backend.settings.compute
+    of_host = aggregates.zones_of_hosts(connection)
+    available = {
+        of_host.get(service.host, settings.default_availability_zone)
+        for service in services.list_all(connection, binary=services.COMPUTE)
+        if not service.disabled
+    }
+    if zone not in available:
+        raise InvalidRequest("The requested availability zone is not available", field="availability_zone")
+
+
+def _check_host(connection: Connection, field: str, host: str | None, node: str | None) -> None:
+    """Raise InvalidRequest naming ``field`` unless there is such a host and hypervisor; None is any."""
+    if host is None and node is None:
+        return
+    for known in compute_nodes.list_all(connection):
+        if (host is None or known.host.lower() == host.lower()) and (node is None or known.hypervisor_hostname == node):
+            return
+    wanted = " and ".join(f"{label} {name}" for label, name in (("host", host), ("node", node)) if name)
+    raise invalid_field(field, f"Compute {wanted} could not be found.")
+
+
+def read_hints(given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return scheduler hints, each with all its values as text, without those that only Kilonova itself may give."""
+    return {
+        name: tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+        for name, value in given.items()
+        if not name.startswith("_nova")
+    }

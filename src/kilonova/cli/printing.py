@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How commands print: the console, and how hosts and rules look wherever they are named."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_WIDTH_OF_A_PIPE = 120
+
+
+def output_console() -> Console:
+    """Return the console to print on: as wide as the terminal, or of a fixed width into a pipe."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_A_PIPE)
+
+
+def print_json(answer: Any) -> None:
+    json.dump(answer, sys.stdout, indent=2)
+    print()
+
+
+def plain_table() -> Table:
+    """Return a table without a frame."""
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+
+
+def host_text(place: Mapping[str, Any]) -> str:
+    """Name a host, with its hypervisor where that is called otherwise."""
+    host, node = str(place["host"]), str(place["node"])
+    return host if host == node else f"{host} ({node})"
+
+
+def counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def hosts_text(count: int) -> str:
+    return counted(count, "host")
+
+
+def removed_text(step: Mapping[str, Any]) -> Text:
+    """Say how many hosts a step removed and why, and which ones where that is known."""
+    text = Text()
+    text.append(f"{hosts_text(step['hosts_in'] - step['hosts_out'])}, {step['reason']}", style="yellow")
+    if step.get("removed"):
+        text.append(": ", style="yellow")
+        text.append(", ".join(map(host_text, step["removed"])))
+    return text
+
+
+def ranking_table(ranked: Sequence[Mapping[str, Any]], chosen: str | None) -> Table:
+    table = plain_table()
+    table.add_column("", width=1)
+    table.add_column("Host", overflow="fold")
+    table.add_column("Score", justify="right")
+    table.add_column("Weighers that count", overflow="fold", ratio=1)
+    for host in ranked:
+        shares = ", ".join(f"{weigher} {share:+.4g}" for weigher, share in host["weights"].items() if share)
+        table.add_row("→" if host["host"] == chosen else "", host_text(host), f"{host['score']:.4f}", shares or "none")
+    return table
+
+
+def hosts_table(hosts: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a table of hosts with everything that keeps each of them out."""
+    table = plain_table()
+    table.add_column("Host", overflow="fold")
+    table.add_column("What keeps it out", overflow="fold", ratio=1)
+    for host in hosts:
+        reasons = "; ".join(f"{each['rule']}: {each['reason']}" for each in host["reasons"])
+        table.add_row(host_text(host), Text(reasons) if reasons else Text("fits", style="green"))
+    return table

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that start: their services, hypervisors and resource providers, and the guests that nobody owns."""
+
+from collections.abc import Sequence
+
+from kilonova.db import aggregates, compute_nodes, host_agents, instances, providers, services, workflows
+from kilonova.db.database import Transaction
+from kilonova.messaging.messages import HostsStarted, Orphans
+
+
+def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None) -> Orphans:
+    """Register hypervisors that start and tell which of their guests belong to no server.
+
+    ``owner``: the process that has their agents from now on; None where there is only one.
+    """
+    for report in message.reports:
+        service = services.ensure(tx, report.host, services.COMPUTE)
+        node = compute_nodes.report(tx, report)
+        is_new = providers.find(tx.connection, node.uuid) is None
+        providers.ensure_for_node(tx, node.uuid, report.hypervisor_hostname, report.inventories, report.traits)
+        if is_new:
+            aggregates.mirror_into_placement(tx, report.host)
+            services.mark_providers(tx, report.host, disabled=service.disabled)
+    hosts = [report.host for report in message.reports]
+    services.record_heartbeats(tx, hosts)
+    if owner is not None:
+        host_agents.take(tx, hosts, owner)
+        host_agents.keep_alive(tx, owner, workflows.LEASE)
+    orphans = {host: _orphans(tx, host, tuple(guests)) for host in hosts if (guests := message.guests.get(host))}
+    return Orphans({host: uuids for host, uuids in orphans.items() if uuids})
+
+
+def _orphans(tx: Transaction, host: str, guests: Sequence[str]) -> tuple[str, ...]:
+    owned = {instance.uuid for instance in instances.on_host(tx.connection, host)}
+    return tuple(guest for guest in guests if guest not in owned)

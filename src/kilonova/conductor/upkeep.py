@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a control process does all along: say that it lives, and take up the work that others left or handed over."""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+
+from kilonova.conductor.service import Conductor
+from kilonova.db import change_log, host_agents, services, workflows
+from kilonova.db.database import Transaction
+from kilonova.errors import Unavailable
+
+LOG = logging.getLogger(__name__)
+
+_RENEW_EVERY_S = 15.0
+#: How soon a process notices what others handed over to it.
+_LOOK_EVERY_S = 0.2
+_LOG_KEPT = timedelta(hours=1)
+
+
+class Upkeep:
+    """One thread that keeps the leases of a conductor. ``host``, ``binaries``: the process as operators look for it."""
+
+    def __init__(self, conductor: Conductor, host: str, binaries: Sequence[str]) -> None:
+        self._conductor = conductor
+        self._database = conductor.database
+        self._host = host
+        self._binaries = tuple(binaries)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
+
+    def register(self) -> None:
+        """Show this process under the service names that operators look for."""
+
+        def register(tx: Transaction) -> None:
+            for binary in self._binaries:
+                services.ensure(tx, self._host, binary)
+            services.record_heartbeats(tx, [self._host], binaries=self._binaries)
+
+        self._database.write(register)
+
+    def start(self) -> None:
+        """Begin to renew leases and to adopt the workflows of dead processes."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def renew(self) -> None:
+        """Renew the leases, forget old changes, and try again what was left or broke."""
+        self._database.write(self._sign_of_life)
+        self._database.write(lambda tx: change_log.trim(tx, _LOG_KEPT))
+        if not self._database.is_sqlite:
+            self._conductor.claimer.keep_up()
+            self._conductor.resume()
+        self._conductor.retry_broken()
+
+    def _run(self) -> None:
+        next_renewal = time.monotonic() + _RENEW_EVERY_S
+        while not self._stop.wait(_RENEW_EVERY_S if self._database.is_sqlite else _LOOK_EVERY_S):
+            try:
+                if not self._database.is_sqlite:
+                    self._conductor.take_inheritance()
+                if time.monotonic() >= next_renewal:
+                    next_renewal = time.monotonic() + _RENEW_EVERY_S
+                    self.renew()
+            except Unavailable as error:
+                LOG.warning("Leases were not renewed: %s", error.message)
+            except Exception:
+                LOG.exception("Leases were not renewed")
+
+    def _sign_of_life(self, tx: Transaction) -> None:
+        workflows.renew(tx, self._conductor.owner)
+        if not self._database.is_sqlite:
+            host_agents.keep_alive(tx, self._conductor.owner, workflows.LEASE)
+        services.record_heartbeats(tx, [self._host], binaries=self._binaries)

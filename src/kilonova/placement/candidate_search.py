@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One request on one table: as far as it goes on whole columns, then one anchor at a time."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+
+import numpy as np
+
+from kilonova.placement.candidate_query import CandidateQuery, Group
+from kilonova.placement.capacity import has_room, has_room_for_all
+from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
+from kilonova.placement.provider_tree import ProviderTrees
+from kilonova.placement.tree_search import Choice, TreeCandidate, TreeSearch, can_isolate, tree_candidate
+
+_MATCHED_GROUPS = 200  # more are left to the search
+_SLICE = 256
+
+
+@dataclass(slots=True)
+class _Spread:
+    """The group without suffix, a class at a time: which rows may give it at home, and which may share it abroad."""
+
+    amounts: Mapping[str, int]
+    at_home: dict[str, BoolArray]
+    abroad: dict[str, BoolArray]
+    bad: BoolArray
+    required: tuple[BoolArray, ...]
+
+
+class CandidateSearch:
+    """One request on one table."""
+
+    def __init__(self, table: ProviderTable, trees: ProviderTrees, query: CandidateQuery) -> None:
+        self._table = table
+        self._trees = trees
+        self._query = query
+        self._counts: Counter[str] = Counter()
+        for group in query.groups:
+            self._counts.update(group.resources)
+        self.totals = {name: int(amount) for name, amount in self._counts.items()}
+        asked = Counter(name for group in query.groups for name in group.resources)
+        self._shared_classes = [name for name, groups in asked.items() if groups > 1]
+        self._granular = tuple(group for group in query.groups if group.suffix)
+        memo: dict[Hashable, BoolArray] = {}
+        self._fits = tuple(self._fitting(group, memo) for group in self._granular)
+        spread = [group for group in query.groups if not group.suffix]
+        self._spread = self._spread_of(spread[0]) if spread else None
+        self._taken_by = tuple(self._taken(group.resources) for group in self._granular)
+        self._taken_of = {
+            name: self._taken({name: amount}) for name, amount in (self._spread.amounts.items() if self._spread else ())
+        }
+
+    # --- what fits where, whole columns -------------------------------------------------------------------------------
+
+    def _fitting(self, group: Group, memo: dict[Hashable, BoolArray]) -> BoolArray:
+        """Return which providers could serve a group with a suffix, working out groups that ask alike once."""
+        key = (
+            tuple(sorted(group.resources.items())),
+            tuple(group.required),
+            group.forbidden,
+            tuple(group.member_of),
+            group.not_member_of,
+            group.in_tree,
+        )
+        if key not in memo:
+            memo[key] = has_room_for_all(self._table, group.resources) & self._suits(group, traits=True)
+            for members in group.member_of:
+                memo[key] = memo[key] & self._table.in_any_aggregate(members)
+            if group.not_member_of:
+                memo[key] = memo[key] & ~self._table.in_any_aggregate(group.not_member_of)
+        return memo[key]
+
+    def _suits(self, group: Group, *, traits: bool) -> BoolArray:
+        """Return which providers are in the tree, have no forbidden trait and, if ``traits``, every required one."""
+        suits = np.ones(len(self._table), dtype=np.bool_)
+        if group.forbidden:
+            suits &= ~self._table.has_any_trait(group.forbidden)
+        for names in group.required if traits else ():
+            suits &= self._table.has_any_trait(names)
+        if group.in_tree is not None:
+            row = self._table.row_of.get(group.in_tree)
+            suits &= np.zeros_like(suits) if row is None else self._table.root == self._table.root[row]
+        return suits
+
+    def _spread_of(self, group: Group) -> _Spread:
+        table, root = self._table, self._table.root
+        suits = self._suits(group, traits=False)
+        members = np.ones(len(table), dtype=np.bool_)
+        for names in group.member_of:
+            members &= table.in_any_aggregate(names)
+        bad = table.in_any_aggregate(group.not_member_of)
+        # An aggregate of the root spans its tree; a provider that shares must be a member itself.
+        at_home = suits & (members | members[root]) & ~(bad | bad[root])
+        abroad = suits & members & ~bad if group.in_tree is None else np.zeros_like(suits)
+        home: dict[str, BoolArray] = {}
+        away: dict[str, BoolArray] = {}
+        for name, amount in group.resources.items():
+            column = table.column(name)
+            room = np.zeros_like(suits) if column is None else has_room(table, column, amount)
+            home[name], away[name] = room & at_home, (room & abroad)[self._trees.sharing]
+        required = tuple(table.has_any_trait(names) for names in group.required)
+        return _Spread(group.resources, home, away, bad, required)
+
+    def viable_anchors(self) -> BoolArray:
+        """Return the roots where nothing obvious is missing; for lone ones it is the whole truth but for the totals."""
+        table, query = self._table, self._query
+        anchors = self._trees.is_root.copy()
+        for trait in query.root_required:
+            anchors &= table.has_any_trait([trait])
+        if query.root_forbidden:
+            anchors &= ~table.has_any_trait(query.root_forbidden)
+        for fits in {id(fits): fits for fits in self._fits}.values():
+            anchors &= self._anchors_of(fits, fits[self._trees.sharing])
+        if self._spread is not None:
+            anchors &= self._anchors_of_spread(self._spread)
+        if not anchors.any() or self._trees.lone[anchors].all():
+            return anchors
+        return anchors & (self._trees.lone | self._enough_together())
+
+    def _anchors_of(self, at_home: BoolArray, abroad: BoolArray) -> BoolArray:
+        """Return the anchors that have a row of ``at_home`` (P,) in their tree, or one of ``abroad`` (S,) shared."""
+        if not self._trees.any_nested and not len(self._trees.sharing):
+            return at_home
+        found = np.zeros(len(self._table), dtype=np.bool_)
+        found[self._table.root[at_home]] = True
+        if abroad.any():
+            found |= self._trees.reach[abroad].any(axis=0)
+        return found
+
+    def _anchors_of_spread(self, spread: _Spread) -> BoolArray:
+        anchors = np.ones(len(self._table), dtype=np.bool_)
+        givers = np.zeros(len(self._table), dtype=np.bool_)
+        for name in spread.amounts:
+            at_home, abroad = spread.at_home[name], spread.abroad[name]
+            found = self._anchors_of(at_home, np.zeros_like(abroad))
+            if abroad.any():
+                found = found | (self._trees.reach[abroad].any(axis=0) & ~spread.bad)
+            anchors &= found
+            givers |= at_home
+            givers[self._trees.sharing[abroad]] = True
+        for having in spread.required:
+            useful = givers & having
+            anchors &= self._anchors_of(useful, useful[self._trees.sharing])
+        return anchors
+
+    def _enough_together(self) -> BoolArray:
+        """Return the anchors whose providers have enough in sum, and are enough in number to isolate the groups.
+
+        Shapes: → (P,). Necessary, not sufficient.
+        """
+        table, trees = self._table, self._trees
+        enough = np.ones(len(table), dtype=np.bool_)
+        if self._query.isolate and len(self._granular) > 1:
+            any_group = np.logical_or.reduce(self._fits)
+            enough &= self._sum_at_anchors(any_group.astype(np.int64)) >= len(self._granular)
+        elif len(self._granular) > 1 and self._groups_ask_alike():
+            enough &= self._sum_at_anchors(self._copies()) >= len(self._granular)
+        for name in self._shared_classes:
+            column = table.column(name)
+            assert column is not None  # or no anchor would be left
+            givers = [fits for group, fits in zip(self._granular, self._fits, strict=True) if name in group.resources]
+            if self._spread is not None and name in self._spread.amounts:
+                anywhere = self._spread.at_home[name].copy()
+                anywhere[trees.sharing[self._spread.abroad[name]]] = True
+                givers.append(anywhere)
+            free = np.minimum(table.capacity[:, column] - table.used[:, column], table.max_unit[:, column])
+            free = np.where(np.logical_or.reduce(givers), free, 0)
+            enough &= self._sum_at_anchors(free) >= self.totals[name]
+        return enough
+
+    def _sum_at_anchors(self, amounts: IntArray) -> IntArray:
+        """Add up over what each anchor may use. Shapes: (P,) → (P,), meaningful at roots."""
+        return self._sum(amounts, amounts[self._trees.sharing], None)
+
+    def _sum(self, at_home: IntArray, abroad: IntArray, barred: BoolArray | None) -> IntArray:
+        """Add up, at each anchor, over its tree and what is shared with it unless barred. Shapes: (P,), (S,) → (P,)."""
+        sums = np.zeros(len(self._table), dtype=np.int64)
+        rows = np.flatnonzero(at_home)
+        np.add.at(sums, self._table.root[rows], at_home[rows])
+        for index in np.flatnonzero(abroad):
+            reached = self._trees.reach[index]
+            sums[reached if barred is None else reached & ~barred] += abroad[index]
+        return sums
+
+    def lone_rows(self, anchors: BoolArray) -> IntArray:
+        """Return the lone anchors that serve every group at once."""
+        if self._query.isolate and len(self._granular) > 1:
+            return np.empty(0, dtype=np.int64)
+        rows = np.flatnonzero(anchors & self._trees.lone)
+        table = self._table
+        for name in self._shared_classes:
+            column = table.column(name)
+            if column is None or not len(rows):
+                return np.empty(0, dtype=np.int64)
+            total = self.totals[name]
+            free = table.capacity[rows, column] - table.used[rows, column]
+            rows = rows[(free >= total) & (table.max_unit[rows, column] >= total)]
+        return rows
+
+    # --- anchors that leave no choice ---------------------------------------------------------------------------------
+
+    def without_choice(self, anchors: BoolArray) -> tuple[IntArray, IntArray, BoolArray]:
+        """Sort out the anchors where each class and each group has one provider to go to.
+
+        Returns the rows that serve all by themselves (N,), for the other such anchors the row of each choice (M, C),
+        and the anchors that are left to the search (P,). Rules that look at several providers at once, other than
+        isolation and traits, leave everything to the search.
+        """
+        none, table, trees = np.empty(0, dtype=np.int64), self._table, self._trees
+        choices = self._choices()
+        if not anchors.any() or self._query.same_subtrees or self._shared_classes or not self._query.nested:
+            return none, np.empty((0, len(choices)), dtype=np.int64), anchors
+        decided = anchors.copy()
+        columns: list[IntArray] = []
+        rows = np.arange(len(table))
+        for at_home, abroad, barred in choices:
+            decided &= self._sum(at_home.astype(np.int64), abroad.astype(np.int64), barred) == 1
+            columns.append(self._sum(np.where(at_home, rows, 0), np.where(abroad, trees.sharing, 0), barred))
+        at = np.flatnonzero(decided)
+        chosen = np.stack([column[at] for column in columns], axis=1)
+        spread = len(self._taken_of)
+        fits = np.ones(len(at), dtype=np.bool_)
+        for having in self._spread.required if self._spread is not None else ():
+            fits &= having[chosen[:, :spread]].any(axis=1)
+        if self._query.isolate:
+            granular = np.sort(chosen[:, spread:], axis=1)
+            fits &= (granular[:, 1:] != granular[:, :-1]).all(axis=1)
+        at, chosen = at[fits], chosen[fits]
+        alone = (chosen == chosen[:, :1]).all(axis=1) & (table.root[chosen[:, 0]] == at)
+        # What a sharing provider serves alone may come from several anchors, but only once.
+        alone &= ~np.isin(chosen[:, 0], trees.sharing)
+        return chosen[alone, 0], chosen[~alone], anchors & ~decided
+
+    def _choices(self) -> list[tuple[BoolArray, BoolArray, BoolArray | None]]:
+        """Return who may serve each class of the group without suffix, then each group with one.
+
+        Shapes: at home (P,), shared (S,), the anchors at which nothing shared may be used (P,).
+        """
+        spread = self._spread
+        found: list[tuple[BoolArray, BoolArray, BoolArray | None]] = []
+        if spread is not None:
+            found += [(spread.at_home[name], spread.abroad[name], spread.bad) for name in self._taken_of]
+        return found + [(fits, fits[self._trees.sharing], None) for fits in self._fits]
+
+    def built(self, chosen: IntArray) -> Iterator[TreeCandidate]:
+        """Yield the candidates of these choices. Shapes: (M, C)."""
+        taken = [*self._taken_of.values(), *self._taken_by]
+        suffixes = ["" for _ in self._taken_of] + [group.suffix for group in self._granular]
+        some = (chosen[start : start + _SLICE].tolist() for start in range(0, len(chosen), _SLICE))
+        for rows in chain.from_iterable(some):
+            amounts = [(row, column, amount) for row, what in zip(rows, taken, strict=True) for column, amount in what]
+            mappings: dict[str, set[int]] = {}
+            for suffix, row in zip(suffixes, rows, strict=True):
+                mappings.setdefault(suffix, set()).add(row)
+            yield tree_candidate(amounts, mappings)
+
+    # --- one anchor at a time -----------------------------------------------------------------------------------------
+
+    def through_trees(self, anchors: Iterable[int], rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
+        """Search anchor after anchor, or all in turn. Several anchors may give the same."""
+        searches = (self.of_anchor(int(anchor), rng) for anchor in anchors)
+        found = _in_turn(searches) if self._query.breadth_first or rng is not None else chain.from_iterable(searches)
+        if not self._query.nested:
+            found = filter(self._one_provider_a_tree, found)
+        return found
+
+    def _one_provider_a_tree(self, candidate: TreeCandidate) -> bool:
+        rows = {row for row, _, _ in candidate.amounts}
+        return len({int(self._table.root[row]) for row in rows}) == len(rows)
+
+    def groups_are_independent(self) -> bool:
+        """Tell whether each class and each group may be served without regard to the others, up to their number.
+
+        Then an anchor of :meth:`viable_anchors` that is not lone has a candidate. Groups that ask alike are such:
+        what matters is how many of them the anchor's providers can serve.
+        """
+        query, spread = self._query, self._spread
+        if query.same_subtrees or not query.nested or (spread is not None and len(spread.required) > 1):
+            return False
+        if len(self._granular) > 1 and self._groups_ask_alike():
+            return spread is None or spread.amounts.keys().isdisjoint(self._granular[0].resources)
+        return not self._shared_classes and (not query.isolate or len(self._granular) <= 1)
+
+    def _groups_ask_alike(self) -> bool:
+        return len({id(fits) for fits in self._fits}) == 1
+
+    def _copies(self) -> IntArray:
+        """Return how often each provider can serve the first group with a suffix. Shapes: → (P,)."""
+        table, copies = self._table, self._fits[0].astype(np.int64) * len(self._granular)
+        for column, amount in self._taken_by[0]:
+            free = np.minimum(table.capacity[:, column] - table.used[:, column], table.max_unit[:, column])
+            copies = np.minimum(copies, free // amount)
+        return np.where(self._fits[0], copies, 0)
+
+    def of_anchor(self, anchor: int, rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
+        """Yield the candidates that hang on one anchor."""
+        rows = self._trees.of_root(anchor)
+        shared = np.flatnonzero(self._trees.reach[:, anchor]) if len(self._trees.sharing) else rows[:0]
+        guests = self._trees.sharing[shared]
+        choices: list[Choice] = []
+        spread = self._spread
+        if spread is not None:
+            for name, taken in self._taken_of.items():
+                options = rows[spread.at_home[name][rows]]
+                if len(guests) and not spread.bad[anchor]:
+                    options = np.concatenate([options, guests[spread.abroad[name][shared]]])
+                choices.append(Choice("", taken, options.tolist()))
+        spread_size = len(choices)
+        reachable = np.concatenate([rows, guests])
+        for group, fits, taken in zip(self._granular, self._fits, self._taken_by, strict=True):
+            choices.append(Choice(group.suffix, taken, reachable[fits[reachable]].tolist()))
+        # The most constrained group first, so that a dead end shows early.
+        choices[spread_size:] = sorted(choices[spread_size:], key=lambda choice: len(choice.rows))
+        if rng is not None:
+            choices = [
+                replace(choice, rows=[choice.rows[i] for i in rng.permutation(len(choice.rows))]) for choice in choices
+            ]
+        granular = [choice.rows for choice in choices[spread_size:]]
+        if self._query.isolate and len(granular) <= _MATCHED_GROUPS and not can_isolate(granular):
+            return iter(())
+        return TreeSearch(self._table, self._query, spread.required if spread else (), choices, spread_size).run()
+
+    def _taken(self, resources: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+        columns = ((self._table.column(name), amount) for name, amount in resources.items())
+        return tuple((column, amount) for column, amount in columns if column is not None)
+
+
+def _in_turn(searches: Iterable[Iterator[TreeCandidate]]) -> Iterator[TreeCandidate]:
+    """Take one from each, then the second from each, and so on."""
+    going: list[Iterator[TreeCandidate]] = []
+    for search in searches:
+        for candidate in islice(search, 1):
+            yield candidate
+            going.append(search)
+    while going:
+        still: list[Iterator[TreeCandidate]] = []
+        for search in going:
+            for candidate in islice(search, 1):
+                yield candidate
+                still.append(search)
+        going = still

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search in the tree of one anchor and what is shared with it: one provider for each part of a request."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from kilonova.placement.candidate_query import CandidateQuery
+from kilonova.placement.provider_table import BoolArray, ProviderTable
+
+_FEW = 64
+
+
+class TreeCandidate(NamedTuple):
+    """A candidate found by search. ``amounts``: (row, column, amount). ``mappings``: suffix → rows that serve it."""
+
+    amounts: tuple[tuple[int, int, int], ...]
+    mappings: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Something that one provider must serve: a class of the group without suffix, or a whole group with one."""
+
+    suffix: str
+    amounts: tuple[tuple[int, int], ...]
+    rows: list[int]
+
+
+class TreeSearch:
+    """Choose a provider for each choice, depth first, remembering the states from which nothing was found."""
+
+    def __init__(
+        self,
+        table: ProviderTable,
+        query: CandidateQuery,
+        required: Sequence[BoolArray],
+        choices: Sequence[Choice],
+        spread_size: int,
+    ) -> None:
+        self._table = table
+        self._choices = choices
+        self._spread_size = spread_size
+        self._isolate = query.isolate
+        givers = {row for choice in choices[:spread_size] for row in choice.rows}
+        self._required = [{row for row in givers if having[row]} for having in required]
+        position = {choice.suffix: index for index, choice in enumerate(choices) if index >= spread_size}
+        self._subtrees: dict[int, list[list[int]]] = {}
+        for suffixes in query.same_subtrees:
+            members = sorted(position[suffix] for suffix in suffixes)
+            self._subtrees.setdefault(members[-1], []).append(members)
+        self._watched = sorted({index for groups in self._subtrees.values() for members in groups for index in members})
+        # In a small tree trying again is cheaper than remembering.
+        self._remembers = prod(len(choice.rows) for choice in choices) > _FEW
+        self._chosen: list[int] = [-1] * len(choices)
+        self._taken: dict[tuple[int, int], int] = {}
+        self._room: dict[tuple[int, int], int] = {}
+        self._lineage: dict[int, frozenset[int]] = {}
+        self._dead: set[Hashable] = set()
+
+    def run(self) -> Iterator[TreeCandidate]:
+        """Yield candidate after candidate. No recursion: a request may have any number of groups."""
+        last = len(self._choices) - 1
+        pending = [iter(self._choices[0].rows)]
+        states: list[Hashable | None] = [self._state(0)] + [None] * last
+        fruitful = [False] * (last + 1)
+        while pending:
+            index = len(pending) - 1
+            if not any(self._take(index, row) for row in pending[index]):
+                pending.pop()
+                if not fruitful[index] and states[index] is not None:
+                    self._dead.add(states[index])
+                if index:
+                    fruitful[index - 1] |= fruitful[index]
+                    self._give_back(index - 1)
+            elif index == last:
+                fruitful[index] = True
+                yield self._candidate()
+                self._give_back(index)
+            else:
+                states[index + 1] = self._state(index + 1)
+                if states[index + 1] in self._dead:
+                    self._give_back(index)
+                else:
+                    fruitful[index + 1] = False
+                    pending.append(iter(self._choices[index + 1].rows))
+
+    def _state(self, index: int) -> Hashable | None:
+        """Return everything that decides what can follow, None while the group without suffix is still open."""
+        if index < self._spread_size or not self._remembers:
+            return None
+        isolated = frozenset(self._chosen[self._spread_size : index]) if self._isolate else None
+        watched = tuple(self._chosen[position] for position in self._watched if position < index)
+        return index, frozenset(item for item in self._taken.items() if item[1]), isolated, watched
+
+    def _take(self, index: int, row: int) -> bool:
+        """Put ``row`` at ``index`` if every rule that can be judged by now allows it."""
+        choice = self._choices[index]
+        if self._isolate and index >= self._spread_size and row in self._chosen[self._spread_size : index]:
+            return False
+        for column, amount in choice.amounts:
+            cell = row, column
+            if self._taken.get(cell, 0) + amount > self._room_of(cell):
+                return False
+        self._chosen[index] = row
+        if index == self._spread_size - 1 and not self._has_traits():
+            return False
+        if any(not self._is_subtree(members) for members in self._subtrees.get(index, ())):
+            return False
+        for column, amount in choice.amounts:
+            self._taken[row, column] = self._taken.get((row, column), 0) + amount
+        return True
+
+    def _give_back(self, index: int) -> None:
+        row = self._chosen[index]
+        for column, amount in self._choices[index].amounts:
+            self._taken[row, column] -= amount
+
+    def _room_of(self, cell: tuple[int, int]) -> int:
+        room = self._room.get(cell)
+        if room is None:
+            table = self._table
+            room = int(min(table.capacity[cell] - table.used[cell], table.max_unit[cell]))
+            self._room[cell] = room
+        return room
+
+    def _has_traits(self) -> bool:
+        used = set(self._chosen[: self._spread_size])
+        return all(not having.isdisjoint(used) for having in self._required)
+
+    def _is_subtree(self, members: Sequence[int]) -> bool:
+        rows = {self._chosen[position] for position in members}
+        common = frozenset.intersection(*(self._line_of(row) for row in rows))
+        return not common.isdisjoint(rows)
+
+    def _line_of(self, row: int) -> frozenset[int]:
+        """Return a row and all its ancestors."""
+        line = self._lineage.get(row)
+        if line is None:
+            rows = [row]
+            while (above := int(self._table.parent[rows[-1]])) >= 0:
+                rows.append(above)
+            line = self._lineage[row] = frozenset(rows)
+        return line
+
+    def _candidate(self) -> TreeCandidate:
+        mappings: dict[str, set[int]] = {}
+        for choice, row in zip(self._choices, self._chosen, strict=True):
+            mappings.setdefault(choice.suffix, set()).add(row)
+        amounts = ((row, column, amount) for (row, column), amount in self._taken.items() if amount)
+        return tree_candidate(amounts, mappings)
+
+
+def tree_candidate(amounts: Iterable[tuple[int, int, int]], mappings: Mapping[str, set[int]]) -> TreeCandidate:
+    served = tuple((suffix, tuple(sorted(rows))) for suffix, rows in sorted(mappings.items()))
+    return TreeCandidate(tuple(sorted(amounts)), served)
+
+
+def can_isolate(options: Sequence[Sequence[int]]) -> bool:
+    """Whether each group can have a provider of its own: a matching as large as the number of groups exists."""
+    owner: dict[int, int] = {}
+
+    def settle(group: int, tried: set[int]) -> bool:
+        for row in options[group]:
+            if row not in tried:
+                tried.add(row)
+                if row not in owner or settle(owner[row], tried):
+                    owner[row] = group
+                    return True
+        return False
+
+    return all(settle(group, set()) for group in range(len(options)))

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait for what happens in the background."""
+
+import time
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+from kilonova.db import tables as t
+from kilonova.db.database import Database
+
+
+def wait_until(condition: Callable[[], object], what: str, *, at_most_s: float = 10, every_s: float = 0.01) -> None:
+    """Return as soon as the condition holds. Raises: AssertionError, saying ``what`` never came."""
+    deadline = time.monotonic() + at_most_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {at_most_s} s: {what}"
+        time.sleep(every_s)
+
+
+def wait_until_idle(database: Database, *, every_s: float = 0.005) -> None:
+    """Return as soon as no operation is under way."""
+
+    def is_idle() -> bool:
+        with database.read() as connection:
+            return connection.execute(sa.select(t.workflows.c.uuid)).first() is None
+
+    wait_until(is_idle, "all operations end", at_most_s=20, every_s=every_s)
