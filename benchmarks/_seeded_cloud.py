@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from ipaddress import IPv4Address
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -52,7 +53,7 @@ def fresh_database(backend: str, folder: Path | None = None) -> Iterator[Databas
 def add_hosts(database: Database, count: int, *, traits: int = 40, servers_on_each: int = 0) -> None:
     """Add hosts that are up, each with its traits and servers."""
     names = [f"compute{row:06d}" for row in range(count)]
-    capabilities = capabilities_as_json(CAPABILITIES)
+    capabilities, first_ip = capabilities_as_json(CAPABILITIES), IPv4Address("10.0.0.1")
 
     def fill(tx: Transaction) -> None:
         class_ids = dict(tx.execute(sa.select(t.resource_classes.c.name, t.resource_classes.c.id)).all())
@@ -90,11 +91,11 @@ def add_hosts(database: Database, count: int, *, traits: int = 40, servers_on_ea
                     "uuid": uuid,
                     "host": name,
                     "hypervisor_hostname": name,
-                    "host_ip": "192.0.2.1",
+                    "host_ip": str(first_ip + row),
                     "capabilities": capabilities,
                     "failed_builds": 0,
                 }
-                for name, uuid in zip(names, uuids, strict=True)
+                for row, (name, uuid) in enumerate(zip(names, uuids, strict=True))
             ),
         )
         _insert(

@@ -295,6 +295,6 @@ def test_assumptions_survive_whatever_is_followed(
             followed.forget(f"claim{number}")
         loaded = Mirror.follow(Database(f"sqlite:///{file}"), clock=lambda: 1.0)
         assert_equal(followed, loaded)
-        assert followed._assumed_in_group == {}
+        assert followed._groups._assumed == {}
         for used in (database, loaded.database):
             used.close()

@@ -4,12 +4,13 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from kilonova.db import aggregates, change_log, compute_nodes, providers, resource_classes, services
-from kilonova.db.database import Commit, Database, Transaction
+from kilonova.db import aggregates, change_log, compute_nodes, instances, providers, resource_classes, services
+from kilonova.db.database import Change, Commit, Database, Transaction
 from kilonova.mirror.mirror import Assumption, Mirror
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, NodeReport
+from kilonova.model.instance import Instance, VmState
 from kilonova.model.provider import Inventory
 from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.isolation.rules import Candidate
@@ -207,6 +208,42 @@ def test_a_broken_isolation_rule_in_the_database_is_logged(sqlite: Database, cap
     assert isolation is not None
     assert not isolation.hosts_under(isolation.met_by(Candidate(Flavor("1", "m1", 1, 1, 1), None, "p"))).any()
     assert "Nobody may use the hosts of aggregate pool (id 1): kilonova:only: cannot read a condition" in caplog.text
+
+
+def test_a_broken_isolation_rule_of_the_past_is_nobodys_concern(caplog: pytest.LogCaptureFixture) -> None:
+    pool = {"uuid": "u", "name": "pool", "hosts": ["h0"], "metadata": {"kilonova:only": "flavour=db"}}
+    mirror = Mirror.of([Change("aggregate", "1", pool)], 3, now=9.0)
+    mirror.replay([Commit(4, (Change("aggregate", "1", pool | {"name": "renamed"}),), ())])
+    assert mirror.snapshot().aggregates.isolation is not None
+    assert caplog.text == ""
+
+
+def add_server(database: Database, uuid: str, host: str, flavor_id: str) -> None:
+    def job(tx: Transaction) -> None:
+        flavor = Flavor(flavor_id, "m1", 1, 1, 1)
+        instances.insert(tx, [(Instance(0, uuid, "vm", "p", "u", VmState.ACTIVE, flavor), None)])
+        instances.change(tx, uuid, host=host, node=host)
+
+    database.write(job)
+
+
+def test_an_older_table_knows_its_servers_after_a_reload(sqlite: Database) -> None:
+    """Whatever is loaded first then."""
+    mirror = Mirror.follow(sqlite)
+    add_host(sqlite, "h0")
+    for number in (1, 2):
+        add_host(sqlite, f"h{number}")
+        add_server(sqlite, f"00000000-0000-4000-8000-{number:012}", f"h{number}", f"flavor{number}")
+    before, apart = mirror.snapshot(), mirror.snapshot_apart()
+    known = dict(before.instance_rows)
+    assert sorted(known.values()) == [1, 2]
+    sqlite.write(lambda tx: services.delete(tx, services.get_by_host(tx.connection, "h0").uuid))
+    mirror.reload()
+    assert mirror.snapshot().hosts == ("h1", "h2")
+    assert dict(before.instance_rows) == known
+    assert dict(apart.instance_rows) == known
+    assert before.guests.of_other_flavors("flavor1").tolist() == [0, 0, 1]
+    assert_equal(mirror, Mirror.follow(sqlite))
 
 
 def test_metrics_are_followed_and_forgotten(sqlite: Database) -> None:

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which instances are on which places, by uuid and by kind, as far as the database tells."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kilonova.mirror.layout import PlaceRows
+from kilonova.mirror.places import Places
+from kilonova.scheduler.guests import Counts, GuestCounts, GuestKind, GuestTally, SomeGuests, guest_kind
+
+
+class Placed(NamedTuple):
+    """Where an instance is: the number of its place."""
+
+    place: int
+    io_heavy: bool
+    kind: GuestKind
+
+
+class Instances(dict[str, Placed]):
+    """Instance uuid → where it is. Not for writing without the mirror's lock."""
+
+    def __init__(self, places: Places) -> None:
+        super().__init__()
+        self._places = places
+        self._kinds: dict[GuestKind, GuestKind] = {}
+
+    def place(self, uuid: str, value: Mapping[str, Any]) -> Placed:
+        """Take over an instance that is on a host from its logged value."""
+        kind = guest_kind(value["flavor"], value["image"])
+        kind = self._kinds.setdefault(kind, kind)
+        placed = self[uuid] = Placed(self._places.place(value["host"], value["node"]), bool(value["io"]), kind)
+        return placed
+
+    def clear(self) -> None:
+        super().clear()
+        self._kinds.clear()
+
+
+class InstanceRows(Mapping[str, int]):
+    """Instance uuid → row of its host, looked up when asked."""
+
+    def __init__(self, instances: Mapping[str, Placed], row_of: PlaceRows) -> None:
+        self._instances = instances
+        self._row_of = row_of
+
+    def __getitem__(self, uuid: str) -> int:
+        return self._row_of[self._instances[uuid].place]
+
+    def __iter__(self) -> Iterator[str]:
+        return (uuid for uuid, placed in list(self._instances.items()) if placed.place in self._row_of)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+@dataclass(frozen=True, slots=True)
+class PresentGuests:
+    """Counts of the instances on the rows of one layout, as they are when asked for, assumed ones included."""
+
+    lock: threading.RLock
+    tally: Callable[[], GuestTally]
+    row_of: PlaceRows
+
+    def count(self, row: int, kind: GuestKind) -> None:
+        """Do nothing: a server that was placed is assumed, so it counts already."""
+
+    def take(self, rows: NDArray[np.int64]) -> GuestCounts:
+        return SomeGuests(self, rows)
+
+    def of_other_flavors(self, flavor_id: str) -> Counts:
+        with self.lock:
+            return self.tally().columns(self.row_of).of_other_flavors(flavor_id)
+
+    def with_image_property(self, name: str, value: str) -> Counts:
+        with self.lock:
+            return self.tally().columns(self.row_of).with_image_property(name, value)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which row of the host table is which host, and every column that changes with the set of hosts only.
+
+A host is a hypervisor that has a resource provider, and whose host has a service. Axes: H hosts.
+"""
+
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kilonova.mirror.device_columns import DeviceColumns
+from kilonova.mirror.host_columns import HostColumns
+from kilonova.model.host import Capabilities
+from kilonova.placement.provider_table import ProviderTable
+from kilonova.placement.provider_tree import SHARING_TRAIT
+
+T = TypeVar("T")
+
+_INVENTORY = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity")
+_NO_ROW = -1
+
+
+class PlaceRows(Mapping[int, int]):
+    """Number of a place → its row. Never changes, so that any table may keep it."""
+
+    def __init__(self, places: NDArray[np.int32]) -> None:
+        rows = np.full(int(places.max(initial=-1)) + 1, _NO_ROW, dtype=np.int32)
+        rows[places] = np.arange(len(places), dtype=np.int32)
+        self._rows = array("i", rows.tobytes())
+        self._count = len(places)
+
+    def __getitem__(self, place: int) -> int:
+        row = self.get(place)
+        if row is None:
+            raise KeyError(place)
+        return row
+
+    @overload
+    def get(self, key: int, /) -> int | None: ...
+    @overload
+    def get(self, key: int, default: int | T, /) -> int | T: ...
+    def get(self, key: int, default: T | None = None, /) -> int | T | None:
+        try:
+            row = self._rows[key]
+        except IndexError:
+            return default
+        return default if row == _NO_ROW else row
+
+    def __iter__(self) -> Iterator[int]:
+        return (place for place, row in enumerate(self._rows) if row != _NO_ROW)
+
+    def __len__(self) -> int:
+        return self._count
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The rows of the host table, in the order of the providers. Shapes: (H,).
+
+    ``version``: that of the providers it was made of. ``rows``: the hosts' own among all providers.
+    ``num_instances``, ``num_io_ops`` and ``devices`` are kept in step by the mirror; all else stays as it is.
+    """
+
+    version: int
+    rows: NDArray[np.int64]
+    #: Whether every provider is a host's own.
+    identity: bool
+    #: Whether no host can get anything from a provider other than its own.
+    plain: bool
+    row_of: PlaceRows
+    #: The numbers that the service hosts have.
+    services: NDArray[np.int32]
+    hosts: tuple[str, ...]
+    nodes: tuple[str, ...]
+    uuids: tuple[str, ...]
+    host_ips: tuple[str, ...]
+    profiles: tuple[Capabilities, ...]
+    profile: NDArray[np.int32]
+    failed_builds: NDArray[np.int64]
+    num_instances: NDArray[np.int64]
+    num_io_ops: NDArray[np.int64]
+    devices: NDArray[np.int32]
+    inventory: Mapping[str, Any]
+    trait_rows: Mapping[str, int]
+    trait_bits: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, table: ProviderTable, columns: HostColumns, devices: DeviceColumns) -> "Layout":
+        """Lay out the hosts as they are now."""
+        rows, places = _rows_and_places(table, columns)
+        identity = len(rows) == len(table) and bool((rows == np.arange(len(rows))).all())
+        uuids = table.uuids if identity else tuple(map(table.uuids.__getitem__, rows.data))
+        inventory = {name: getattr(table, name) for name in _INVENTORY}
+        if not identity:
+            inventory = {name: np.asfortranarray(column[rows]) for name, column in inventory.items()}
+        profiles = columns.profile(places)
+        present = np.flatnonzero(np.bincount(profiles))
+        return cls(
+            version=table.version,
+            rows=rows,
+            identity=identity,
+            plain=identity and bool((table.parent < 0).all()) and SHARING_TRAIT not in table.trait_rows,
+            row_of=PlaceRows(places),
+            services=columns.hosts_of(places),
+            hosts=columns.places.hosts_of(places),
+            nodes=columns.places.nodes_of(places),
+            uuids=uuids,
+            host_ips=columns.host_ips(places),
+            profiles=tuple([columns.profiles[number] for number in present.tolist()]),
+            profile=np.searchsorted(present, profiles).astype(np.int32),
+            failed_builds=columns.failed_builds(places),
+            num_instances=columns.num_instances(places),
+            num_io_ops=columns.num_io_ops(places),
+            devices=devices.numbers(uuids),
+            inventory=inventory,
+            trait_rows=table.trait_rows,
+            trait_bits=table.trait_bits if identity else table.trait_bits[:, rows],
+        )
+
+
+def _rows_and_places(table: ProviderTable, columns: HostColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the hosts by the rows of their providers, in order, and the numbers of their places."""
+    nodes = columns.node_places
+    rows = np.fromiter((table.row_of.get(uuid, _NO_ROW) for uuid in nodes), dtype=np.int64, count=len(nodes))
+    places = np.fromiter(nodes.values(), dtype=np.int32, count=len(nodes))
+    found = np.flatnonzero((rows != _NO_ROW) & columns.have_service(columns.hosts_of(places)))
+    found = found[np.argsort(rows[found])]
+    return rows[found], places[found]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFacts:
+    """What the services of the hosts of a layout say. Shapes: (H,)."""
+
+    disabled: NDArray[np.bool_]
+    forced_down: NDArray[np.bool_]
+    last_seen: NDArray[np.float64]
+    reasons: Mapping[int, str]
+
+    @classmethod
+    def of(cls, layout: Layout, columns: HostColumns) -> "ServiceFacts":
+        services = layout.services
+        disabled = columns.disabled(services)
+        return cls(
+            disabled=disabled,
+            forced_down=columns.forced_down(services),
+            last_seen=columns.last_seen(services),
+            reasons={row: columns.reason(int(services[row])) for row in np.flatnonzero(disabled).tolist()},
+        )
