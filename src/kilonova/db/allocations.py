@@ -178,11 +178,15 @@ def write(tx: Transaction, requests: Sequence[ConsumerRequest]) -> Written:
 def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> list[Written]:
     requests = [request for batch in batches for request in batch]
     consumers = _consumers(tx, requests)
-    known = _providers(tx, {uuid for request in requests for uuid in request.allocations})
-    class_ids = _classes(tx, requests)
+    known = _providers(tx, requests)
     old = _present(tx, consumers)
     rows: list[dict[str, Any]] = [
-        {"consumer": request.consumer_uuid, "provider": known[uuid], "class_id": class_ids[name], "amount": amount}
+        {
+            "consumer": request.consumer_uuid,
+            "provider": known[uuid].id,
+            "class_id": known[uuid].inventories[name].class_id,
+            "amount": amount,
+        }
         for request in requests
         for uuid, resources in request.allocations.items()
         for name, amount in resources.items()
@@ -190,13 +194,7 @@ def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> lis
     change: dict[_Cell, int] = {}
     for cell, amount in [(use.cell, -use.used) for use in old] + [(_cell_of(row), row["amount"]) for row in rows]:
         change[cell] = change.get(cell, 0) + amount
-    labels = {
-        (known[uuid], class_ids[name]): _Label(uuid, name)
-        for request in requests
-        for uuid, resources in request.allocations.items()
-        for name in resources
-    }
-    _check(tx, rows, change, labels)
+    _check(requests, known, change)
     _write_consumers(tx, requests, consumers)
     differences = [
         {"provider": cell[0], "class_id": cell[1], "amount": amount}
@@ -241,8 +239,8 @@ def _present(tx: Transaction, consumer_uuids: Collection[str]) -> list[_Use]:
     return [_Use(*row) for row in tx.connection.execute(_PRESENT, {"uuids": list(consumer_uuids)})]
 
 
-def _written(batch: Sequence[ConsumerRequest], known: Mapping[str, int], old: Sequence[_Use]) -> Written:
-    named = {known[uuid] for request in batch for uuid in request.allocations}
+def _written(batch: Sequence[ConsumerRequest], known: Mapping[str, "_Provider"], old: Sequence[_Use]) -> Written:
+    named = {known[uuid].id for request in batch for uuid in request.allocations}
     freed: set[int] = set()
     for request in batch:
         before = {use.provider_id for use in old if use.consumer_uuid == request.consumer_uuid}
@@ -252,24 +250,52 @@ def _written(batch: Sequence[ConsumerRequest], known: Mapping[str, int], old: Se
     return Written(frozenset(named), frozenset(named | freed))
 
 
-def _providers(tx: Transaction, uuids: Collection[str]) -> dict[str, int]:
-    """Return the ids of providers by uuid. Raises: InvalidRequest for one that does not exist."""
-    if not uuids:
-        return {}
-    known: dict[str, int] = mapping(tx.connection, _PROVIDER_IDS, uuids=list(uuids))
-    for uuid in sorted(set(uuids) - known.keys()):
+class _Inventory(NamedTuple):
+    class_id: int
+    min_unit: int
+    max_unit: int
+    step_size: int
+    capacity: int
+    used: int
+
+
+class _Provider(NamedTuple):
+    id: int
+    inventories: dict[str, _Inventory]
+
+
+def _providers(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str, _Provider]:
+    """Return the providers that are asked for something, by uuid; each has what is asked of it, in whatever amount.
+
+    Raises: InvalidRequest for a provider or resource class that does not exist; Conflict when an inventory is missing.
+    """
+    uuids = {uuid for request in requests for uuid in request.allocations}
+    found: dict[str, _Provider] = {}
+    if uuids:
+        for uuid, provider_id, name, *inventory in tx.connection.execute(_INVENTORIES, {"uuids": list(uuids)}):
+            provider = found.setdefault(uuid, _Provider(provider_id, {}))
+            if name is not None:
+                provider.inventories[name] = _Inventory(*inventory)
+    for uuid in sorted(uuids - found.keys()):
         raise InvalidRequest(f"Allocation for resource provider '{uuid}' that does not exist.")
-    return known
+    missing = [
+        (request.consumer_uuid, uuid, name)
+        for request in requests
+        for uuid, resources in request.allocations.items()
+        for name in resources
+        if name not in found[uuid].inventories
+    ]
+    if missing:
+        _require_classes(tx, {name: consumer_uuid for consumer_uuid, _, name in missing})
+        _, uuid, name = missing[0]
+        raise Conflict(f"Unable to allocate inventory: Inventory for '{name}' on resource provider '{uuid}' invalid.")
+    return found
 
 
-def _classes(tx: Transaction, requests: Sequence[ConsumerRequest]) -> Mapping[str, int]:
-    """Return the ids of the resource classes by name. Raises: InvalidRequest for one that does not exist."""
-    asked: dict[str, str] = {}
-    for request in requests:
-        for resources in request.allocations.values():
-            asked.update(dict.fromkeys(resources, request.consumer_uuid))
+def _require_classes(tx: Transaction, asked: Mapping[str, str]) -> None:
+    """Check that resource classes exist (name → consumer uuid). Raises: InvalidRequest."""
     try:
-        return class_ids_of(tx.connection, asked) if asked else {}
+        class_ids_of(tx.connection, asked)
     except NotFound as error:
         uuids = ", ".join(sorted({asked[name] for name in error.fields["names"]}))
         raise InvalidRequest(f"Unable to allocate inventory for consumer {uuids}: {error.message}") from None
@@ -308,33 +334,23 @@ def _write_consumers(tx: Transaction, requests: Sequence[ConsumerRequest], prese
         )
 
 
-class _Label(NamedTuple):
-    provider_uuid: str
-    resource_class: str
-
-
-def _check(
-    tx: Transaction, rows: Sequence[Mapping[str, Any]], change: Mapping[_Cell, int], labels: Mapping[_Cell, _Label]
-) -> None:
+def _check(requests: Sequence[ConsumerRequest], known: Mapping[str, _Provider], change: Mapping[_Cell, int]) -> None:
     """Say what does not fit, and why. Raises: Conflict."""
-    if not rows:
-        return
-    asked = {"providers": list({cell[0] for cell in labels}), "classes": list({cell[1] for cell in labels})}
-    present = {(row[0], row[1]): row[2:] for row in tx.connection.execute(_LIMITS, asked)}
-    for row in rows:
-        cell = _cell_of(row)
-        uuid, name = labels[cell]
-        if cell not in present:
+    for uuid, name, amount in (
+        (uuid, name, amount)
+        for request in requests
+        for uuid, resources in request.allocations.items()
+        for name, amount in resources.items()
+    ):
+        there = known[uuid].inventories[name]
+        if not there.min_unit <= amount <= there.max_unit or amount % there.step_size:
             raise Conflict(
-                f"Unable to allocate inventory: Inventory for '{name}' on resource provider '{uuid}' invalid."
+                f"Unable to allocate inventory: {amount} of '{name}' on resource provider '{uuid}' would violate "
+                f"inventory constraints: min_unit {there.min_unit}, max_unit {there.max_unit}, "
+                f"step_size {there.step_size}."
             )
-        min_unit, max_unit, step_size, capacity, used = present[cell]
-        if not min_unit <= row["amount"] <= max_unit or row["amount"] % step_size:
-            raise Conflict(
-                f"Unable to allocate inventory: {row['amount']} of '{name}' on resource provider '{uuid}' "
-                f"would violate inventory constraints: min_unit {min_unit}, max_unit {max_unit}, step_size {step_size}."
-            )
-        if change[cell] > 0 and used + change[cell] > capacity:
+        more = change[known[uuid].id, there.class_id]
+        if more > 0 and there.used + more > there.capacity:
             raise Conflict(
                 f"Unable to allocate inventory: Unable to create allocation for '{name}' on resource provider "
                 f"'{uuid}'. The requested amount would exceed the capacity."
@@ -349,20 +365,22 @@ _PRESENT = sa.select(
     _ALLOCATION.consumer_uuid, _ALLOCATION.resource_provider_id, _ALLOCATION.resource_class_id, _ALLOCATION.used
 ).where(_ALLOCATION.consumer_uuid.in_(_UUIDS))
 _GENERATIONS = sa.select(_CONSUMER.uuid, _CONSUMER.generation).where(_CONSUMER.uuid.in_(_UUIDS))
-_PROVIDER_IDS = sa.select(t.resource_providers.c.uuid, t.resource_providers.c.id).where(
-    t.resource_providers.c.uuid.in_(_UUIDS)
-)
-_LIMITS = sa.select(
-    _INVENTORY.resource_provider_id,
-    _INVENTORY.resource_class_id,
-    _INVENTORY.min_unit,
-    _INVENTORY.max_unit,
-    _INVENTORY.step_size,
-    _INVENTORY.capacity,
-    _INVENTORY.used,
-).where(
-    _INVENTORY.resource_provider_id.in_(sa.bindparam("providers", expanding=True)),
-    _INVENTORY.resource_class_id.in_(sa.bindparam("classes", expanding=True)),
+_INVENTORIES = (
+    sa.select(
+        t.resource_providers.c.uuid,
+        t.resource_providers.c.id,
+        t.resource_classes.c.name,
+        _INVENTORY.resource_class_id,
+        _INVENTORY.min_unit,
+        _INVENTORY.max_unit,
+        _INVENTORY.step_size,
+        _INVENTORY.capacity,
+        _INVENTORY.used,
+    )
+    .select_from(t.resource_providers)
+    .outerjoin(t.inventories, _INVENTORY.resource_provider_id == t.resource_providers.c.id)
+    .outerjoin(t.resource_classes, t.resource_classes.c.id == _INVENTORY.resource_class_id)
+    .where(t.resource_providers.c.uuid.in_(_UUIDS))
 )
 _NOW = sa.bindparam("now", type_=t.Time)
 _USE = ManyRows(
