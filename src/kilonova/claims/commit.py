@@ -15,13 +15,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.db import group_guards, host_devices, isolation_guard
+from kilonova.db import allocations, group_guards, host_devices, isolation_guard
 from kilonova.db import tables as t
+from kilonova.db.allocations import INSTANCE
 from kilonova.db.database import Transaction, together
 from kilonova.db.host_devices import Taking
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.providers import log_usage, touch
-from kilonova.db.statements import ManyRows, insert_many
+from kilonova.db.statements import ManyRows
 from kilonova.db.workflows import Workflow
 from kilonova.errors import ClaimLost
 from kilonova.model.host_devices import DeviceShare
@@ -94,18 +95,17 @@ def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
     _take_devices(tx, claims)
     _join_groups(tx, claims)
     _journal(tx, bundles)
-    _CONSUME.run(
-        tx,
-        [{"uuid": claim.instance_uuid, "project_id": claim.project_id, "user_id": claim.user_id} for claim in claims],
-        now=tx.now,
-    )
-    allocations = [
+    consumers = [
+        {"uuid": claim.instance_uuid, "project_id": claim.project_id, "user_id": claim.user_id, "kind": INSTANCE}
+        for claim in claims
+    ]
+    uses = [
         {"consumer": claim.instance_uuid, "provider": provider_id, "class_id": class_id, "amount": amount}
         for claim in claims
         for provider_id, amounts in claim.allocations.items()
         for class_id, amount in amounts.items()
     ]
-    _ALLOCATE.run(tx, allocations, now=tx.now)
+    allocations.store(tx, consumers, uses)
     for claim in claims:
         tx.claims.append(claim.claim_id)
         states = VmState.BUILDING.value, TaskState.SPAWNING.value
@@ -165,27 +165,6 @@ _MOVE = ManyRows(
         .where(_FLOW.uuid == given["uuid"], _FLOW.owner == given["owner"], _FLOW.attempt == given["attempt"] - 1)
         .values(step=given["step"], attempt=given["attempt"], body=given["body"], updated_at=_NOW)
     ),
-)
-
-
-_CONSUME = insert_many(
-    t.consumers,
-    {"uuid": "uuid", "project_id": "project_id", "user_id": "user_id"},
-    consumer_type=sa.literal("INSTANCE"),
-    generation=sa.literal(1),
-    created_at=_NOW,
-    updated_at=_NOW,
-)
-_ALLOCATE = insert_many(
-    t.allocations,
-    {
-        "consumer_uuid": "consumer",
-        "resource_provider_id": "provider",
-        "resource_class_id": "class_id",
-        "used": "amount",
-    },
-    created_at=_NOW,
-    updated_at=_NOW,
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from kilonova.db import aggregates, compute_nodes, host_agents, instances, providers, services, workflows
 from kilonova.db.database import Transaction
 from kilonova.messaging.messages import HostsStarted, Orphans
+from kilonova.model.host import COMPUTE
 
 
 def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None) -> Orphans:
@@ -14,7 +15,7 @@ def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None) ->
     ``owner``: the process that has their agents from now on; None where there is only one.
     """
     for report in message.reports:
-        service = services.ensure(tx, report.host, services.COMPUTE)
+        service = services.ensure(tx, report.host, COMPUTE)
         node = compute_nodes.report(tx, report)
         is_new = providers.find(tx.connection, node.uuid) is None
         providers.ensure_for_node(tx, node.uuid, report.hypervisor_hostname, report.inventories, report.traits)

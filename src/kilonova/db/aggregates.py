@@ -19,6 +19,7 @@ from kilonova.db.statements import insert_missing
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
+from kilonova.model.host import COMPUTE
 from kilonova.scheduler.isolation.rules import is_rule_key
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -246,7 +247,7 @@ def _require_free_name(tx: Transaction, name: str) -> None:
 
 
 def _require_host(tx: Transaction, host: str) -> None:
-    service = sa.select(t.services.c.id).where(t.services.c.host == host, t.services.c.binary == "nova-compute")
+    service = sa.select(t.services.c.id).where(t.services.c.host == host, t.services.c.binary == COMPUTE)
     if tx.execute(service).first() is None:
         raise NotFound(f"Compute host {host} could not be found.", host=host)
 

@@ -22,6 +22,8 @@ from kilonova.db.resource_classes import ids as class_ids_of
 from kilonova.db.statements import ManyRows, insert_many, mapping
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 
+#: The type of the consumers that are servers.
+INSTANCE = "INSTANCE"
 #: (provider id, class id)
 _Cell = tuple[int, int]
 
@@ -212,6 +214,16 @@ def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> lis
     if empty:
         tx.execute(sa.delete(t.consumers).where(t.consumers.c.uuid.in_(empty)))
     return [_written(batch, known, old) for batch in batches]
+
+
+def store(tx: Transaction, consumers: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str, Any]]) -> None:
+    """Write new consumers and what they use. What inventories have in use is the caller's to count.
+
+    ``consumers``: rows of ``uuid``, ``project_id``, ``user_id`` and ``kind``.
+    ``uses``: rows of ``consumer`` (its uuid), ``provider``, ``class_id`` and ``amount``.
+    """
+    _ADD_CONSUMERS.run(tx, consumers, now=tx.now)
+    _ALLOCATE.run(tx, uses, now=tx.now)
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------

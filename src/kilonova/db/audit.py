@@ -28,18 +28,16 @@ from kilonova.db import (
     services,
 )
 from kilonova.db import tables as t
-from kilonova.db.allocations import ConsumerRequest
+from kilonova.db.allocations import INSTANCE, ConsumerRequest
 from kilonova.db.database import Transaction
 from kilonova.db.request_specs import get_many as request_specs_of
 from kilonova.db.statements import mapping
 from kilonova.errors import Conflict
+from kilonova.model.host import COMPUTE
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.provider import floored_capacity
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.resources import resource_query
-
-INSTANCE = "INSTANCE"
-_COMPUTE = "nova-compute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +280,7 @@ def _mend_server(tx: Transaction, *, uuid: str) -> None:
 
 def providers_without_node(connection: Connection) -> Iterator[Finding]:
     """Root providers with processors and memory that are no hypervisor, in a cloud that has compute services."""
-    ours = sa.select(t.services.c.id).where(t.services.c.binary == _COMPUTE)
+    ours = sa.select(t.services.c.id).where(t.services.c.binary == COMPUTE)
     if connection.execute(ours.limit(1)).first() is None:
         return
     inventory, name = t.inventories.c, t.resource_classes.c.name

@@ -16,7 +16,8 @@ from kilonova.db import host_devices, isolation_guard
 from kilonova.db import tables as t
 from kilonova.db.database import Change, Database
 from kilonova.db.statements import mapping
-from kilonova.model.instance import IO_HEAVY_TASKS, VmState
+from kilonova.model.host import COMPUTE
+from kilonova.model.instance import is_io_heavy
 
 #: More would not be faster, and would leave more memory in pieces behind.
 _FETCHED_TOGETHER = 2_000
@@ -166,7 +167,7 @@ def _services(connection: Connection, names: _Names) -> Iterator[Change]:
         service.last_seen_at,
         service.created_at,
     )
-    computes = sa.select(*columns).where(service.binary == "nova-compute")
+    computes = sa.select(*columns).where(service.binary == COMPUTE)
     for host, disabled, reason, forced_down, last_seen_at, created_at in _rows(connection, computes):
         seen, created = epoch(last_seen_at), epoch(created_at)
         yield Change(
@@ -279,7 +280,7 @@ def instance_value(
     return {
         "host": host,
         "node": node or host,
-        "io": vm_state == VmState.BUILDING or task_state in IO_HEAVY_TASKS,
+        "io": is_io_heavy(vm_state, task_state),
         "flavor": flavor_id,
         "image": image_properties,
     }

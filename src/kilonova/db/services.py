@@ -14,9 +14,8 @@ from kilonova.db.mirror_source import epoch
 from kilonova.db.statements import insert_missing
 from kilonova.errors import Conflict, NotFound
 from kilonova.identifiers import new_uuid
-from kilonova.model.host import Service
+from kilonova.model.host import COMPUTE, Service
 
-COMPUTE: Final = "nova-compute"
 _HEARTBEAT_CHUNK = 10_000
 
 

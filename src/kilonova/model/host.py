@@ -4,13 +4,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
 
 #: Traits of every hypervisor: that it is one, and that it belongs to this service alone.
 NODE_TRAITS = ("COMPUTE_NODE", "OWNER_NOVA")
+#: The binary of the services that run guests.
+COMPUTE: Final = "nova-compute"
 
 
 @dataclass(frozen=True, slots=True)

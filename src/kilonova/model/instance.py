@@ -85,7 +85,7 @@ class PowerState(IntEnum):
     SUSPENDED = 7
 
 
-IO_HEAVY_TASKS = frozenset(
+_IO_HEAVY_TASKS = frozenset(
     {
         TaskState.RESIZE_MIGRATING,
         TaskState.REBUILDING,
@@ -96,6 +96,11 @@ IO_HEAVY_TASKS = frozenset(
         TaskState.UNSHELVING,
     }
 )
+
+
+def is_io_heavy(vm_state: str, task_state: str | None) -> bool:
+    """Tell whether an instance counts in its host's io workload. Source: spec SCHEDULER §5."""
+    return vm_state == VmState.BUILDING or task_state in _IO_HEAVY_TASKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +159,6 @@ class Instance:
     @property
     def instance_name(self) -> str:
         return f"instance-{self.id:08x}"
-
-    @property
-    def is_io_heavy(self) -> bool:
-        """Counts in its host's io workload (spec SCHEDULER §5)."""
-        return self.vm_state is VmState.BUILDING or self.task_state in IO_HEAVY_TASKS
 
 
 _REBUILD_TASKS = frozenset({TaskState.REBUILDING, TaskState.REBUILD_BLOCK_DEVICE_MAPPING, TaskState.REBUILD_SPAWNING})

@@ -2,8 +2,7 @@
 """Scale, add up, and find the best few without sorting everybody."""
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -126,15 +125,20 @@ def counts_nothing(factors: float | FloatArray) -> bool:
     return isinstance(factors, float | int) and not factors
 
 
-@contextmanager
-def blaming(weigher: str) -> Iterator[None]:
+class blaming:  # noqa: N801 - reads like the context manager that it is, at a fifth of what a generator takes
     """Turn whatever third-party code raises into RuleFailed."""
-    try:
-        yield
-    except RuleFailed:
-        raise  # the rule itself says what is wrong
-    except Exception as error:
-        raise weigher_failed(weigher) from error
+
+    __slots__ = ("_weigher",)
+
+    def __init__(self, weigher: str) -> None:
+        self._weigher = weigher
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, RuleFailed):  # which says itself what is wrong
+            raise weigher_failed(self._weigher) from error
 
 
 def weigher_failed(weigher: str) -> RuleFailed:

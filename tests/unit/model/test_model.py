@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kilonova.db import flavors, request_specs
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
-from kilonova.model.instance import Instance, TaskState, VmState, states_of, status_of
+from kilonova.model.instance import Instance, TaskState, VmState, is_io_heavy, states_of, status_of
 from kilonova.model.provider import Inventory, floored_capacity
 from kilonova.model.request_spec import RequestedNetwork, RequestSpec
 
@@ -52,7 +52,14 @@ def test_every_state_has_exactly_one_status_and_is_found_by_it() -> None:
 def test_instance_names_are_their_number_in_hex() -> None:
     instance = Instance(255, "u", "n", "p", "u", VmState.BUILDING, Flavor("1", "f", 1, 1, 1))
     assert instance.instance_name == "instance-000000ff"
-    assert instance.is_io_heavy
+
+
+@pytest.mark.parametrize(
+    ("vm_state", "task_state", "heavy"),
+    [("building", None, True), ("active", "rebuilding", True), ("active", "rebooting", False), ("active", None, False)],
+)
+def test_what_counts_in_the_io_workload(vm_state: str, task_state: str | None, heavy: bool) -> None:
+    assert is_io_heavy(vm_state, task_state) is heavy
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9), st.floats(0.01, 1000, allow_nan=False))

@@ -11,7 +11,7 @@ from kilonova.api.schemas import queries
 from kilonova.config import ComputeSettings
 from kilonova.db import aggregates, services
 from kilonova.db.database import utc_now
-from kilonova.model.host import Service
+from kilonova.model.host import COMPUTE, Service
 
 RULES = (
     rule("os_compute_api:os-availability-zone:list", ANYONE, "List zones", ("GET", "/os-availability-zone")),
@@ -57,7 +57,7 @@ def list_zones_detail(ctx: Context, request: Request) -> Reply:
 
 def zone_of(service: Service, zones: Mapping[str, str], settings: ComputeSettings) -> str:
     """Return the zone of a service; ``zones`` are those of the hosts that aggregates put into one."""
-    if service.binary != services.COMPUTE:
+    if service.binary != COMPUTE:
         return settings.internal_service_availability_zone
     return zones.get(service.host, settings.default_availability_zone)
 

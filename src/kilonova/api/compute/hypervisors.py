@@ -20,7 +20,7 @@ from kilonova.db import compute_nodes, services
 from kilonova.db.compute_nodes import NodeUsage
 from kilonova.db.database import utc_now
 from kilonova.errors import InvalidRequest, NotFound
-from kilonova.model.host import ComputeNode, Service
+from kilonova.model.host import COMPUTE, ComputeNode, Service
 
 _ALL, _ONE = "/os-hypervisors", "/os-hypervisors/{hypervisor_id}"
 RULES = (
@@ -139,7 +139,7 @@ def _load(ctx: Context, request: Request, *, detail: bool, with_servers: bool = 
         return _Hypervisors(
             nodes=compute_nodes.list_all(connection),
             numbers=compute_nodes.numbers(connection),
-            services={service.host: service for service in services.list_all(connection, binary=services.COMPUTE)},
+            services={service.host: service for service in services.list_all(connection, binary=COMPUTE)},
             usages=compute_nodes.usages(connection) if detail and request.version <= _LAST_WITH_USAGE else {},
             servers=compute_nodes.servers(connection) if with_servers or _wants_servers(request) else {},
         )

@@ -16,7 +16,7 @@ from kilonova.api.schemas.types import as_bool
 from kilonova.db import aggregates, services
 from kilonova.db.database import Transaction, utc_now
 from kilonova.errors import InvalidRequest, NotFound
-from kilonova.model.host import Service
+from kilonova.model.host import COMPUTE, Service
 
 _ONE = "/os-services/{service_id}"
 RULES = (
@@ -127,9 +127,9 @@ def _status(service: Service) -> str:
 
 
 def _require_compute(service: Service) -> None:
-    if service.binary != services.COMPUTE:
+    if service.binary != COMPUTE:
         raise InvalidRequest(
-            f"Updating a {service.binary} service is not supported. Only {services.COMPUTE} services can be updated.",
+            f"Updating a {service.binary} service is not supported. Only {COMPUTE} services can be updated.",
             field="binary",
         )
 

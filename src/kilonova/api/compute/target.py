@@ -11,6 +11,7 @@ from kilonova.api.http import Context
 from kilonova.api.validation import invalid_field
 from kilonova.db import aggregates, compute_nodes, services
 from kilonova.errors import InvalidRequest
+from kilonova.model.host import COMPUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def _check_zone(ctx: Context, connection: Connection, zone: str) -> None:
     of_host = aggregates.zones_of_hosts(connection)
     available = {
         of_host.get(service.host, settings.default_availability_zone)
-        for service in services.list_all(connection, binary=services.COMPUTE)
+        for service in services.list_all(connection, binary=COMPUTE)
         if not service.disabled
     }
     if zone not in available:
