@@ -51,8 +51,14 @@ def api(
         workers_kill_timeout=3,
         process_name="kilonova api",
     )
+    logging.getLogger("_granian").addFilter(_is_news)
     with held:
         server.serve()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Drop the server's advice to have hardly more threads than cores: ours wait for the database most of the time."""
+    return "number of CPU cores" not in record.getMessage()
 
 
 def serve() -> Callable[..., Any]:
