@@ -231,3 +231,13 @@ def test_a_first_start_killed_anywhere_is_finished_by_the_next(own: Supervisor) 
         assert [(image["name"], image["status"]) for image in own.images()] == [("tiny", "active")]
         assert own.token("kilonova-demo").status_code == 201
         assert own.signal(signal.SIGTERM) == 0
+
+
+def test_accounts_that_are_written_anew_can_log_in_at_once(own: Supervisor) -> None:
+    own.start().until_ready()
+    for _ in range(3):
+        assert own.signal(signal.SIGTERM) == 0
+        own.lines.clear()
+        (own.folder / "keystone" / "accounts-made").unlink()
+        own.start().until_ready()
+        assert [image["name"] for image in own.images()] == ["tiny"]

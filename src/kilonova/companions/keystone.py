@@ -5,10 +5,12 @@ Every step is "already there is success", so a start that was killed is finished
 """
 
 import argparse
+import contextlib
 import hashlib
 import importlib.metadata
 import json
 import sys
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict
@@ -132,11 +134,14 @@ def _make_accounts(bootstrapper: Any, settings: KeystoneSettings) -> None:
     bootstrapper.region_id = settings.region
     bootstrapper.immutable_roles = True
     bootstrapper.bootstrap()
-    for account in settings.accounts[1:]:
-        _make_account(account, bootstrapper.default_domain_id)
+    known = [_make_account(account, bootstrapper.default_domain_id) for account in settings.accounts[1:]]
+    if any(known):
+        # A password that is set revokes the tokens of its second, also those that will yet be issued in it.
+        time.sleep(1 - time.time() % 1)
 
 
-def _make_account(account: Account, domain_id: str) -> None:
+def _make_account(account: Account, domain_id: str) -> bool:
+    """Have an account with its password and roles, and tell whether its user was there before."""
     from keystone import exception  # noqa: PLC0415
     from keystone.common import driver_hints  # noqa: PLC0415
     from keystone.common.provider_api import ProviderAPIs as apis  # noqa: N813, PLC0415
@@ -146,10 +151,12 @@ def _make_account(account: Account, domain_id: str) -> None:
     except exception.ProjectNotFound:
         new = {"id": uuid.uuid4().hex, "name": account.project, "domain_id": domain_id, "enabled": True}
         project = apis.resource_api.create_project(new["id"], {**new, "description": ""})
+    known = True
     try:
         user = apis.identity_api.get_user_by_name(account.user, domain_id)
         apis.identity_api.update_user(user["id"], {"password": account.password})
     except exception.UserNotFound:
+        known = False
         user = apis.identity_api.create_user(
             {"name": account.user, "domain_id": domain_id, "enabled": True, "password": account.password}
         )
@@ -158,7 +165,9 @@ def _make_account(account: Account, domain_id: str) -> None:
         hints.add_filter("name", name)
         hints.add_filter("domain_id", None)
         role = apis.role_api.list_roles(hints)[0]
-        apis.assignment_api.add_role_to_user_and_project(user["id"], project["id"], role["id"])
+        with contextlib.suppress(exception.Conflict):  # it has the role already
+            apis.assignment_api.add_role_to_user_and_project(user["id"], project["id"], role["id"])
+    return known
 
 
 def _publish(entry: CatalogEntry, region: str) -> None:
