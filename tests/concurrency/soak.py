@@ -10,7 +10,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +30,7 @@ from support.database_servers import MariaDB, PostgreSQL, running
 from support.world import check_books
 
 PROCESSES, CLIENTS = 4, 16
+_TELL_EVERY_S = 30.0
 _TESTS = Path(__file__).parent.parent
 
 
@@ -144,7 +149,30 @@ def main() -> None:
             database = Database(server.url("kilonova"))
             schema.upgrade(database)
             database.close()
-            print(f"{backend}: {soak(server.url('kilonova'), Path(folder), chosen.operations)}", flush=True)
+            with _progress(backend, server.url("kilonova")):
+                report = soak(server.url("kilonova"), Path(folder), chosen.operations)
+            print(f"{backend}: {report}", flush=True)
+
+
+@contextmanager
+def _progress(backend: str, url: str) -> Iterator[None]:
+    """Tell every now and then how far it is: several operations may share a commit, and some need none."""
+    over = threading.Event()
+
+    def tell() -> None:
+        began = time.monotonic()
+        database = Database(url)
+        while not over.wait(_TELL_EVERY_S):
+            print(f"{backend}: {database.newest_seq():,} commits after {time.monotonic() - began:.0f} s", flush=True)
+        database.close()
+
+    teller = threading.Thread(target=tell)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
 
 
 if __name__ == "__main__":
