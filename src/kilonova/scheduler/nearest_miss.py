@@ -13,11 +13,12 @@ only the closest ``_OF_ONE_KIND`` are looked at, when there are more than ``_MOS
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from kilonova.errors import RuleFailed
-from kilonova.model.request_spec import RequestSpec
+from kilonova.model.request_spec import RequestSpec, ResourceQuery
 from kilonova.placement.capacity import within_units
 from kilonova.scheduler.changes import Change, apply_changes
 from kilonova.scheduler.decision import Decision
@@ -33,8 +34,11 @@ _OF_ONE_KIND = 64
 _COMBINED_HOSTS = 64
 _MOST_RULES = 10
 _MOST_BITS = 62
+_MOST_WALKS = 48
+_MOST_CONFIRMED = 8
+_CPUS = frozenset({"VCPU", "PCPU"})
 #: A server must have some of these; any other class it can do without.
-_NEEDED = frozenset({"VCPU", "MEMORY_MB"})
+_NEEDED = _CPUS | {"MEMORY_MB"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ class _Search:
 
     def combined(self) -> Iterator[tuple[Change, ...]]:
         """Yield combinations of changes that should be enough, those that look smallest first."""
-        hindrances = np.array([int(bits).bit_count() for bits in self._now])
+        hindrances = _counts(self._now)
         found = [
             (*best[:2], row, best[2])
             for row in np.argsort(hindrances, kind="stable")[:_COMBINED_HOSTS].tolist()
@@ -167,10 +171,15 @@ class _Search:
     # --- what could be done -------------------------------------------------------------------------------------------
 
     def _all_options(self) -> Iterator[_Option]:
-        asked = with_resources(self._spec).query.totals
-        for name, amount in asked.items():
-            if can_change(self._spec.flavor, name):
+        query, flavor = with_resources(self._spec).query, self._spec.flavor
+        pinned = query.fallback
+        for name, amount in query.totals.items():
+            if can_change(flavor, name) and not (pinned and name in _CPUS):
                 yield from self._amounts(name, amount)
+        if pinned:  # how many of each kind follows from the flavor's figure
+            yield from self._lower_amounts("VCPU", flavor.vcpus)
+        for name, amount in {**(pinned.totals if pinned else {}), **query.totals}.items():
+            yield from self._freeing(name, amount)
         changes = (*request_changes(self._hosts, self._spec), *host_changes(self._hosts, self._spec))
         for each in changes:
             yield from self._option((each,))
@@ -181,8 +190,8 @@ class _Search:
         for family, members in families.items():
             if family and len(members) > 1:
                 yield from self._option(tuple(members))
-        yield from self._counted("num_instances", instances_change)
-        yield from self._counted("num_io_ops", io_ops_change)
+        for column, fewer in (("num_instances", instances_change), ("num_io_ops", io_ops_change)):
+            yield from self._taken_away(getattr(self._hosts, column), partial(self._with_less, column), fewer)
 
     def _option(self, changes: tuple[Change, ...]) -> Iterator[_Option]:
         remaining = self._after(changes)
@@ -193,54 +202,136 @@ class _Search:
         yield _Option(remaining, size, count, lambda row: tuple(self._at(change, row) for change in changes))
 
     def _amounts(self, name: str, amount: int) -> Iterator[_Option]:
-        """Yield another amount of a resource, and freeing some of it."""
+        """Yield the amount of a resource nearest to what is asked that Placement, and one that all rules could give."""
         bit = self._bit_of.get(f"Placement: {name}", 0)
-        lacking = (self._now & bit) != 0
-        if not lacking.any():
+        nearest = _nearest_amount(self._hosts, name, amount)
+        possible = ((self._now & bit) != 0) & (nearest >= _least(name))
+        if possible.any():
+            size = np.where(possible, np.abs(nearest - amount) / amount, np.inf)
+            remaining = self._confirmed(name, amount, nearest, np.where(possible, self._now & ~bit, self._now), size)
+            yield _Option(remaining, size, 1, lambda row: (amount_change(name, amount, int(nearest[row])),))
+        yield from self._lower_amounts(name, amount, bit)
+
+    def _confirmed(self, name: str, old: int, new: IntArray, assumed: IntArray, size: FloatArray) -> IntArray:
+        """Return which rules are left after another amount on each host, in place of those assumed to be.
+
+        The smallest changes that count are walked, up to the first that is enough for a host.
+        """
+        remaining = assumed.copy()
+        amounts = dict.fromkeys(
+            int(new[row]) for row in np.lexsort((size, assumed != 0)).tolist() if np.isfinite(size[row])
+        )
+        for amount in list(amounts)[:_MOST_CONFIRMED]:
+            left = self._asking(name, old, amount)
+            rows = np.isfinite(size) & (new == amount)
+            remaining[rows] = self._now[rows] if left is None else left[rows]
+            if (remaining[rows] == 0).any():
+                break
+        return remaining
+
+    def _lower_amounts(self, name: str, amount: int, bit: int = 0) -> Iterator[_Option]:
+        """Yield as little less of a resource as rules need, where others than Placement's (``bit``) need less of it.
+
+        The request is the same for all hosts, so each walk tells of all of them whether one amount is enough; the
+        next amount halves what is open for the host that could be left most.
+        """
+        least = _least(name)
+        lowest = self._asking(name, amount, least)
+        if lowest is None:
             return
-        hosts = self._hosts
-        nearest = _nearest_amount(hosts, name, amount)
-        possible = lacking & (nearest >= (1 if name in _NEEDED else 0))
-        size = np.where(possible, np.abs(nearest - amount) / amount, np.inf)
-        yield _Option(
-            np.where(possible, self._now & ~bit, self._now), size, 1,
-            lambda row: (amount_change(name, amount, int(nearest[row])),),
-        )  # fmt: skip
-        column = hosts.column(name)
+        goal = lowest & ~bit
+        hindrances = _counts(goal)
+
+        def given(limit: IntArray) -> IntArray:
+            return _most_given(self._hosts, name, limit) if bit else limit
+
+        helped = (self._now & ~goal & ~bit) != 0
+        enough, too_much = np.full(len(goal), least), np.full(len(goal), amount)
+        helped &= given(too_much - 1) >= least
+        for _ in range(_MOST_WALKS):
+            sure, hoped = given(enough), given(too_much - 1)
+            alone = helped & (goal == 0) & (sure >= least)
+            undecided = helped & (hoped > (sure[alone].max() if alone.any() else sure))
+            undecided &= (hindrances == 0) | ~alone.any()
+            if not undecided.any():
+                break
+            row = np.lexsort((-hoped, hindrances, ~undecided))[0]
+            middle = int(enough[row] + too_much[row]) // 2
+            left = self._asking(name, amount, middle)
+            if left is None:
+                return
+            fits = (left & ~bit) == goal
+            enough = np.where(fits, np.maximum(enough, middle), enough)
+            too_much = np.where(fits, too_much, np.minimum(too_much, middle))
+        chosen = given(enough)
+        helped &= chosen >= least
+        if helped.any():
+            yield _Option(
+                np.where(helped, goal, self._now), np.where(helped, (amount - chosen) / amount, np.inf), 1,
+                lambda row: (amount_change(name, amount, int(chosen[row])),),
+            )  # fmt: skip
+
+    def _freeing(self, name: str, amount: int) -> Iterator[_Option]:
+        """Yield freeing as much of a resource as Placement, and as much as all rules need."""
+        hosts, column = self._hosts, self._hosts.column(name)
         if column is None:
             return
-        short = hosts.used[:, column] + amount - hosts.capacity[:, column]
-        possible = lacking & (short > 0) & (short <= hosts.used[:, column]) & within_units(hosts, column, amount)
-        yield _Option(
-            np.where(possible, self._now & ~bit, self._now), np.where(possible, short / amount, np.inf), 1,
-            lambda row: (self._at(free_change(name, int(short[row]), amount), row),),
-        )  # fmt: skip
+        bit = self._bit_of.get(f"Placement: {name}", 0)
+        used = hosts.used[:, column]
+        short = used + amount - hosts.capacity[:, column]
+        possible = ((self._now & bit) != 0) & (short > 0) & (short <= used) & within_units(hosts, column, amount)
+        if possible.any():
+            yield _Option(
+                np.where(possible, self._now & ~bit, self._now), np.where(possible, short / amount, np.inf), 1,
+                lambda row: (self._at(free_change(name, int(short[row]), amount), row),),
+            )  # fmt: skip
 
-    def _counted(self, column: str, change: Callable[[int], Change]) -> Iterator[_Option]:
-        """Yield as much less of a count as rules need, found by halving for all hosts at once."""
-        most: IntArray = getattr(self._hosts, column)
-        empty = self._left_after(column, most)
-        if empty is None or not (self._now & ~empty).any():
+        def without(less: IntArray) -> HostTable:
+            left = hosts.used.copy(order="K")
+            left[:, column] -= less
+            return replace(hosts, used=left)
+
+        yield from self._taken_away(used, without, lambda count: free_change(name, count, amount), amount, bit)
+
+    def _taken_away(
+        self,
+        most: IntArray,
+        without: Callable[[IntArray], HostTable],
+        change: Callable[[int], Change],
+        unit: int = 1,
+        known: int = 0,
+    ) -> Iterator[_Option]:
+        """Yield as much less of a count as rules need, found by halving for all hosts at once.
+
+        ``without``: the hosts with so much less of it. ``unit``: so much has the size 1. ``known``: rules that are
+        met otherwise; where no others would be met, nothing is yielded.
+        """
+        empty = self._rules_left(without(most), self._spec)
+        if empty is None or not (self._now & ~empty & ~known).any():
             return
         few, enough = np.zeros_like(most), most.copy()
         while (wide := enough - few > 1).any():
             middle = np.where(wide, (few + enough) // 2, enough)
-            left = self._left_after(column, middle)
+            left = self._rules_left(without(middle), self._spec)
             if left is None:
                 return
             fits = left == empty
             enough, few = np.where(fits, middle, enough), np.where(fits, few, middle)
         yield _Option(
-            empty, np.where(enough > 0, enough.astype(np.float64), np.inf), 1,
+            empty,
+            np.where(enough > 0, enough / unit, np.inf),
+            1,
             lambda row: (self._at(change(int(enough[row])), row),),
-        )  # fmt: skip
+        )
 
     def _at(self, change: Change, row: int) -> Change:
         return change.at(self._hosts.hosts[row], self._hosts.nodes[row])
 
-    def _left_after(self, column: str, less: IntArray) -> IntArray | None:
-        changed = replace(self._hosts, **{column: getattr(self._hosts, column) - less})
-        return self._rules_left(changed, self._spec)
+    def _with_less(self, column: str, less: IntArray) -> HostTable:
+        return replace(self._hosts, **{column: getattr(self._hosts, column) - less})
+
+    def _asking(self, name: str, old: int, new: int) -> IntArray | None:
+        return self._after((amount_change(name, old, new),))
 
     def _after(self, changes: Sequence[Change]) -> IntArray | None:
         """Return which rules would keep each host out if the changes were made to all; None when a rule fails."""
@@ -264,33 +355,67 @@ class _Search:
         return found
 
 
+def _counts(bits: IntArray) -> IntArray:
+    """Return how many rules each of some bits stands for. Shapes: (N,) → (N,)."""
+    return np.array([each.bit_count() for each in bits.tolist()], dtype=np.int64)
+
+
+def _least(name: str) -> int:
+    return 1 if name in _NEEDED else 0
+
+
 def _nearest_amount(hosts: HostTable, name: str, amount: int) -> IntArray:
-    """Return the amount nearest to ``amount`` that each host could give, 0 for none. Shapes: → (H,)."""
+    """Return the amount nearest to ``amount`` that each host could give, 0 for none. Shapes: → (H,).
+
+    None at all is an amount, too, of what a server can do without.
+    """
     column = hosts.column(name)
     if column is None:
         return np.zeros(len(hosts), dtype=np.int64)
-    step, least, most = hosts.step_size[:, column], hosts.min_unit[:, column], hosts.max_unit[:, column]
-    room = np.minimum(hosts.capacity[:, column] - hosts.used[:, column], most)
-    less = np.minimum(room, amount) // step * step
-    less = np.where(less >= np.maximum(least, 1), less, 0)
+    less = _most_given(hosts, name, np.full(len(hosts), amount))
+    step, least = hosts.step_size[:, column], hosts.min_unit[:, column]
     more = -(-np.maximum(amount, least) // step) * step
-    more = np.where(more <= room, more, 0)
-    return np.where((more > 0) & ((less == 0) | (more - amount < amount - less)), more, less)
+    more = np.where(more <= _room(hosts, column), more, 0)
+    nearer = (more - amount < amount - less) | ((less == 0) & ((name in _NEEDED) | (more == 2 * amount)))
+    return np.where((more > 0) & nearer, more, less)
+
+
+def _most_given(hosts: HostTable, name: str, limit: IntArray) -> IntArray:
+    """Return the largest amount up to a limit that each host could give, 0 for none. Shapes: (H,) → (H,)."""
+    column = hosts.column(name)
+    if column is None:
+        return np.zeros(len(hosts), dtype=np.int64)
+    step, least = hosts.step_size[:, column], hosts.min_unit[:, column]
+    most = np.minimum(_room(hosts, column), limit) // step * step
+    return np.where(most >= np.maximum(least, 1), most, 0)
+
+
+def _room(hosts: HostTable, column: int) -> IntArray:
+    room: IntArray = np.minimum(hosts.capacity[:, column] - hosts.used[:, column], hosts.max_unit[:, column])
+    return room
 
 
 def _closest(hosts: HostTable, spec: RequestSpec, bits: IntArray) -> IntArray:
     """Return the rows to look at: all of a small cloud, else of hosts that fail the same rules the closest ones."""
     if len(hosts) <= _MOST_HOSTS:
         return np.arange(len(hosts))
-    gap = np.zeros(len(hosts))
-    for name, amount in spec.query.totals.items():
-        gap += np.abs(_nearest_amount(hosts, name, amount) - amount) / max(amount, 1)
+    gap = _gap(hosts, spec.query)
+    if spec.query.fallback is not None:
+        gap = np.minimum(gap, _gap(hosts, spec.query.fallback))
     kinds, kind_of, sizes = np.unique(bits, return_inverse=True, return_counts=True)
     order = np.lexsort((gap, kind_of))
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    hindrances = np.array([int(kind).bit_count() for kind in kinds])
+    hindrances = _counts(kinds)
     chosen = [
         order[starts[kind] : starts[kind] + min(int(sizes[kind]), _OF_ONE_KIND)]
         for kind in np.argsort(hindrances, kind="stable")
     ]
     return np.sort(np.concatenate(chosen)[:_MOST_HOSTS])
+
+
+def _gap(hosts: HostTable, query: ResourceQuery) -> FloatArray:
+    """Return how far each host is from the amounts of a query, as the sum of their shares. Shapes: → (H,)."""
+    gap = np.zeros(len(hosts))
+    for name, amount in query.totals.items():
+        gap += np.abs(_nearest_amount(hosts, name, amount) - amount) / max(amount, 1)
+    return gap

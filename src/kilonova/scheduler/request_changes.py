@@ -19,8 +19,8 @@ _MOST_VALUES = 8
 _MIB_PER_GIB = 1024
 _OF_TRIPLES: Mapping[str, int] = {"hw_architecture": 0, "img_hv_type": 1, "hw_vm_mode": 2}
 
-#: Resources that flavors have figures of their own for; pinned CPUs are PCPU.
-_OF_FLAVORS = frozenset({"VCPU", "PCPU", "MEMORY_MB", "DISK_GB"})
+#: Resources that flavors have figures of their own for. Those of pinned CPUs are ``VCPU`` here, whatever they become.
+_OF_FLAVORS = frozenset({"VCPU", "MEMORY_MB", "DISK_GB"})
 
 V = TypeVar("V")
 
@@ -218,7 +218,7 @@ def with_amount(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
     if named := _named_resources(flavor, resource_class):
         rest = {key: value for key, value in flavor.extra_specs.items() if key not in named}
         return replace(flavor, extra_specs={**rest, named[0]: str(amount)})
-    if resource_class in {"VCPU", "PCPU"}:
+    if resource_class == "VCPU":
         return replace(flavor, vcpus=amount)
     if resource_class == "MEMORY_MB":
         return replace(flavor, memory_mib=amount)

@@ -93,12 +93,12 @@ def flavor_traits(flavor: Flavor) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def image_traits(image: Image | None) -> frozenset[str]:
-    """Return the traits an image requires."""
+    """Return the traits an image requires. Images have no groups, so a key with a suffix asks for nothing."""
     properties: Mapping[str, str] = image.properties if image is not None else {}
     return frozenset(
         found[3]
         for key, value in properties.items()
-        if value == "required" and (found := PLACEMENT_KEY.fullmatch(key)) and found[1] == "trait"
+        if value == "required" and (found := PLACEMENT_KEY.fullmatch(key)) and found.group(1, 2) == ("trait", "")
     )
 
 

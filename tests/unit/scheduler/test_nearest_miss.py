@@ -3,7 +3,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.scheduler.small_cloud import aggregate, flavor, host, request, table
+from tests.unit.scheduler.small_cloud import INVENTORIES, aggregate, flavor, host, request, table
 
 from kilonova.cli.rules import build_engine
 from kilonova.model.host import Capabilities
@@ -41,6 +41,8 @@ CASES: list[tuple[str, HostTable, RequestSpec]] = [
      request(flavor=flavor(root_gib=17))),
     ("ask for 10 DISK_GB instead of 9", table(host(inventories=(
         *host().inventories[:2], Inventory("DISK_GB", 200, step_size=5)))), request(flavor=flavor(root_gib=9))),
+    ("ask for no DISK_GB instead of 1", table(host(inventories=(
+        *host().inventories[:2], Inventory("DISK_GB", 200, min_unit=5)))), request()),
     ("ask for no CUSTOM_GPU instead of 2", table(), request({"resources:CUSTOM_GPU": "2"})),
     ("enable node1", table(host(disabled=True, traits=frozenset({"COMPUTE_STATUS_DISABLED"}))), request()),
     ("take back that node1 is forced down", table(host(forced_down=True)), request()),
@@ -101,6 +103,108 @@ def test_a_smaller_change_goes_first() -> None:
     assert best.hindrances == (("Placement: VCPU", "cannot give 32 VCPU"),)
 
 
+def with_filter(name: str, hosts: HostTable, spec: RequestSpec) -> tuple[NearestMiss, ...]:
+    return nearest_misses(hosts, spec, build_engine(SchedulerConfig(enabled_filters=(name,))), limit=10)
+
+
+OVERCOMMIT: list[tuple[str, str, str, int]] = [
+    ("AggregateCoreFilter", "cpu_allocation_ratio", "VCPU", 8),
+    ("AggregateRamFilter", "ram_allocation_ratio", "MEMORY_MB", 1_024),
+    ("AggregateDiskFilter", "disk_allocation_ratio", "DISK_GB", 100),
+]
+
+
+@pytest.mark.parametrize("asked_of_all", [0.625, 1.5], ids=["the filter alone refuses", "Placement refuses as well"])
+@pytest.mark.parametrize(("name", "ratio", "resource", "total"), OVERCOMMIT)
+def test_an_amount_that_a_filter_refuses_is_lowered_to_what_it_accepts(
+    name: str, ratio: str, resource: str, total: int, asked_of_all: float
+) -> None:
+    inventories = [Inventory(each, size) for _, _, each, size in OVERCOMMIT]
+    hosts = table(host(inventories=tuple(inventories)), aggregates=(aggregate(0, ("node1",), **{ratio: "0.5"}),))
+    asked = int(total * asked_of_all)
+    spec = request(flavor=with_amount(flavor(), resource, asked))
+    best, *_ = with_filter(name, hosts, spec)
+    assert [change.text for change in best.changes] == [f"ask for {total // 2} {resource} instead of {asked}"]
+
+
+def test_an_amount_that_a_filter_refuses_keeps_to_the_steps_of_the_host() -> None:
+    inventories = (*host().inventories[:1], Inventory("MEMORY_MB", 1_000, step_size=32), host().inventories[2])
+    hosts = table(
+        host("node1", inventories=inventories),
+        host("node2", inventories=(*inventories[:1], Inventory("MEMORY_MB", 980, step_size=10), inventories[2])),
+        aggregates=(aggregate(0, ("node1", "node2"), ram_allocation_ratio="0.5"),),
+    )
+    best, *_ = with_filter("AggregateRamFilter", hosts, request(flavor=flavor(memory_mib=640)))
+    assert [change.text for change in best.changes] == ["ask for 490 MEMORY_MB instead of 640"]
+    assert best.host == "node2"
+
+
+def test_what_a_filter_counts_as_used_is_freed_as_far_as_needed() -> None:
+    hosts = table(host(used={"VCPU": 7}), aggregates=(aggregate(0, ("node1",), cpu_allocation_ratio="1"),))
+    found = texts(with_filter("AggregateCoreFilter", hosts, request(flavor=flavor(vcpus=3))))
+    assert ("free 2 VCPU on node1",) in found
+    found = texts(nearest(hosts, request({"capabilities:vcpus_used": "<= 5"})))
+    assert found[0] == ("free 2 VCPU on node1",)
+
+
+def test_a_combination_names_the_amount_that_is_enough_for_a_filter() -> None:
+    engine = build_engine(SchedulerConfig(enabled_filters=("AggregateRamFilter", "ComputeFilter")))
+    inventories = (host().inventories[0], Inventory("MEMORY_MB", 1_000), host().inventories[2])
+    hosts = table(
+        host(inventories=inventories, forced_down=True),
+        aggregates=(aggregate(0, ("node1",), ram_allocation_ratio="0.5"),),
+    )
+    best, *_ = nearest_misses(hosts, request(flavor=flavor(memory_mib=1_200)), engine)
+    assert texts((best,)) == [
+        ("ask for 500 MEMORY_MB instead of 1200", "take back that node1 is forced down"),
+    ]
+
+
+PINNED = {"hw:cpu_policy": "dedicated"}
+
+
+@pytest.mark.parametrize(
+    ("cpus", "specs", "expected"),
+    [
+        (Inventory("PCPU", 16), PINNED, "ask for 16 VCPU instead of 20"),
+        (Inventory("VCPU", 16), PINNED, "ask for 16 VCPU instead of 20"),
+        (Inventory("PCPU", 16), {**PINNED, "hw:emulator_threads_policy": "isolate"}, "ask for 15 VCPU instead of 20"),
+    ],
+    ids=["PCPU", "VCPU in their place", "one more for the emulator"],
+)
+def test_pinned_cpus_are_asked_for_by_the_cpus_of_the_flavor(
+    cpus: Inventory, specs: dict[str, str], expected: str
+) -> None:
+    hosts = table(host(inventories=(cpus, *host().inventories[1:])))
+    best, *_ = nearest(hosts, request(flavor=flavor(specs, vcpus=20)))
+    assert texts((best,)) == [(expected,)]
+
+
+def test_an_amount_may_open_the_way_to_cpus_in_place_of_pinned_ones() -> None:
+    hosts = table(host(inventories=(*host().inventories[:2], Inventory("DISK_GB", 200, step_size=5))))
+    best, *_ = nearest(hosts, request(flavor=flavor(PINNED, root_gib=8)))
+    assert texts((best,)) == [("ask for 10 DISK_GB instead of 8",)]
+
+
+def test_an_amount_that_another_rule_then_refuses_does_not_hide_the_next_one() -> None:
+    inventories = tuple(replace(each, min_unit=5) if each.resource_class == "VCPU" else each for each in INVENTORIES)
+    roomier = tuple(replace(each, min_unit=6) if each.resource_class == "VCPU" else each for each in INVENTORIES)
+    hosts = table(
+        host("node1", inventories=inventories),
+        host("node2", inventories=roomier),
+        aggregates=(aggregate(0, ("node1",), cpu_allocation_ratio="0.5"),),
+    )
+    found = texts(with_filter("AggregateCoreFilter", hosts, request(flavor=flavor(vcpus=4))))
+    assert found == [("ask for 6 VCPU instead of 4",)]
+
+
+@pytest.mark.parametrize("name", ["PCPU", "VCPU"])
+def test_a_server_with_pinned_cpus_is_never_asked_to_do_without_any(name: str) -> None:
+    hosts = table(host(inventories=(Inventory(name, 16), *host().inventories[1:]), used={name: 16}))
+    found = texts(nearest(hosts, request(flavor=flavor(PINNED, vcpus=4))))
+    assert found == [(f"free 4 {name} on node1",)]
+
+
 def test_a_request_that_fits_misses_nothing() -> None:
     assert nearest(table(host("node1", disabled=True), host("node2")), request()) == ()
 
@@ -133,6 +237,12 @@ def test_a_large_cloud_is_looked_at_where_it_is_closest() -> None:
     records = [host(f"node{row}", used={"VCPU": 31 if row != 2500 else 30}) for row in range(3000)]
     best, *_ = nearest(table(*records), request(flavor=flavor(vcpus=3)))
     assert best.host == "node2500"
+
+
+def test_in_a_large_cloud_without_dedicated_cpus_pinned_ones_are_looked_for_where_there_are_most() -> None:
+    records = [host(f"node{row}", used={"VCPU": 31 if row != 2500 else 30}) for row in range(3000)]
+    best, *_ = nearest(table(*records), request(flavor=flavor(PINNED, vcpus=3)))
+    assert (best.host, best.size) == ("node2500", 1 / 3)
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,11 @@ def test_traits_come_from_flavor_and_image() -> None:
     assert asked.forbidden == {"B"}
 
 
+@pytest.mark.parametrize("key", ["trait1:CUSTOM_A", "trait_gold:CUSTOM_A"])
+def test_an_image_has_no_groups_so_a_trait_with_a_suffix_is_a_property_like_any_other(key: str) -> None:
+    assert resource_query(flavor(), Image("i", properties={key: "required"})).required == frozenset()
+
+
 def test_what_the_query_already_asks_for_is_kept() -> None:
     spec = request({"trait:A": "required"}).with_query(
         required=frozenset({"B"}), forbidden=frozenset({"C"}), member_of=(frozenset({"u"}),)

@@ -100,6 +100,7 @@ def test_what_cannot_be_read_is_named(key: str, value: str, complaint: str) -> N
         ("trait=CUSTOM_A", {"extra_specs": {"trait_GPU:CUSTOM_A": "required"}}, True),
         ("trait=CUSTOM_A", {"extra_specs": {"trait:CUSTOM_A": "forbidden"}}, False),
         ("trait=CUSTOM_A", {"properties": {"trait:CUSTOM_A": "required"}}, True),
+        ("trait=CUSTOM_A", {"properties": {"trait1:CUSTOM_A": "required"}}, False),
         ("flavor=m1 and image.k", {"properties": {}}, False),
         ("flavor=m1 and image.k", {"properties": {"k": "x"}}, True),
     ],
