@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from tests.properties.strategies import NOW, Cloud, clouds, requests
 
 from kilonova.cli.rules import build_engine
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.changes import apply_changes
 from kilonova.scheduler.explain import explain
 from kilonova.scheduler.nearest_miss import nearest_misses
-from kilonova.scheduler.request_changes import request_changes
+from kilonova.scheduler.request_changes import amount_change, request_changes
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
 from support.strict_filters import STRICT_FILTERS
@@ -28,6 +30,17 @@ STRICT = build_engine(
 )
 
 LAX = build_engine(SchedulerConfig())
+TIGHT = build_engine(
+    SchedulerConfig(
+        enabled_filters=(
+            "AggregateCoreFilter",
+            "AggregateRamFilter",
+            "AggregateDiskFilter",
+            "ServerGroupAffinityFilter",
+        )
+    )
+)
+RATIOS = {f"{name}_allocation_ratio": ("0.25", "0.5", "1") for name in ("cpu", "ram", "disk")}
 
 
 @settings(deadline=None, max_examples=30)
@@ -63,6 +76,46 @@ def test_no_single_change_of_the_request_is_overlooked(cloud: Cloud, spec: Reque
     if enough:
         assert len(misses[0].changes) == 1
         assert misses[0].size <= min(enough)
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
+@given(
+    cloud=clouds(),
+    ratios=st.fixed_dictionaries({name: st.sampled_from(values) for name, values in RATIOS.items()}),
+    shape=st.fixed_dictionaries(
+        {
+            "vcpus": st.integers(1, 40),
+            "memory_mib": st.sampled_from((512, 2_000, 9_000)),
+            "root_gib": st.integers(0, 60),
+        }
+    ),
+    pinned=st.booleans(),
+)
+def test_no_other_amount_is_overlooked(
+    cloud: Cloud, ratios: dict[str, str], shape: dict[str, int], pinned: bool
+) -> None:
+    tight = Aggregate(99, "tight", "tight", tuple(each.host for each in cloud.records), ratios)
+    hosts = replace(cloud, aggregates=(tight,)).table()
+    specs = {"hw:cpu_policy": "dedicated"} if pinned else {}
+    spec = RequestSpec(Flavor("1", "m1", **shape, extra_specs=specs))
+    assume(not TIGHT.decide(hosts, with_resources(spec), limit=1).survivors)
+    asked = {"VCPU": shape["vcpus"], "DISK_GB": shape["root_gib"]}
+    others = [
+        amount_change(name, old, new)
+        for name, old in asked.items()
+        for new in range(1 if name == "VCPU" else 0, 2 * old)
+        if new != old
+    ]
+    enough = [
+        change.size
+        for change in others
+        for changed in (apply_changes(hosts, spec, [change]),)
+        if TIGHT.decide(changed[0], with_resources(changed[1]), limit=1).ranked
+    ]
+    assume(enough)
+    (best, *_) = nearest_misses(hosts, spec, TIGHT)
+    assert len(best.changes) == 1
+    assert best.size <= min(enough)
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])

@@ -245,6 +245,8 @@ class _Search:
         def given(limit: IntArray) -> IntArray:
             return _most_given(self._hosts, name, limit) if bit else limit
 
+        # With a fallback, an amount that Placement cannot give is held against the host under other names, too.
+        entangled = bool(bit) and with_resources(self._spec).query.fallback is not None
         helped = (self._now & ~goal & ~bit) != 0
         enough, too_much = np.full(len(goal), least), np.full(len(goal), amount)
         helped &= given(too_much - 1) >= least
@@ -256,13 +258,15 @@ class _Search:
             if not undecided.any():
                 break
             row = np.lexsort((-hoped, hindrances, ~undecided))[0]
-            middle = int(enough[row] + too_much[row]) // 2
+            halved = given((enough + too_much) // 2)[row]
+            middle = int(halved if halved > enough[row] else hoped[row])
             left = self._asking(name, amount, middle)
             if left is None:
                 return
             fits = (left & ~bit) == goal
-            enough = np.where(fits, np.maximum(enough, middle), enough)
-            too_much = np.where(fits, too_much, np.minimum(too_much, middle))
+            told = (given(np.full(len(goal), middle)) == middle) if entangled else self._hosts.everyone
+            enough = np.where(told & fits, np.maximum(enough, middle), enough)
+            too_much = np.where(told & ~fits, np.minimum(too_much, middle), too_much)
         chosen = given(enough)
         helped &= chosen >= least
         if helped.any():

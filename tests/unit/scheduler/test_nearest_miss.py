@@ -186,6 +186,15 @@ def test_an_amount_may_open_the_way_to_cpus_in_place_of_pinned_ones() -> None:
     assert texts((best,)) == [("ask for 10 DISK_GB instead of 8",)]
 
 
+def test_with_cpus_in_place_of_pinned_ones_a_filter_is_given_what_the_steps_allow() -> None:
+    hosts = table(
+        host(inventories=(*host().inventories[:2], Inventory("DISK_GB", 50, step_size=5))),
+        aggregates=(aggregate(0, ("node1",), disk_allocation_ratio="0.25"),),
+    )
+    best, *_ = with_filter("AggregateDiskFilter", hosts, request(flavor=flavor(PINNED, root_gib=38)))
+    assert texts((best,)) == [("ask for 10 DISK_GB instead of 38",)]
+
+
 def test_an_amount_that_another_rule_then_refuses_does_not_hide_the_next_one() -> None:
     inventories = tuple(replace(each, min_unit=5) if each.resource_class == "VCPU" else each for each in INVENTORIES)
     roomier = tuple(replace(each, min_unit=6) if each.resource_class == "VCPU" else each for each in INVENTORIES)
