@@ -10,8 +10,9 @@ row of the change counter. So a job may read, decide and write as if it were alo
     caller ──write(job)──▶ queue ──▶ writer thread: lock; job … job; change log; COMMIT ──▶ listeners ──▶ callers
 
 A job may run more than once (a lost connection or lock retries the whole batch, and so does a job that fails beside
-others), so it must do nothing but database work. Its result is handed over only after the commit is durable and every listener has seen its changes. While the
-server is away the writer waits for it. Where the answer to a COMMIT was lost, the change log tells whether it happened.
+others), so it must do nothing but database work. Its result is handed over only after the commit is durable and every
+listener has seen its changes. While the server is away the writer waits for it. Where the answer to a COMMIT was lost,
+the change log tells whether it happened.
 """
 
 import logging
