@@ -220,8 +220,8 @@ def _by_project(hosts: HostTable) -> Iterator[Pool]:
                 found.aggregates,
                 found.aggregates,
                 found.hosts,
-                partial(_is_of_another_project, projects),
-                partial(_home_by_project, hosts),
+                partial(_is_of_another_project, projects | _named_beside(hosts, found.hosts)),
+                partial(_home_by_project, hosts, projects),
                 f"The {there} are meant for project {listed}, but others may land there.",
                 f"Project {listed} is meant for {there}, but may land elsewhere.",
             )
@@ -235,7 +235,16 @@ def _is_of_another_project(projects: frozenset[str], spec: RequestSpec) -> bool:
     return spec.project_id not in projects
 
 
-def _home_by_project(hosts: HostTable, spec: RequestSpec) -> BoolArray:
+def _named_beside(hosts: HostTable, pool: BoolArray) -> frozenset[str]:
+    """Return the projects that any aggregate with hosts of the pool names: shared hosts are meant for each of them."""
+    beside = hosts.aggregates.membership[:, pool].any(axis=1)
+    return frozenset().union(*(_projects(hosts.aggregates.aggregates[index]) for index in np.flatnonzero(beside)))
+
+
+def _home_by_project(hosts: HostTable, projects: frozenset[str], spec: RequestSpec) -> BoolArray:
+    """Return the hosts of a server's project; the pools that name it tell where one of another project may be."""
+    if spec.project_id not in projects:
+        return hosts.everyone
     return _where(hosts, lambda aggregate: spec.project_id in _projects(aggregate)).hosts
 
 

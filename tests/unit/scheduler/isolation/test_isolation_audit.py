@@ -384,3 +384,10 @@ def test_an_extra_spec_that_no_aggregate_answers_is_found_while_its_filter_is_of
     finding = Cloud([], [OfferedFlavor(SMALL), TROVE]).found()["no effect"]
     assert (finding.aggregates, finding.hosts) == ((), ())
     assert finding.what.endswith(": trove.")
+
+
+def test_a_host_that_two_projects_share_is_meant_for_both() -> None:
+    rules = "project=p", "project=q"
+    shared = [pool(1, "d", *rules, filter_tenant_id="p"), pool(2, "d", *rules, filter_tenant_id="q")]
+    assert Cloud(shared).audit().findings == ()
+    assert "no effect" in Cloud([*shared, pool(3, "c", filter_tenant_id="q")]).found()
