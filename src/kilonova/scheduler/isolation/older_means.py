@@ -197,7 +197,10 @@ def _has_no_property(key: str, spec: RequestSpec) -> bool:
 
 def _home_by_property(hosts: HostTable, key: str, spec: RequestSpec) -> BoolArray:
     value = image_property(spec.image, key)
-    return _where(hosts, lambda aggregate: value in split(aggregate.metadata.get(key, ""))).hosts
+    return hosts.memo.get(
+        (_home_by_property, key, value),
+        lambda: _where(hosts, lambda aggregate: value in split(aggregate.metadata.get(key, ""))).hosts,
+    )
 
 
 def _is_read(key: str) -> bool:
@@ -245,7 +248,10 @@ def _home_by_project(hosts: HostTable, projects: frozenset[str], spec: RequestSp
     """Return the hosts of a server's project; the pools that name it tell where one of another project may be."""
     if spec.project_id not in projects:
         return hosts.everyone
-    return _where(hosts, lambda aggregate: spec.project_id in _projects(aggregate)).hosts
+    project = spec.project_id
+    return hosts.memo.get(
+        (_home_by_project, project), lambda: _where(hosts, lambda aggregate: project in _projects(aggregate)).hosts
+    )
 
 
 def _projects(aggregate: Aggregate) -> frozenset[str]:
@@ -278,7 +284,11 @@ def _by_type(hosts: HostTable) -> Iterator[Pool]:
 
 
 def _home_by_type(hosts: HostTable, spec: RequestSpec) -> BoolArray:
-    return _where(hosts, lambda aggregate: spec.flavor.name in split(aggregate.metadata.get(TYPES_KEY, ""))).hosts
+    name = spec.flavor.name
+    return hosts.memo.get(
+        (_home_by_type, name),
+        lambda: _where(hosts, lambda aggregate: name in split(aggregate.metadata.get(TYPES_KEY, ""))).hosts,
+    )
 
 
 def _by_trait(hosts: HostTable) -> Iterator[Pool]:
