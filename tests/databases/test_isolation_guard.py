@@ -121,6 +121,23 @@ def test_a_host_joins_a_pool_between(one: Cell, engine: Meddled) -> None:
     assert first != second
 
 
+@pytest.mark.parametrize("leave", ["remove_host", "forget_host"])
+def test_a_host_leaves_its_pool_between(one: Cell, engine: Meddled, leave: str) -> None:
+    pool = make_pool(one.database, "a", "b", **RULE)
+
+    def job(chosen: str) -> Callable[[Transaction], Any]:
+        if leave == "forget_host":
+            return lambda tx: aggregates.forget_host(tx, chosen)
+        return lambda tx: aggregates.remove_host(tx, pool, chosen, default_zone="nova")
+
+    meddle_with(engine, one.database, job)
+    wanted = order(one, flavor=DB)
+    one.claimer.place(wanted)
+    first, second = engine.chosen
+    assert {first, second} == {"a", "b"}
+    assert hosts_of(one, wanted.spec.instance_uuids) == [second]
+
+
 def test_a_pool_closes_under_a_claim_of_several_servers(one: Cell, engine: Meddled) -> None:
     pool = make_pool(one.database, *HOSTS)
     meddle_with(engine, one.database, lambda _: set_rule(pool))
@@ -183,8 +200,11 @@ def test_rules_that_change_all_the_time_hold_for_every_claim(start: Start, kind:
             name = HOSTS[number % 3]
             inside = number // 3 % 2 == 0
 
-            def job(tx: Transaction, name: str = name, inside: bool = inside, metadata: Any = metadata) -> None:
-                aggregates.set_metadata(tx, pool, metadata)
+            def job(
+                tx: Transaction, number: int = number, name: str = name, inside: bool = inside, metadata: Any = metadata
+            ) -> None:
+                if number % 7 in {0, 6}:  # else only hosts come and go
+                    aggregates.set_metadata(tx, pool, metadata)
                 members = aggregates.get(tx.connection, pool).hosts
                 if (name in members) == inside and (len(members) > 1 or not inside):
                     move = aggregates.remove_host if inside else aggregates.add_host

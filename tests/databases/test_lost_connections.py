@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from kilonova.db import resource_classes
 from kilonova.db import tables as t
 from kilonova.db.database import Commit, Database, Transaction
-from kilonova.errors import Unavailable
+from kilonova.errors import Conflict, Unavailable
 from kilonova.mirror.mirror import Mirror
 from support.database_servers import DatabaseServer
 from support.proxies import Proxy
@@ -67,6 +67,32 @@ def test_a_commit_without_an_answer_happens_once(proxied: Database, proxy: Proxy
         logged = list(connection.execute(sa.select(t.change_log.c.seq).order_by(t.change_log.c.seq)).scalars())
     assert [commit.seq for commit in commits] == logged[-len(commits) :]
     assert logged == list(range(1, len(logged) + 1))
+
+
+def test_a_commit_that_nobody_can_be_asked_about_any_more_is_not_done_again(
+    proxied: Database, proxy: Proxy, database: Database
+) -> None:
+    proxied.write(bump)
+    entered, go_on = threading.Event(), threading.Event()
+
+    def hold(_tx: Transaction) -> None:
+        entered.set()
+        assert go_on.wait(20)
+        raise Conflict("nothing to commit")
+
+    held = proxied.submit(hold)
+    assert entered.wait(20)
+    together = [proxied.submit(bump) for _ in range(2)]
+    proxy.cut = "for good"
+    go_on.set()
+    assert isinstance(held.exception(timeout=20), Conflict)
+    while not proxy.cuts:
+        time.sleep(0.01)
+    proxied.close()
+    for future in together:
+        with pytest.raises(Unavailable, match="not known whether"):
+            future.result(timeout=20)
+    assert bumps(database) == 3
 
 
 def test_a_connection_that_the_server_ends_is_replaced(database: Database, server: DatabaseServer) -> None:

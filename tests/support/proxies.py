@@ -11,7 +11,7 @@ class Proxy:
     """Forwards to ``port`` of the loopback. ``cut`` says when to break a connection that sends COMMIT.
 
     ``"before"``: the server never hears of it. ``"after"``: the server has done it, and its answer is swallowed.
-    Each setting breaks one connection, then None is back.
+    Each setting breaks one connection, then None is back. ``"for good"``: as after, and nobody gets through any more.
     """
 
     def __init__(self, port: int) -> None:
@@ -23,6 +23,8 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # closing alone does not wake who accepts
         self._listener.close()
 
     def _accept(self) -> None:
@@ -45,11 +47,14 @@ class _Pair:
     def forward_requests(self) -> None:
         with self._ending():
             while data := self._client.recv(65536):
-                if b"COMMIT" in data and self._proxy.cut is not None:
+                commits = b"COMMIT" in data and b"COMMITTED" not in data  # which is how a transaction begins
+                if commits and self._proxy.cut is not None:
                     when, self._proxy.cut = self._proxy.cut, None
                     self._proxy.cuts += 1
                     if when == "before":
                         return
+                    if when == "for good":
+                        self._proxy.close()
                     self._swallow.set()
                 self._server.sendall(data)
 

@@ -173,7 +173,6 @@ def mirror_exactly(tx: Transaction, host: str) -> None:
     for aggregate in list_all(tx.connection):
         if host not in aggregate.hosts:
             _leave_in_placement(tx, aggregate.uuid, host)
-    _note_isolation(tx, aggregate.metadata)
 
 
 def _note_isolation(tx: Transaction, keys: Collection[str]) -> None:
@@ -262,6 +261,7 @@ def _put(tx: Transaction, aggregate_id: int, key: str, value: str | None) -> Non
 def _leave(tx: Transaction, aggregate: Aggregate, host: str) -> None:
     table = t.aggregate_hosts
     tx.execute(sa.delete(table).where(table.c.aggregate_id == aggregate.id, table.c.host == host))
+    _note_isolation(tx, aggregate.metadata)
     _leave_in_placement(tx, aggregate.uuid, host)
 
 

@@ -10,8 +10,9 @@ row of the change counter. So a job may read, decide and write as if it were alo
     caller ──write(job)──▶ queue ──▶ writer thread: lock; job … job; change log; COMMIT ──▶ listeners ──▶ callers
 
 A job may run more than once (a lost connection or lock retries the whole batch, and so does a job that fails beside
-others), so it must do nothing but database work. Its result is handed over only after the commit is durable and every listener has seen its changes. While the
-server is away the writer waits for it. Where the answer to a COMMIT was lost, the change log tells whether it happened.
+others), so it must do nothing but database work. Its result is handed over only after the commit is durable and every
+listener has seen its changes. While the server is away the writer waits for it. Where the answer to a COMMIT was lost,
+the change log tells whether it happened.
 """
 
 import logging
@@ -87,6 +88,13 @@ class _FramesNeeded(BaseException):
     """A job failed beside others: everything has to be done again, each job in a frame of its own."""
 
 
+@dataclass(slots=True)
+class _AllUndone(BaseException):
+    """The server has rolled back more than one job (a deadlock, a full disk): nothing may go on from here."""
+
+    error: BaseException
+
+
 class Transaction:
     """A write transaction. ``now`` is its one time stamp; ``log`` tells the mirrors what changed."""
 
@@ -109,13 +117,21 @@ class Transaction:
     def savepoint(self) -> Iterator[None]:
         """Undo both the rows and the logged changes of the block when it raises."""
         changes, claims = len(self.changes), len(self.claims)
+        nested = self.connection.begin_nested()
         try:
-            with self.connection.begin_nested():
-                yield
-        except BaseException:
+            yield
+        except BaseException as error:
             del self.changes[changes:]
             del self.claims[claims:]
+            try:
+                nested.rollback()
+            except DBAPIError:
+                raise _AllUndone(error) from error
             raise
+        try:
+            nested.commit()
+        except DBAPIError as error:
+            raise _AllUndone(error) from error
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -291,6 +307,13 @@ class Database:
     def _write_batch(self, batch: list[_Job]) -> None:
         try:
             done = self._transact_until_done(batch)
+        except _OutcomeUnknown as error:
+            LOG.exception("It is not known whether %d writes happened", len(batch))
+            for job in batch:
+                unknown = Unavailable("The database cannot be reached; it is not known whether this was written.")
+                unknown.__cause__ = error
+                job.future.set_exception(unknown)
+            return
         except Exception as error:
             if len(batch) > 1:
                 for job in batch:
@@ -316,34 +339,37 @@ class Database:
         doubt: _InDoubt | None = None
         while True:
             try:
-                if doubt is not None and self._has_landed(doubt):
-                    return doubt.done
-                doubt = None
+                if doubt is not None:
+                    if self._has_landed(doubt.token):
+                        return doubt.done
+                    failed, doubt = doubt.error, None
+                    if not is_retryable(failed) or conflicts >= _MAX_TRIES:
+                        raise failed
                 done = self._transact(batch)
             except _InDoubt as unknown:
                 doubt = unknown
+                conflicts += 1
                 LOG.warning("A commit of %d writes went unanswered: %s", len(batch), doubt.error.orig)
             except DBAPIError as error:
-                if is_away(error):
-                    self._wait_for_server(waits, len(batch), error)
+                if is_away(error) and not self._closed:
+                    if not waits:
+                        LOG.warning("The database is away, %d writes wait for it: %s", len(batch), error.orig)
+                    time.sleep(min(0.01 * 2 ** min(waits, 10), _LONGEST_WAIT_S))
                     waits += 1
-                elif is_retryable(error) and conflicts < _MAX_TRIES:
+                elif is_retryable(error) and not is_away(error) and conflicts < _MAX_TRIES:
                     LOG.info("Write batch of %d retried after: %s", len(batch), error.orig)
                     time.sleep(min(0.004 * 2**conflicts, 0.25))
                     conflicts += 1
+                elif doubt is not None:
+                    raise _OutcomeUnknown from error
+                elif is_away(error):
+                    raise Unavailable("The database cannot be reached.") from error
                 else:
                     raise
             else:
                 if waits:
                     LOG.info("The database is back")
                 return done
-
-    def _wait_for_server(self, waits: int, count: int, error: DBAPIError) -> None:
-        if not waits:
-            LOG.warning("The database is away, %d writes wait for it: %s", count, error.orig)
-        if self._closed:
-            raise Unavailable("The database cannot be reached.") from error
-        time.sleep(min(0.01 * 2 ** min(waits, 10), _LONGEST_WAIT_S))
 
     def _announce(self, commit: Commit) -> None:
         for listener in self._listeners:
@@ -353,12 +379,15 @@ class Database:
                 LOG.exception("A listener failed on commit %d", commit.seq)
 
     def _transact(self, batch: list[_Job]) -> "_Done":
-        if len(batch) == 1:
-            return self._transact_once(batch, _Framing.ALONE)
         try:
-            return self._transact_once(batch, _Framing.NONE)
-        except _FramesNeeded:
-            return self._transact_once(batch, _Framing.EACH)
+            if len(batch) == 1:
+                return self._transact_once(batch, _Framing.ALONE)
+            try:
+                return self._transact_once(batch, _Framing.NONE)
+            except _FramesNeeded:
+                return self._transact_once(batch, _Framing.EACH)
+        except _AllUndone as undone:
+            raise undone.error from None
 
     def _transact_once(self, batch: list[_Job], framing: _Framing) -> "_Done":
         outcomes: dict[int, Any] = {}
@@ -408,19 +437,18 @@ class Database:
         # One round trip, too: the server tells the new value with the count of rows. A SELECT would take another.
         return int(connection.execute(_TAKE_SEQ_LAST_ID).lastrowid)
 
-    def _has_landed(self, doubt: "_InDoubt") -> bool:
-        """Whether a commit without an answer happened. Waits for the lock that its transaction may still hold.
-
-        Raises: the commit's own error when it did not happen and cannot be repeated.
-        """
+    def _has_landed(self, token: str) -> bool:
+        """Whether a commit without an answer happened. Waits for the lock that its transaction may still hold."""
         with self._begin() as (connection, transaction):
             self._lock(connection)
-            wanted = sa.select(t.change_log.c.seq).where(t.change_log.c.token == doubt.token)
+            wanted = sa.select(t.change_log.c.seq).where(t.change_log.c.token == token)
             found = connection.execute(wanted).first() is not None
             transaction.rollback()
-        if not found and not is_retryable(doubt.error):
-            raise doubt.error
         return found
+
+
+class _OutcomeUnknown(Exception):
+    """A commit went unanswered, and nobody could be asked whether it happened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _mariadb_column(name: str, kind: sa.types.TypeEngine[Any]) -> str:
     spelt = kind.compile(_MYSQL)
     # A comparison with a column of another collation would find no index.
     collated = f" CHARSET utf8mb4 COLLATE {COLLATION}" if isinstance(kind, sa.String) else ""
-    return f"{_MYSQL.identifier_preparer.quote(name)} {spelt}{collated} PATH '$.{name}'"
+    return f"{_MYSQL.identifier_preparer.quote(name)} {spelt}{collated} PATH '$.{name}' ERROR ON ERROR"
 
 
 _JSON_TABLE = "SELECT * FROM JSON_TABLE(:given_rows, '$[*]' COLUMNS({})) AS listed"

@@ -178,11 +178,15 @@ class Mirror:
             )
 
     def snapshot_apart(self) -> HostTable:
-        """Return a snapshot that nothing later reaches, for work outside the lock that may take its time."""
+        """Return a snapshot for work outside the lock that may take its time, and that may place servers on it.
+
+        Nothing later reaches it, nor does it reach the mirror; only guests are counted when they are asked for.
+        """
         with self.lock:
             hosts = self.snapshot()
             instances = InstanceRows(dict(self._instances), self._laid_out().row_of)
-            return replace(hosts, instance_rows=instances, memo=Memo())
+            states = self._devices.states.copy()
+            return replace(hosts, instance_rows=instances, device_states=states, memo=Memo())
 
     def providers(self) -> ProviderTable:
         """Return every resource provider as it is now, assumed claims included."""
@@ -279,27 +283,27 @@ class Mirror:
     def on_commit(self, commit: Commit) -> None:
         """Take over one commit of this process; missing ones of others are fetched first."""
         with self.lock:
-            if commit.seq <= self.seq:
-                # It came in with a reload, which knows nothing of claims.
-                for claim_id in commit.claims:
-                    self.forget(claim_id)
-                return
             try:
                 if commit.seq == self.seq + 1:
                     self._replay(commit)
-                else:
+                elif commit.seq > self.seq:
                     self._fetch_missing()
             except Exception:
                 LOG.exception("Commit %d could not be followed; everything is loaded again", commit.seq)
+                self.reload()
+            finally:
+                # It may have come in with a reload, which knows nothing of claims.
                 for claim_id in commit.claims:
                     self.forget(claim_id)
-                self.reload()
 
     def catch_up(self) -> None:
         """Be as new as the database. Costs nothing on SQLite, where this process is the only writer."""
-        if self.database is None or self.database.is_sqlite:
+        if self.database is None or (self.database.is_sqlite and self.seq != _NOWHERE):
             return
         with self.lock:
+            if self.seq == _NOWHERE:  # the last load broke
+                self.reload()
+                return
             newest = self.database.newest_seq()
             if newest > self.seq:
                 self._fetch_missing()
@@ -328,11 +332,12 @@ class Mirror:
         getattr(self, f"_apply_{change.kind}")(change.key, change.value)
 
     def _apply_provider(self, uuid: str, value: Mapping[str, Any] | None) -> None:
-        if value is None:
+        known = self._providers.find_id(uuid)
+        if known is not None and (value is None or value["id"] != known):  # gone, or gone and made anew in one commit
             for claim_id in [key for key, assumed in self._assumed.items() if uuid in assumed.allocations]:
                 self.forget(claim_id)
             self._providers.remove(uuid)
-        else:
+        if value is not None:
             self._providers.set(uuid, value)
 
     def _apply_usage(self, uuid: str, value: Mapping[str, Any]) -> None:

@@ -77,13 +77,17 @@ class ProviderColumns:
             self._changed()
         return column
 
+    def find_id(self, uuid: str) -> int | None:
+        """Return the database id of a provider."""
+        row = self.row_of.get(uuid)
+        return None if row is None else self.ids[row]
+
     def set(self, uuid: str, value: Mapping[str, Any]) -> None:
-        """Insert or replace a provider from its logged value."""
+        """Insert a provider or replace it, under the same id, from its logged value."""
         self._own()
         row = self.row_of.get(uuid)
         if row is None:
             row = self._insert(uuid, value["id"])
-        self.ids[row] = value["id"]
         _keep_unless(self._parents, uuid, value["parent"], None)
         _keep_unless(self._roots, uuid, value["root"], uuid)
         self.traits[row] = self._interned(value["traits"])

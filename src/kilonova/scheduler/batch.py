@@ -158,7 +158,7 @@ class Batch:
 
     def _outlook(self, touched: IntArray) -> Outlook | None:
         """Return what is known of the one host that has changed, None where everything has to be asked."""
-        if self._foresight is None:
+        if self._foresight is None or self._left == 1:
             return None
         if len(touched) == 1 and self._one_more:
             return self._foresight.of(int(touched[0]), self.spec, self._likely)
@@ -197,6 +197,11 @@ class Batch:
     ) -> tuple[RankedHost, ...]:
         if not self._left:
             return ()
+        if self._left == 1:  # no weigher runs for a single host, and there will never be more again
+            (row,) = np.flatnonzero(self._alive).tolist()
+            scores = np.zeros(1)
+            order = self._engine.order(scores, 1, limit, rng)
+            return tuple(ranked_host(self._hosts, row, place, scores, []) for place in order.tolist())
         standings = self._standings
         if standings is None or len(changed) > _MANY:
             standings = self._standings = Standings.of(self._engine.weighers, self._hosts, self.spec, self._alive)
@@ -212,8 +217,6 @@ class Batch:
             part = self._part(left) if len(left) else None
             standings.follow(self._hosts, self.spec, self._alive, changed, part)
         parts, scores = standings.shares, standings.scores
-        if self._left == 1:  # no weigher runs for a single host
-            parts, scores = [], np.where(standings.alive, 0.0, -np.inf)
         order = self._engine.order(scores, self._left, limit, rng)
         return tuple(ranked_host(self._hosts, int(standings.rows[place]), int(place), scores, parts) for place in order)
 

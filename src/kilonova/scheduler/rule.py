@@ -43,6 +43,8 @@ class Filter(Protocol):
 class Weigher(Protocol):
     """Rates the hosts that passed. Built-in ones get ``factors`` from ``weighers.base``.
 
+    ``only_where_placed`` (may be absent: False): placing a server of the request changes the rating of nobody but the
+    host that took it, and no multiplier at all.
     ``minimum`` / ``maximum``: fixed ends of the scale; None takes the smallest / largest rating of the request.
     """
 

@@ -36,6 +36,7 @@ class Standing:
 
     ``smallest`` / ``largest``: of the hosts still in, ``at_smallest`` / ``at_largest`` of which have that rating.
     ``scaled_for``: the ends for which ``scale`` was worked out.
+    ``is_stale``: ratings have changed, and nobody has looked for the ends since.
     ``is_flat``: all hosts still in have the same rating; then nobody is counted.
     """
 
@@ -49,12 +50,14 @@ class Standing:
     at_smallest: int = 0
     at_largest: int = 0
     is_flat: bool = False
+    is_stale: bool = False
     scaled_for: tuple[float, float] | None = None
     scale: Scale | None = None
     share: FloatArray | None = None
 
     def survey(self, alive: BoolArray) -> None:
         """Find the ends anew among the hosts still in."""
+        self.is_stale = False
         left = self.raw[alive]
         self.smallest, self.largest = float(left.min()), float(left.max())
         self.is_flat = self.smallest == self.largest
@@ -63,7 +66,7 @@ class Standing:
 
     def drop(self, place: int) -> None:
         """Leave a host out from now on."""
-        if self.is_flat:
+        if self.is_flat or self.is_stale:
             return
         old = float(self.raw[place])
         self.at_smallest -= old == self.smallest
@@ -74,10 +77,10 @@ class Standing:
         if not math.isfinite(rating):
             raise ValueError("a weigher's ratings must be finite numbers")
         if self.is_flat:
-            if rating != self.smallest:
-                self.raw[place] = rating
-                self.is_flat = False
-                self.at_smallest = self.at_largest = 0
+            self.is_stale = rating != self.smallest
+            self.is_flat = not self.is_stale
+        if self.is_flat or self.is_stale:
+            self.raw[place] = rating
             return
         self.drop(place)
         self.raw[place] = rating
@@ -92,18 +95,32 @@ class Standing:
         """Do what :meth:`rescale` does for one place."""
         if self.is_flat:
             return False
-        if not (self.at_smallest and self.at_largest) or (self.smallest, self.largest) != self.scaled_for:
+        if self._needs_survey or (self.smallest, self.largest) != self.scaled_for:
             return self.rescale(alive, np.array([place]))
         if self.scale is not None and self.share is not None:
             factor = self.factors if isinstance(self.factors, float | int) else self.factors.item(place)
             self.share[place] = self.scale.applied_to_one(self.raw.item(place)) * factor
         return False
 
-    def rate_anew(self, alive: BoolArray, ratings_now: FloatArray) -> None:
-        """Take over the ratings of all hosts still in."""
+    @property
+    def _needs_survey(self) -> bool:
+        return self.is_stale or not (self.at_smallest and self.at_largest)
+
+    def rate_anew(self, alive: BoolArray, factors: float | FloatArray, ratings_now: FloatArray) -> None:
+        """Take over the multipliers and the ratings of all hosts still in."""
+        self.factors = factors
+        if not isinstance(factors, float | int):
+            self.factors = np.ones(len(alive))
+            self.factors[alive] = factors
         self.raw[alive] = ratings_now
-        self.at_smallest = self.at_largest = 0
-        self.is_flat = False
+        self.is_stale, self.is_flat = True, False
+
+    def mute(self) -> bool:
+        """Add nothing until rated anew, as a multiplier of 0 demands. Return whether that is a change."""
+        changed = self.share is not None
+        self.scale = self.share = None
+        self.is_stale, self.is_flat = True, False
+        return changed
 
     def rescale(self, alive: BoolArray, places: IntArray) -> bool:
         """Bring shares up to date: those of ``places``, or all when the ends have moved. Return whether it was all.
@@ -112,7 +129,7 @@ class Standing:
         """
         if self.is_flat:
             return False
-        if not (self.at_smallest and self.at_largest):
+        if self._needs_survey:
             self.survey(alive)
         self.scaled_for = (self.smallest, self.largest)
         ends = scale(self.smallest, self.largest, self.weigher.minimum, self.weigher.maximum)
@@ -149,12 +166,13 @@ class Standings:
         for weigher, name in zip(weighers, made.names, strict=True):
             with blaming(name):
                 factors = weigher.factors(hosts, rows)
-                if counts_nothing(factors):
-                    continue
                 local = bool(getattr(weigher, "only_where_placed", False))
-                standing = Standing(weigher, name, factors, rated(weigher, hosts, spec, rows), local)
-                standing.rescale(everyone, _NOBODY)
-                made.standings.append(standing)
+                if not counts_nothing(factors):
+                    standing = Standing(weigher, name, factors, rated(weigher, hosts, spec, rows), local, is_stale=True)
+                    standing.rescale(everyone, _NOBODY)
+                    made.standings.append(standing)
+                elif not local:  # it may count for a later server
+                    made.standings.append(Standing(weigher, name, factors, np.zeros(len(rows)), local, is_stale=True))
         made._add_up()
         return made
 
@@ -177,7 +195,11 @@ class Standings:
             try:
                 if not standing.only_where_placed:
                     rows = self.rows[self.alive]
-                    standing.rate_anew(self.alive, rated(standing.weigher, hosts, spec, rows))
+                    factors = standing.weigher.factors(hosts, rows)
+                    if counts_nothing(factors):
+                        moved |= standing.mute()
+                        continue
+                    standing.rate_anew(self.alive, factors, rated(standing.weigher, hosts, spec, rows))
                 else:
                     for place in out:
                         standing.drop(place)

@@ -234,6 +234,29 @@ def test_items_for_one_function_come_in_one_call_and_fail_alone(sqlite: Database
     assert custom_names(sqlite) == {"CUSTOM_A", "CUSTOM_B"}
 
 
+def test_a_full_disk_fails_who_needs_more_and_loses_nobody_else(sqlite: Database) -> None:
+    """SQLite then takes back the whole transaction, and the savepoints of all jobs with it."""
+
+    def limit(tx: Transaction) -> None:
+        pages = tx.execute(sa.text("PRAGMA page_count")).scalar_one()
+        tx.execute(sa.text(f"PRAGMA max_page_count={pages + 8}"))
+
+    def big(tx: Transaction) -> None:
+        tx.execute(sa.insert(t.rosters), {"digest": "big", "created_at": tx.now, "names": b"x" * 400_000})
+
+    told: list[str] = []
+    sqlite.on_commit(lambda commit: told.extend(change.key for change in commit.changes))
+    sqlite.write(limit)
+    gate = Gate(sqlite)
+    jobs: list[Callable[[Transaction], Any]] = [add_class("CUSTOM_A"), big, add_class("CUSTOM_B")]
+    futures = [sqlite.submit(job) for job in jobs]
+    gate.open()
+    assert (futures[0].result(), futures[2].result()) == ("CUSTOM_A", "CUSTOM_B")
+    with pytest.raises(sa.exc.OperationalError, match="full"):
+        futures[1].result()
+    assert custom_names(sqlite) == {"CUSTOM_A", "CUSTOM_B"} == set(told)
+
+
 def test_bound_methods_are_one_function(sqlite: Database) -> None:
     class Recorder:
         def __init__(self) -> None:

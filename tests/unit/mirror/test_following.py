@@ -10,7 +10,9 @@ from kilonova.mirror.mirror import Assumption, Mirror
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, NodeReport
+from kilonova.model.host_devices import HostDevices
 from kilonova.model.instance import Instance, VmState
+from kilonova.model.numa import HostCell
 from kilonova.model.provider import Inventory
 from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.isolation.rules import Candidate
@@ -87,6 +89,31 @@ def test_a_claim_that_came_in_with_a_reload_is_not_counted_twice(sqlite: Databas
     mirror.on_commit(Commit(mirror.seq, (), ("c",)))
     assert used(mirror) == [0]
     assert_use_adds_up(mirror)
+
+
+def test_a_claim_whose_own_commit_comes_in_with_a_reload_is_not_counted_twice(sqlite: Database) -> None:
+    """The last load broke half-way, so the commit cannot be followed and everything is loaded again."""
+    mirror = Mirror.follow(sqlite)
+    uuid = add_host(sqlite, "h0")
+    mirror.assume(Assumption("c", {uuid: {"VCPU": 3}}, "h0", "h0"))
+    mirror.seq = -1
+
+    def job(tx: Transaction) -> None:
+        tx.claims.append("c")
+        tx.log("word", "x", {})
+
+    sqlite.write(job)
+    assert not mirror.assumed()
+    assert used(mirror) == [0]
+    assert_equal(mirror, Mirror.follow(sqlite))
+
+
+def test_nobody_decides_on_what_a_broken_load_left_behind(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    add_host(sqlite, "h0")
+    broken = Mirror(sqlite)
+    broken.seq = -1
+    assert broken.snapshot().hosts == mirror.snapshot().hosts == ("h0",)
 
 
 def test_a_change_that_cannot_be_followed_makes_it_load_anew(
@@ -197,6 +224,35 @@ def test_a_provider_that_goes_takes_its_assumptions_along(sqlite: Database) -> N
     sqlite.write(lambda tx: providers.create(tx, uuid, "p"))
     mirror.forget("c")
     assert_use_adds_up(mirror)
+
+
+def test_a_provider_made_anew_in_the_commit_that_deleted_it_is_another_one(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    uuids = [f"00000000-0000-4000-8000-00000000000{number}" for number in range(3)]
+    for uuid in uuids:
+        sqlite.write(lambda tx, uuid=uuid: providers.create(tx, uuid, uuid))  # type: ignore[misc]
+    mirror.assume(Assumption("c", {uuids[0]: {"VCPU": 3}}, "h", "h"))
+
+    def job(tx: Transaction) -> None:
+        providers.delete(tx, uuids[0])
+        providers.create(tx, uuids[0], "p")
+
+    sqlite.write(job)
+    mirror.forget("c")
+    assert mirror.providers().uuids == (uuids[1], uuids[2], uuids[0])
+    assert_use_adds_up(mirror)
+    assert_equal(mirror, Mirror.follow(sqlite))
+
+
+def test_what_is_tried_apart_reaches_no_state_of_the_mirror(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    add_host(sqlite, "h0")
+    apart = mirror.snapshot_apart()
+    before = len(mirror.snapshot().device_states)
+    cells = HostDevices((HostCell(0, cpuset=frozenset({0, 1}), memory_mib=1024),))
+    number = apart.device_states.number(cells)
+    assert apart.device_states[number] == cells
+    assert len(mirror.snapshot().device_states) == before
 
 
 def test_a_broken_isolation_rule_in_the_database_is_logged(sqlite: Database, caplog: pytest.LogCaptureFixture) -> None:

@@ -57,6 +57,14 @@ class DeviceStates:
         self._verdicts: dict[Hashable, NDArray[np.int8]] = {}
         self.number(NOTHING)
 
+    def copy(self) -> "DeviceStates":
+        """Return the same states under the same numbers, for somebody who numbers others without the lock."""
+        made = DeviceStates()
+        made._states, made._numbers = self._states.copy(), self._numbers.copy()
+        made._shapes, made._shape_numbers = self._shapes.copy(), self._shape_numbers.copy()
+        made._shape_of, made._summaries = self._shape_of.copy(), self._summaries.copy()
+        return made
+
     def __len__(self) -> int:
         return len(self._states)
 

@@ -14,9 +14,10 @@ import numpy as np
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.image import Image
 from kilonova.model.placed_server import PlacedServer
+from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.isolation.older_means import Means, older_means
 from kilonova.scheduler.isolation.older_means import Pool as OlderPool
-from kilonova.scheduler.isolation.older_means import older_pools, without_effect
 from kilonova.scheduler.isolation.rules import Alternative, Candidate, Isolation, Rule, rule_of
 from kilonova.scheduler.isolation.universe import (
     Combination,
@@ -24,7 +25,6 @@ from kilonova.scheduler.isolation.universe import (
     Judge,
     OfferedFlavor,
     combinations,
-    conditions_of,
     grouped,
     labels,
 )
@@ -91,6 +91,7 @@ class _Walk:
     strangers: dict[OlderPool, list[Combination]] = field(default_factory=dict)
     strays: dict[OlderPool, list[Combination]] = field(default_factory=dict)
     outside: dict[OlderPool, BoolArray] = field(default_factory=dict)
+    unkept: set[OlderPool] = field(default_factory=set)
 
 
 def audit(
@@ -105,9 +106,8 @@ def audit(
     isolation = hosts.aggregates.isolation
     under = _Under.of(aggregates)
     tried = combinations(aggregates, isolation, offered, images, config)
-    older = older_pools(hosts, offered, images, config)
+    older = older_means(hosts, offered, images, config)
     walk = _walk(hosts, isolation, under, tried, older, Judge.of(hosts, config))
-    complaints = without_effect(aggregates, offered, conditions_of(isolation), config)
     findings = [
         *_broken(under),
         *_misplaced(under, isolation, servers),
@@ -115,8 +115,8 @@ def audit(
         *_overlaps(isolation, under, walk),
         *(_unusable(offered, images, walk) if len(hosts) and tried else ()),
         *_taggable(under, walk),
-        *_older(hosts, older, walk),
-        *(Finding("no effect", LEAK, what, remedy) for what, remedy in complaints),
+        *_older(hosts, [pool for means in older if means.is_on for pool in means.pools], walk),
+        *_without_effect(hosts, [means for means in older if not means.is_on], walk),
     ]
     order = {LEAK: 0, FAULT: 1, NOTE: 2}
     return Report(
@@ -166,12 +166,14 @@ def _walk(
     isolation: Isolation | None,
     under: _Under,
     tried: Sequence[Combination],
-    older: Sequence[OlderPool],
+    older: Sequence[Means],
     judge: Judge,
 ) -> _Walk:
     walk = _Walk()
     rules = isolation.rules if isolation is not None else ()
     pools = [_rows_of(hosts, under.hosts[rule]) for rule in rules]
+    kept = [pool for means in older if means.is_on for pool in means.pools]
+    doubtful = [pool for means in older if not means.is_on for pool in means.pools]
     for each in tried:
         met = isolation.met_by(Candidate(each.flavor, each.image, each.project)) if isolation is not None else 0
         walk.met.setdefault(met, []).append(each)
@@ -185,14 +187,25 @@ def _walk(
             # Nobody may enter the pool of a rule that it does not meet.
             if met >> number & 1 and (allowed & pools[number]).any():
                 walk.may_enter.setdefault(rule, []).append(each)
-        for pool in older:
-            if pool.is_stranger(each.spec):
+        spec = each.spec
+        for pool in kept:
+            if pool.is_stranger(spec):
                 if (allowed & pool.hosts).any():
                     walk.strangers.setdefault(pool, []).append(each)
-            elif (outside := allowed & ~pool.home(each.spec)).any():
+            elif (outside := allowed & ~pool.home(spec)).any():
                 walk.strays.setdefault(pool, []).append(each)
                 walk.outside[pool] = walk.outside.get(pool, outside) | outside
+        # Of a means that is switched off it is enough to know that nothing else does its work.
+        unkept = {pool for pool in doubtful if (allowed & _forbidden(pool, spec)).any()}
+        if unkept:
+            walk.unkept |= unkept
+            doubtful = [pool for pool in doubtful if pool not in unkept]
     return walk
+
+
+def _forbidden(pool: OlderPool, spec: RequestSpec) -> BoolArray:
+    """Return the hosts that are not meant for such a server. Shapes: → (H,)."""
+    return pool.hosts if pool.is_stranger(spec) else ~pool.home(spec)
 
 
 def _rows_of(hosts: HostTable, names: Sequence[str]) -> BoolArray:
@@ -340,17 +353,36 @@ def _alternative(alternative: Alternative) -> str:
 
 def _older(hosts: HostTable, older: Sequence[OlderPool], walk: _Walk) -> Iterator[Finding]:
     """Yield what the older means of isolation let through."""
-    remedy = "Set a kilonova:only rule on the aggregate."
     for pool in older:
-        if found := walk.strangers.get(pool):
-            named = _named(hosts, pool.hosts)
-            kind = f"{pool.means}: strangers"
-            yield Finding(kind, LEAK, pool.lets_in, remedy, aggregates=pool.aggregates, hosts=named, who=grouped(found))
-        if found := walk.strays.get(pool):
-            named = _named(hosts, walk.outside[pool])
-            kind = f"{pool.means}: strays"
+        for half, what, found, where in (
+            ("strangers", pool.lets_in, walk.strangers.get(pool), pool.hosts),
+            ("strays", pool.lets_out, walk.strays.get(pool), walk.outside.get(pool, pool.hosts)),
+        ):
+            if found:
+                yield Finding(
+                    f"{pool.means}: {half}",
+                    LEAK,
+                    what,
+                    pool.remedy,
+                    aggregates=pool.aggregates,
+                    hosts=_named(hosts, where),
+                    who=grouped(found),
+                )
+
+
+def _without_effect(hosts: HostTable, older: Sequence[Means], walk: _Walk) -> Iterator[Finding]:
+    """Yield the means that are set and switched off, where no rule does what they mean."""
+    for means in older:
+        pools = [pool for pool in means.pools if pool in walk.unkept]
+        if pools:
+            set_on = dict.fromkeys(name for pool in pools for name in pool.set_on)
             yield Finding(
-                kind, LEAK, pool.lets_out, remedy, aggregates=pool.aggregates, hosts=named, who=grouped(found)
+                "no effect",
+                LEAK,
+                f"{means.off}, and no rule does what that means: {', '.join(set_on)}.",
+                f"Set a kilonova:only rule, {means.switch}, or unset what nobody means.",
+                aggregates=tuple(dict.fromkeys(name for pool in pools for name in pool.aggregates)),
+                hosts=_named(hosts, np.logical_or.reduce([pool.hosts for pool in pools])),
             )
 
 

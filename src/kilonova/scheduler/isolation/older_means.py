@@ -2,11 +2,13 @@
 """What operators mean by the older means of isolation, so that an audit can compare it with what these means do.
 
 A flavor with ``aggregate_instance_extra_specs:K=V`` is meant for the aggregates with K=V, an image with a property that
-aggregates have as a key for those with its value, a project in ``filter_tenant_id…`` for those that name it; and these
-hosts are meant for nobody else. Each means keeps only one half of that.
+aggregates have as a key for those with its value, a project in ``filter_tenant_id…`` for those that name it, a flavor
+in ``instance_type`` for those that list it, a server that requires X for those with ``trait:X=required``, and isolated
+images for isolated hosts; and these hosts are meant for nobody else. Most means keep only one half of that, and one
+that is switched off keeps nothing; what is meant by it is the same.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,102 +21,125 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import split
 from kilonova.scheduler.extra_specs import match
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE
+from kilonova.scheduler.filters.aggregate_type_affinity import KEY as TYPES_KEY
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.isolation.rules import Condition, is_rule_key
+from kilonova.scheduler.isolation.rules import is_rule_key
 from kilonova.scheduler.isolation.universe import OfferedFlavor
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX
+from kilonova.scheduler.resources import flavor_traits, image_traits
 from kilonova.scheduler.settings import SchedulerConfig
 
 EXTRA_SPECS = "AggregateInstanceExtraSpecsFilter"
 IMAGE_PROPERTIES = "AggregateImagePropertiesIsolation"
 TENANCY = "AggregateMultiTenancyIsolation"
+TYPES = "AggregateTypeAffinityFilter"
+ISOLATED_HOSTS = "IsolatedHostsFilter"
+TRAIT_PREFIX = "trait:"
+
+_READ_BY_OTHERS = frozenset(
+    {
+        ZONE_KEY,
+        TYPES_KEY,
+        "cpu_allocation_ratio",
+        "disk_allocation_ratio",
+        "ram_allocation_ratio",
+        "max_instances_per_host",
+        "max_io_ops_per_host",
+    }
+)
+_WEIGHT_SUFFIX = "_weight_multiplier"
+#: What people write on aggregates and images alike without asking for anything.
+_FOR_PEOPLE = frozenset({"description"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
     """Hosts that are meant for some servers, and these servers for them.
 
-    ``hosts``: (H,). ``is_stranger``: the hosts are not meant for such a server. ``home``: (H,), all hosts
-    that are meant for a server that is no stranger. ``lets_in``, ``lets_out``: what to say when that does not hold.
+    ``set_on``: flavors, aggregates or hosts by whose settings that is so. ``hosts``: (H,). ``is_stranger``: the hosts
+    are not meant for such a server. ``home``: (H,), all hosts that are meant for a server that is no stranger.
+    ``lets_in``, ``lets_out``: what to say when that does not hold, and ``remedy`` what to do.
     """
 
     means: str
+    set_on: tuple[str, ...]
     aggregates: tuple[str, ...]
     hosts: BoolArray
     is_stranger: Callable[[RequestSpec], bool]
     home: Callable[[RequestSpec], BoolArray]
     lets_in: str
     lets_out: str
+    remedy: str = "Set a kilonova:only rule on the aggregate."
 
 
-def older_pools(
+@dataclass(frozen=True, slots=True)
+class Means:
+    """All that is meant by one means. ``off``: what to say when it is switched off; ``switch``: how to change that."""
+
+    is_on: bool
+    pools: tuple[Pool, ...]
+    off: str
+    switch: str
+
+
+def older_means(
     hosts: HostTable, offered: Sequence[OfferedFlavor], images: Sequence[Image], config: SchedulerConfig
-) -> tuple[Pool, ...]:
-    """Return what is meant by the means that ``config`` switches on."""
+) -> tuple[Means, ...]:
+    """Return what is meant by all older means, those that ``config`` switches on and the others."""
     enabled = {name.strip() for name in config.enabled_filters}
-    pools: list[Pool] = []
-    if EXTRA_SPECS in enabled:
-        pools += _by_extra_spec(hosts, offered)
-    if IMAGE_PROPERTIES in enabled:
-        pools += _by_image_property(hosts, images, config)
-    if TENANCY in enabled or config.limit_tenants_to_placement_aggregate:
-        pools += _by_project(hosts)
-    return tuple(pools)
 
-
-def without_effect(
-    aggregates: Sequence[Aggregate],
-    offered: Sequence[OfferedFlavor],
-    conditions: Collection[Condition],
-    config: SchedulerConfig,
-) -> Iterator[tuple[str, str]]:
-    """Yield what somebody has set for a means that is switched off, and what to do about it.
-
-    ``conditions``: of isolation rules; extra specs that these ask for have their effect through them.
-    """
-    enabled = {name.strip() for name in config.enabled_filters}
-    known = {condition.name for condition in conditions if condition.source == "spec"}
-    asking = [
-        each.flavor.name
-        for each in offered
-        if any(key.startswith(f"{SCOPE}:") and key not in known for key in each.flavor.extra_specs)
-    ]
-    if asking and EXTRA_SPECS not in enabled:
-        what = f"Flavors ask for {SCOPE}, but {EXTRA_SPECS} is not enabled, so they may land anywhere"
-        yield f"{what}: {', '.join(asking)}.", f"Set a kilonova:only rule, or add {EXTRA_SPECS} to enabled_filters."
-    naming = [
-        each.name
-        for each in aggregates
-        if any(key.startswith(TENANT_PREFIX) for key in each.metadata) and not any(map(is_rule_key, each.metadata))
-    ]
-    if naming and TENANCY not in enabled and not config.limit_tenants_to_placement_aggregate:
-        what = (
-            f"Aggregates name projects in {TENANT_PREFIX}, but neither is {TENANCY} enabled nor is"
-            " limit_tenants_to_placement_aggregate on, so that keeps nobody in or out"
+    def by_filter(name: str, off: str, pools: Iterable[Pool]) -> Means:
+        return Means(
+            name in enabled, tuple(pools), f"{off}, but {name} is not enabled", f"add {name} to enabled_filters"
         )
-        yield f"{what}: {', '.join(naming)}.", f"Set a kilonova:only rule, or add {TENANCY} to enabled_filters."
+
+    limited = config.limit_tenants_to_placement_aggregate
+    return (
+        by_filter(EXTRA_SPECS, "Flavors ask for aggregates by extra specs", _by_extra_spec(hosts, offered)),
+        by_filter(
+            IMAGE_PROPERTIES,
+            "Aggregates have properties of images as keys",
+            _by_image_property(hosts, images, config, frozenset() if IMAGE_PROPERTIES in enabled else _FOR_PEOPLE),
+        ),
+        Means(
+            TENANCY in enabled or limited,
+            tuple(_by_project(hosts)),
+            f"Aggregates name projects in {TENANT_PREFIX}, but neither is {TENANCY} enabled nor is"
+            " limit_tenants_to_placement_aggregate on",
+            f"add {TENANCY} to enabled_filters",
+        ),
+        by_filter(TYPES, f"Aggregates list flavors in {TYPES_KEY}", _by_type(hosts)),
+        Means(
+            config.enable_isolated_aggregate_filtering,
+            tuple(_by_trait(hosts)),
+            "Aggregates are reserved by traits, but enable_isolated_aggregate_filtering is off",
+            "switch enable_isolated_aggregate_filtering on",
+        ),
+        by_filter(ISOLATED_HOSTS, "isolated_hosts or isolated_images are set", _isolated(hosts, config)),
+    )
 
 
 def _by_extra_spec(hosts: HostTable, offered: Sequence[OfferedFlavor]) -> Iterator[Pool]:
-    asked = dict.fromkeys(
-        (key.removeprefix(f"{SCOPE}:"), requirement)
-        for each in offered
-        for key, requirement in each.flavor.extra_specs.items()
-        if ":" not in key or key.startswith(f"{SCOPE}:")
-    )
-    for key, requirement in asked:
+    """Yield what flavors ask for. A key without scope that no aggregate has is about capabilities of hosts."""
+    known = {key for aggregate in hosts.aggregates.aggregates for key in aggregate.metadata if not _is_read(key)}
+    asking: dict[tuple[str, str], list[str]] = {}
+    for each in offered:
+        for key, requirement in each.flavor.extra_specs.items():
+            if key.startswith(f"{SCOPE}:") or (":" not in key and key in known):
+                asking.setdefault((key.removeprefix(f"{SCOPE}:"), requirement), []).append(each.flavor.name)
+    for (key, requirement), flavors in asking.items():
         found = _where(hosts, partial(_satisfies, key, requirement))
-        if found.hosts.any():
-            yield Pool(
-                f"{EXTRA_SPECS}, {key}={requirement}",
-                found.aggregates,
-                found.hosts,
-                partial(_has_no_spec, key),
-                partial(_anywhere, hosts),  # the filter itself keeps them there
-                f"Hosts of aggregate {', '.join(found.aggregates)} are meant for flavors with {key}={requirement}, but"
-                " flavors without that extra spec may land there.",
-                "",
-            )
+        yield Pool(
+            f"{EXTRA_SPECS}, {key}={requirement}",
+            tuple(flavors),
+            found.aggregates,
+            found.hosts,
+            partial(_has_no_spec, key),
+            partial(_home_by_spec, hosts, key),
+            f"Hosts of aggregate {', '.join(found.aggregates)} are meant for flavors with {key}={requirement}, but"
+            " flavors without that extra spec may land there.",
+            f"Flavors with {key} may also land on hosts of no aggregate that it asks for.",
+        )
 
 
 def _satisfies(key: str, requirement: str, aggregate: Aggregate) -> bool:
@@ -125,21 +150,33 @@ def _has_no_spec(key: str, spec: RequestSpec) -> bool:
     return not {key, f"{SCOPE}:{key}"} & spec.flavor.extra_specs.keys()
 
 
-def _anywhere(hosts: HostTable, _spec: RequestSpec) -> BoolArray:
-    return hosts.everyone
+def _home_by_spec(hosts: HostTable, key: str, spec: RequestSpec) -> BoolArray:
+    home = hosts.everyone
+    for name in {key, f"{SCOPE}:{key}"} & spec.flavor.extra_specs.keys():
+        home = home & _meant(hosts, key, spec.flavor.extra_specs[name])
+    return home
 
 
-def _by_image_property(hosts: HostTable, images: Sequence[Image], config: SchedulerConfig) -> Iterator[Pool]:
+def _meant(hosts: HostTable, key: str, requirement: str) -> BoolArray:
+    return hosts.memo.get(
+        (_meant, key, requirement), lambda: _where(hosts, partial(_satisfies, key, requirement)).hosts
+    )
+
+
+def _by_image_property(
+    hosts: HostTable, images: Sequence[Image], config: SchedulerConfig, ignored: frozenset[str]
+) -> Iterator[Pool]:
     namespace = config.aggregate_image_properties_isolation_namespace
     prefix = f"{namespace}{config.aggregate_image_properties_isolation_separator}" if namespace else ""
     keys = {key for aggregate in hosts.aggregates.aggregates for key in aggregate.metadata if key.startswith(prefix)}
-    for key in sorted(keys):
-        if _is_for_something_else(key) or all(image_property(image, key) is None for image in images):
+    for key in sorted(keys - ignored):
+        if _is_read(key) or all(image_property(image, key) is None for image in images):
             continue
         found = _where(hosts, partial(_has_key, key))
         if found.hosts.any():
             yield Pool(
                 f"{IMAGE_PROPERTIES}, {key}",
+                tuple(f"{key} of aggregate {name}" for name in found.aggregates),
                 found.aggregates,
                 found.hosts,
                 partial(_has_no_property, key),
@@ -160,11 +197,20 @@ def _has_no_property(key: str, spec: RequestSpec) -> bool:
 
 def _home_by_property(hosts: HostTable, key: str, spec: RequestSpec) -> BoolArray:
     value = image_property(spec.image, key)
-    return _where(hosts, lambda aggregate: value in split(aggregate.metadata.get(key, ""))).hosts
+    return hosts.memo.get(
+        (_home_by_property, key, value),
+        lambda: _where(hosts, lambda aggregate: value in split(aggregate.metadata.get(key, ""))).hosts,
+    )
 
 
-def _is_for_something_else(key: str) -> bool:
-    return key == ZONE_KEY or key.startswith(TENANT_PREFIX) or is_rule_key(key)
+def _is_read(key: str) -> bool:
+    """Tell whether the key of an aggregate has a meaning of its own, whatever flavors and images have by its name."""
+    return (
+        key in _READ_BY_OTHERS
+        or key.endswith(_WEIGHT_SUFFIX)
+        or key.startswith((TENANT_PREFIX, TRAIT_PREFIX))
+        or is_rule_key(key)
+    )
 
 
 def _by_project(hosts: HostTable) -> Iterator[Pool]:
@@ -175,9 +221,10 @@ def _by_project(hosts: HostTable) -> Iterator[Pool]:
             yield Pool(
                 f"{TENANT_PREFIX}, {listed}",
                 found.aggregates,
+                found.aggregates,
                 found.hosts,
-                partial(_is_of_another_project, projects),
-                partial(_home_by_project, hosts),
+                partial(_is_of_another_project, projects | _named_beside(hosts, found.hosts)),
+                partial(_home_by_project, hosts, projects),
                 f"The {there} are meant for project {listed}, but others may land there.",
                 f"Project {listed} is meant for {there}, but may land elsewhere.",
             )
@@ -191,8 +238,20 @@ def _is_of_another_project(projects: frozenset[str], spec: RequestSpec) -> bool:
     return spec.project_id not in projects
 
 
-def _home_by_project(hosts: HostTable, spec: RequestSpec) -> BoolArray:
-    return _where(hosts, lambda aggregate: spec.project_id in _projects(aggregate)).hosts
+def _named_beside(hosts: HostTable, pool: BoolArray) -> frozenset[str]:
+    """Return the projects that any aggregate with hosts of the pool names: shared hosts are meant for each of them."""
+    beside = hosts.aggregates.membership[:, pool].any(axis=1)
+    return frozenset().union(*(_projects(hosts.aggregates.aggregates[index]) for index in np.flatnonzero(beside)))
+
+
+def _home_by_project(hosts: HostTable, projects: frozenset[str], spec: RequestSpec) -> BoolArray:
+    """Return the hosts of a server's project; the pools that name it tell where one of another project may be."""
+    if spec.project_id not in projects:
+        return hosts.everyone
+    project = spec.project_id
+    return hosts.memo.get(
+        (_home_by_project, project), lambda: _where(hosts, lambda aggregate: project in _projects(aggregate)).hosts
+    )
 
 
 def _projects(aggregate: Aggregate) -> frozenset[str]:
@@ -202,6 +261,98 @@ def _projects(aggregate: Aggregate) -> frozenset[str]:
         if key.startswith(TENANT_PREFIX)
         for project in split(value)
     )
+
+
+def _by_type(hosts: HostTable) -> Iterator[Pool]:
+    """Yield one pool of all aggregates that list flavors: a host is for whatever any of its aggregates lists."""
+    found = _where(hosts, partial(_has_key, TYPES_KEY))
+    listed = frozenset(
+        name for each in hosts.aggregates.aggregates for name in split(each.metadata.get(TYPES_KEY, "")) if name
+    )
+    if found.hosts.any():
+        there = f"hosts of aggregate {', '.join(found.aggregates)}"
+        yield Pool(
+            f"{TYPES}, {TYPES_KEY}",
+            found.aggregates,
+            found.aggregates,
+            found.hosts,
+            lambda spec: spec.flavor.name not in listed,
+            partial(_home_by_type, hosts),
+            f"The {there} are meant for flavors that these list, but others may land there.",
+            f"Flavors that are listed in {TYPES_KEY} may also land on hosts of no aggregate that lists them.",
+        )
+
+
+def _home_by_type(hosts: HostTable, spec: RequestSpec) -> BoolArray:
+    name = spec.flavor.name
+    return hosts.memo.get(
+        (_home_by_type, name),
+        lambda: _where(hosts, lambda aggregate: name in split(aggregate.metadata.get(TYPES_KEY, ""))).hosts,
+    )
+
+
+def _by_trait(hosts: HostTable) -> Iterator[Pool]:
+    for traits in dict.fromkeys(map(_reserved_for, hosts.aggregates.aggregates)):
+        found = _where(hosts, partial(_is_reserved_for, traits))
+        if traits and found.hosts.any():
+            listed, there = ", ".join(sorted(traits)), f"hosts of aggregate {', '.join(found.aggregates)}"
+            yield Pool(
+                f"isolate_aggregates, {', '.join(f'{TRAIT_PREFIX}{trait}' for trait in sorted(traits))}",
+                found.aggregates,
+                found.aggregates,
+                found.hosts,
+                partial(_does_not_require, traits),
+                partial(_home_by_trait, hosts),
+                f"The {there} are meant for servers that require {listed}, but others may land there.",
+                f"Servers that require {listed} are meant for {there}, but may also land on other hosts with it.",
+            )
+
+
+def _reserved_for(aggregate: Aggregate) -> frozenset[str]:
+    return frozenset(
+        key.removeprefix(TRAIT_PREFIX)
+        for key, value in aggregate.metadata.items()
+        if key.startswith(TRAIT_PREFIX) and value == "required"
+    )
+
+
+def _is_reserved_for(traits: frozenset[str], aggregate: Aggregate) -> bool:
+    return _reserved_for(aggregate) == traits
+
+
+def _required(spec: RequestSpec) -> frozenset[str]:
+    return flavor_traits(spec.flavor)[0] | image_traits(spec.image)
+
+
+def _does_not_require(traits: frozenset[str], spec: RequestSpec) -> bool:
+    return not traits <= _required(spec)
+
+
+def _home_by_trait(hosts: HostTable, spec: RequestSpec) -> BoolArray:
+    """Return the hosts that are reserved for what the server requires, and those that lack it: it cannot land there."""
+    required = _required(spec)
+    reserving = _where(hosts, lambda aggregate: bool(traits := _reserved_for(aggregate)) and traits <= required).hosts
+    able: BoolArray = np.logical_and.reduce([hosts.everyone, *map(hosts.has_trait, sorted(required))])
+    return reserving | ~able
+
+
+def _isolated(hosts: HostTable, config: SchedulerConfig) -> Iterator[Pool]:
+    names = tuple(sorted({*config.isolated_hosts}))
+    chosen = np.zeros(len(hosts), dtype=np.bool_)
+    chosen[[row for name in names for row in hosts.rows_of_host().get(name, ())]] = True
+    if names or config.isolated_images:
+        yield Pool(
+            f"{ISOLATED_HOSTS}, isolated_hosts",
+            (*names, *config.isolated_images),
+            (),
+            chosen,
+            lambda spec: spec.image is None or spec.image.id not in config.isolated_images,
+            lambda _spec: chosen,
+            "Isolated hosts are meant for isolated images, but others may land there.",
+            "Isolated images are meant for isolated hosts, but may land elsewhere.",
+            "Switch restrict_isolated_hosts_to_isolated_images on, or set a kilonova:only rule on an aggregate of these"
+            " hosts.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Somebody writes by hand, without the lock of all writers, and MariaDB has to choose whom to undo."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+import sqlalchemy as sa
+
+from kilonova.db import resource_classes
+from kilonova.db import tables as t
+from kilonova.db.database import Database, Transaction, utc_now
+from kilonova.errors import Conflict
+
+
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
+def test_what_a_deadlock_undid_is_done_again(database: Database) -> None:
+    """A server that picks a transaction as a deadlock's victim takes back all jobs of it, and their savepoints."""
+    tries: list[int] = []
+    other = database.engine.connect()
+    other.execute(sa.update(t.traits).where(t.traits.c.id < 200).values(created_at=utc_now()))  # the heavier one wins
+    other.execute(sa.update(t.resource_classes).where(t.resource_classes.c.id == 2).values(created_at=utc_now()))
+
+    def victim(tx: Transaction) -> None:
+        tries.append(1)
+        touched = sa.update(t.resource_classes).values(created_at=tx.now)
+        tx.execute(touched.where(t.resource_classes.c.id == 1))
+        if len(tries) == 1:
+
+            def meet() -> None:
+                other.execute(touched.where(t.resource_classes.c.id == 1))
+                other.rollback()
+
+            threading.Thread(target=meet).start()
+            time.sleep(1)
+        tx.execute(touched.where(t.resource_classes.c.id == 2))
+
+    def refused(_tx: Transaction) -> None:
+        raise Conflict("no")
+
+    entered, go_on = threading.Event(), threading.Event()
+    held = database.submit(lambda _: (entered.set(), go_on.wait(20)))
+    assert entered.wait(20)
+    futures = [
+        database.submit(job) for job in (refused, resource_class("CUSTOM_A"), victim, resource_class("CUSTOM_B"))
+    ]
+    go_on.set()
+    held.result(timeout=20)
+    assert isinstance(futures[0].exception(timeout=30), Conflict)
+    for future in futures[1:]:
+        future.result(timeout=30)
+    other.close()
+    with database.read() as connection:
+        names = set(connection.execute(sa.select(t.resource_classes.c.name)).scalars())
+    assert {"CUSTOM_A", "CUSTOM_B"} <= names
+    database.write(resource_class("CUSTOM_C"))
+    assert len(tries) > 1
+
+
+def resource_class(name: str) -> Callable[[Transaction], None]:
+    return lambda tx: resource_classes.create(tx, name)
