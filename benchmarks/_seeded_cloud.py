@@ -17,7 +17,8 @@ from kilonova.claims.claimer import Order
 from kilonova.db import instances, schema, workflows
 from kilonova.db import tables as t
 from kilonova.db.compute_nodes import capabilities_as_json
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import NODE_TRAITS, Capabilities

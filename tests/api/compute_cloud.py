@@ -18,7 +18,8 @@ from kilonova.api.policy import Policy
 from kilonova.config import ApiSettings, Settings
 from kilonova.db import compute_nodes, instances, providers, services
 from kilonova.db import tables as t
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, ComputeNode, NodeReport

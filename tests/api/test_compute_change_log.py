@@ -8,7 +8,7 @@ import pytest
 from compute_cloud import Cloud
 
 from kilonova.db import compute_nodes, mirror_source, services
-from kilonova.db.database import Change, Commit
+from kilonova.db.transaction import Change, Commit
 from kilonova.model.host import ComputeNode, NodeReport
 from support.databases import KINDS
 

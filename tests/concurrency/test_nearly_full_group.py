@@ -13,7 +13,8 @@ from kilonova.claims.claimer import Order
 from kilonova.cli.rules import build_engine
 from kilonova.conductor.actions import release_claim
 from kilonova.db import instances, workflows
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import NoValidHost
 from kilonova.scheduler.settings import SchedulerConfig

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from kilonova.db import aggregates, allocations, audit, inventories, providers
 from kilonova.db.allocations import ConsumerRequest
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.provider import Inventory

@@ -14,8 +14,9 @@ from kilonova.claims.claimer import Order
 from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
 from kilonova.db import audit, compute_nodes, host_devices
 from kilonova.db import tables as t
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database
 from kilonova.db.host_devices import Taking
+from kilonova.db.transaction import Transaction
 from kilonova.errors import ClaimLost, NoValidHost
 from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Mirror

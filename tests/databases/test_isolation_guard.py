@@ -14,7 +14,9 @@ from kilonova.claims.claimer import Placed
 from kilonova.cli.rules import build_engine
 from kilonova.db import aggregates, isolation_guard
 from kilonova.db import tables as t
-from kilonova.db.database import Database, Transaction, decode_commit
+from kilonova.db.change_log import decode_commit
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
 from kilonova.errors import NoValidHost
 from kilonova.model.flavor import Flavor
 from kilonova.scheduler.decision import Decision

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from kilonova.db import resource_classes
 from kilonova.db import tables as t
-from kilonova.db.database import Commit, Database, Transaction
+from kilonova.db.database import Database
+from kilonova.db.transaction import Commit, Transaction
 from kilonova.errors import Conflict, Unavailable
 from kilonova.mirror.mirror import Mirror
 from support.database_servers import DatabaseServer

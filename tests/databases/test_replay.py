@@ -18,7 +18,8 @@ from kilonova.cli.rules import build_engine
 from kilonova.conductor.actions import release_claim
 from kilonova.db import aggregates, change_log, checkpoints, decisions, instances, services
 from kilonova.db import tables as t
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
 from kilonova.errors import NoValidHost
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor

@@ -13,7 +13,8 @@ from alembic.script import ScriptDirectory
 from kilonova.cli.main import main
 from kilonova.db import instances, request_specs, schema
 from kilonova.db import tables as t
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
 from kilonova.errors import ConfigurationError
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor

@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from kilonova.db import aggregates, change_log, workflows
 from kilonova.db import tables as t
-from kilonova.db.database import Database, Transaction, utc_now
+from kilonova.db.database import Database, utc_now
+from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import SpawnGuest
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.instance import VmState

@@ -22,9 +22,10 @@ from kilonova.db import (
     workflows,
 )
 from kilonova.db import tables as t
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database
 from kilonova.db.instances import InstanceQuery
 from kilonova.db.statements import ManyRows, insert_many, insert_missing
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid

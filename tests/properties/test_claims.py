@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kilonova.claims.claimer import Order
 from kilonova.conductor.actions import release_claim
 from kilonova.db import instances
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import NoValidHost
 from kilonova.mirror.mirror import Mirror

@@ -26,7 +26,8 @@ from kilonova.db import (
     services,
 )
 from kilonova.db.allocations import ConsumerRequest
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
 from kilonova.errors import KilonovaError
 from kilonova.mirror.mirror import Assumption, Mirror
 from kilonova.model.flavor import Flavor

@@ -24,7 +24,8 @@ from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.db import instances, server_groups
 from kilonova.db import tables as t
-from kilonova.db.database import Database, Merged
+from kilonova.db.database import Database
+from kilonova.db.transaction import Merged
 from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor

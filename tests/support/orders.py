@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from kilonova.claims.claimer import Order
 from kilonova.db import instances, workflows
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor

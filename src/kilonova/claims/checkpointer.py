@@ -9,7 +9,8 @@ from datetime import timedelta
 from itertools import islice
 
 from kilonova.db import checkpoints, mirror_source
-from kilonova.db.database import Change, Database, utc_now
+from kilonova.db.database import Database, utc_now
+from kilonova.db.transaction import Change
 from kilonova.errors import Unavailable
 
 LOG = logging.getLogger(__name__)

@@ -18,11 +18,11 @@ import sqlalchemy as sa
 from kilonova.db import allocations, group_guards, host_devices, isolation_guard
 from kilonova.db import tables as t
 from kilonova.db.allocations import INSTANCE
-from kilonova.db.database import Transaction, together
 from kilonova.db.host_devices import Taking
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.providers import log_usage, touch
 from kilonova.db.statements import ManyRows
+from kilonova.db.transaction import Transaction, together
 from kilonova.db.workflows import Workflow
 from kilonova.errors import ClaimLost
 from kilonova.model.host_devices import DeviceShare

@@ -11,7 +11,8 @@ from typing import Any
 
 from kilonova.claims.circumstances import Circumstances, encode
 from kilonova.db import decisions
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.model.request_spec import ResourceQuery
 from kilonova.scheduler.decision import Decision, RankedHost

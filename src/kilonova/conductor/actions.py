@@ -2,7 +2,7 @@
 """Pieces of state change that several workflows share, each for use inside a transaction."""
 
 from kilonova.db import allocations, group_guards, host_devices
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 
 
 def release_claim(tx: Transaction, instance_uuid: str, group_uuid: str | None, host: str | None) -> None:

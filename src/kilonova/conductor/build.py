@@ -18,7 +18,7 @@ from kilonova.claims.claimer import Order
 from kilonova.conductor.actions import release_claim
 from kilonova.conductor.steps import TAKEN_OVER, Step, step_id, steps
 from kilonova.db import compute_nodes, instances, workflows
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import KilonovaError, Unavailable
 from kilonova.messaging.messages import DestroyGuest, SpawnGuest, StepReply

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kilonova.conductor.actions import release_claim
 from kilonova.conductor.steps import Step, is_unreachable, step_id, steps
 from kilonova.db import group_guards, instances, workflows
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.messaging.messages import DestroyGuest, StepReply
 from kilonova.model.instance import TaskState, VmState

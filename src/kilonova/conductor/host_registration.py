@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from kilonova.db import aggregates, compute_nodes, host_agents, instances, providers, services, workflows
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import HostsStarted, Orphans
 from kilonova.model.host import COMPUTE
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kilonova.conductor.steps import Step, Steps, is_unreachable, step_id, steps
 from kilonova.db import instances, workflows
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.messaging.messages import AgentMessage, RebootGuest, StartGuest, StepId, StepReply, StopGuest
 from kilonova.model.instance import PowerState, TaskState, VmState

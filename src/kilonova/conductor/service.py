@@ -17,8 +17,9 @@ from kilonova.conductor import build, delete, power
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.steps import TAKEN_OVER, UNREACHABLE, Step, Steps, step_id
 from kilonova.db import compute_nodes, group_guards, host_agents, instances, request_specs, services, workflows
-from kilonova.db.database import Database, Transaction, together
+from kilonova.db.database import Database
 from kilonova.db.instances import Activation
+from kilonova.db.transaction import Transaction, together
 from kilonova.db.workflows import Workflow
 from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid

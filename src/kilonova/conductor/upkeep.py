@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from kilonova.conductor.service import Conductor
 from kilonova.db import change_log, host_agents, services, workflows
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Unavailable
 
 LOG = logging.getLogger(__name__)

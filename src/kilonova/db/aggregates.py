@@ -14,8 +14,8 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import compute_nodes, isolation_guard
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.aggregate import ZONE_KEY, Aggregate

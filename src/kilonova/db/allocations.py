@@ -17,9 +17,9 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import providers
 from kilonova.db import tables as t
-from kilonova.db.database import Merged, Transaction, together
 from kilonova.db.resource_classes import ids as class_ids_of
 from kilonova.db.statements import ManyRows, insert_many, mapping
+from kilonova.db.transaction import Merged, Transaction, together
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 
 #: The type of the consumers that are servers.

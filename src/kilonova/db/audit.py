@@ -29,9 +29,9 @@ from kilonova.db import (
 )
 from kilonova.db import tables as t
 from kilonova.db.allocations import INSTANCE, ConsumerRequest
-from kilonova.db.database import Transaction
 from kilonova.db.request_specs import get_many as request_specs_of
 from kilonova.db.statements import mapping
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict
 from kilonova.model.host import COMPUTE
 from kilonova.model.host_devices import DeviceShare

@@ -1,16 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
 """The change log: what every commit changed, kept as long as a mirror may need to follow; an older one loads anew.
 
-What came after the oldest checkpoint stays, too, so that every state since then can be made again.
+Numbers come from a one-row counter whose lock is held until the commit, so their order is the order of commits. What
+came after the oldest checkpoint stays, too, so that every state since then can be made again.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
+import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.database import Commit, Transaction, decode_commit
+from kilonova.db.transaction import Change, Commit, Transaction
+
+_COUNTER = t.change_counter.c
+_TAKE_SEQ = sa.update(t.change_counter).where(_COUNTER.id == 1)
+_TAKE_SEQ_RETURNING = _TAKE_SEQ.values(seq=_COUNTER.seq + 1).returning(_COUNTER.seq)
+_TAKE_SEQ_LAST_ID = _TAKE_SEQ.values(seq=sa.func.last_insert_id(_COUNTER.seq + 1))
+_ROW = sa.insert(t.change_log)
+
+
+def lock(connection: Connection) -> int | None:
+    """Keep every other process from writing until the end of this transaction; return its seq, so far unused.
+
+    SQLite has locked the file already, and takes a seq only for what mirrors must know.
+    """
+    if connection.dialect.name == "sqlite":
+        return None
+    if connection.dialect.name == "postgresql":
+        return int(connection.execute(_TAKE_SEQ_RETURNING).scalar_one())
+    # One round trip, too: the server tells the new value with the count of rows. A SELECT would take another.
+    return int(connection.execute(_TAKE_SEQ_LAST_ID).lastrowid)
+
+
+def append(tx: Transaction, token: str, seq: int | None) -> Commit | None:
+    """Write the row of a transaction. On a server, where a commit may go unanswered, every one leaves one.
+
+    ``seq``: what :func:`lock` took. ``token``: finds the row again.
+    """
+    if seq is None and not tx.changes:
+        return None
+    latest: dict[tuple[str, str], Change] = {}
+    for change in tx.changes:
+        latest.pop((change.kind, change.key), None)
+        latest[change.kind, change.key] = change
+    if seq is None:
+        seq = int(tx.execute(_TAKE_SEQ_RETURNING).scalar_one())
+    commit = Commit(seq, tuple(latest.values()), tuple(tx.claims))
+    body = encode_body(commit.changes, commit.claims)
+    tx.execute(_ROW, {"seq": seq, "token": token, "created_at": tx.now, "body": body})
+    return commit
+
+
+def has(connection: Connection, token: str) -> bool:
+    """Tell whether a transaction left its row."""
+    return connection.execute(sa.select(t.change_log.c.seq).where(t.change_log.c.token == token)).first() is not None
 
 
 def trim(tx: Transaction, kept: timedelta) -> int:
@@ -21,9 +67,22 @@ def trim(tx: Transaction, kept: timedelta) -> int:
     return tx.execute(old if oldest is None else old.where(log.seq <= oldest)).rowcount
 
 
-def between(connection: Connection, after: int, until: int) -> tuple[Commit, ...] | None:
-    """Return the commits after one seq up to another; None when the log does not have all of them."""
+def between(connection: Connection, after: int, until: int | None = None) -> tuple[Commit, ...] | None:
+    """Return the commits after one seq up to another, or to the newest; None when the log does not have all of them."""
     log = t.change_log.c
-    statement = sa.select(log.seq, log.body).where(log.seq > after, log.seq <= until).order_by(log.seq)
+    statement = sa.select(log.seq, log.body).where(log.seq > after).order_by(log.seq)
+    if until is not None:
+        statement = statement.where(log.seq <= until)
     commits = tuple(decode_commit(seq, body) for seq, body in connection.execute(statement))
+    if until is None:
+        until = commits[-1].seq if commits else after
     return commits if len(commits) == until - after else None
+
+
+def encode_body(changes: Sequence[Change], claims: Sequence[str]) -> bytes:
+    return orjson.dumps({"changes": [(c.kind, c.key, c.value) for c in changes], "claims": list(claims)})
+
+
+def decode_commit(seq: int, body: bytes) -> Commit:
+    content = orjson.loads(body)
+    return Commit(seq, tuple(Change(*change) for change in content["changes"]), tuple(content["claims"]))

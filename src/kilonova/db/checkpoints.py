@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.database import Change, Transaction
+from kilonova.db.transaction import Change, Transaction
 
 #: After which a checkpoint that was never completed counts for nothing: whoever took it is gone.
 GIVEN_UP = timedelta(minutes=15)

@@ -11,8 +11,8 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import host_devices, providers
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing, mapping
+from kilonova.db.transaction import Transaction
 from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.host import Capabilities, ComputeNode, NodeReport

@@ -24,18 +24,15 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import Enum, auto
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import orjson
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection, CursorResult, Engine, RootTransaction
+from sqlalchemy.engine import Connection, Engine, RootTransaction
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.sql import Executable
 
-from kilonova.db import tables as t
+from kilonova.db import change_log
 from kilonova.db.engines import checked_url, is_away, is_retryable, open_engines
 from kilonova.db.pulse import Pulse
+from kilonova.db.transaction import AllUndone, Commit, FramesNeeded, Framing, Merged, Transaction, run_singly
 from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 
@@ -55,148 +52,11 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One mirrored fact, as an absolute value; ``value`` None says that ``key`` is gone."""
-
-    kind: str
-    key: str
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """What one transaction changed. ``claims`` are the ids of the claims that became durable with it."""
-
-    seq: int
-    changes: tuple[Change, ...]
-    claims: tuple[str, ...] = ()
-
-
-class _Framing(Enum):
-    """How jobs of one transaction are kept apart."""
-
-    #: There is only one, and its failure may undo everything.
-    ALONE = auto()
-    #: Not at all, in the hope that none fails.
-    NONE = auto()
-    #: By a savepoint each, which takes two statements more.
-    EACH = auto()
-
-
-class _FramesNeeded(BaseException):
-    """A job failed beside others: everything has to be done again, each job in a frame of its own."""
-
-
-@dataclass(slots=True)
-class _AllUndone(BaseException):
-    """The server has rolled back more than one job (a deadlock, a full disk): nothing may go on from here."""
-
-    error: BaseException
-
-
-class Transaction:
-    """A write transaction. ``now`` is its one time stamp; ``log`` tells the mirrors what changed."""
-
-    def __init__(self, connection: Connection, now: datetime, *, framing: _Framing = _Framing.EACH) -> None:
-        self.connection = connection
-        self.now = now
-        self.is_spoilt = False
-        self._framing = framing
-        self.changes: list[Change] = []
-        self.claims: list[str] = []
-
-    def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
-        return cast("CursorResult[Any]", self.connection.execute(statement, parameters))
-
-    def log(self, kind: str, key: str, value: Any) -> None:
-        """Record a mirrored change. The last value logged for a (kind, key) wins."""
-        self.changes.append(Change(kind, key, value))
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Undo both the rows and the logged changes of the block when it raises."""
-        changes, claims = len(self.changes), len(self.claims)
-        nested = self.connection.begin_nested()
-        try:
-            yield
-        except BaseException as error:
-            del self.changes[changes:]
-            del self.claims[claims:]
-            try:
-                nested.rollback()
-            except DBAPIError:
-                raise _AllUndone(error) from error
-            raise
-        try:
-            nested.commit()
-        except DBAPIError as error:
-            raise _AllUndone(error) from error
-
-    @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """Frame a whole job, so that its failure undoes all that it did and nothing else."""
-        if self._framing is _Framing.EACH:
-            with self.savepoint():
-                yield
-            return
-        try:
-            yield
-        except Exception as error:
-            self.is_spoilt = True
-            if self._framing is _Framing.NONE and not (isinstance(error, DBAPIError) and is_retryable(error)):
-                raise _FramesNeeded from error
-            raise
-
-
-Merged = Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]]
-
-
 @dataclass(slots=True)
 class _Job:
     run: Merged[Any, Any]
     item: Any
     future: Future[Any] = field(default_factory=Future)
-
-
-def together(
-    write: Callable[[Transaction, Sequence[Item]], Sequence[Outcome]],
-    refusal: Callable[[Exception], Outcome | BaseException] = lambda error: error,
-) -> Merged[Item, Outcome]:
-    """Return what runs ``write`` for all waiting items at once, and for halves, down to single ones, when that fails.
-
-    ``refusal`` turns the exception of an item alone into its outcome. Keep the result: items are merged by it.
-    """
-
-    def run(tx: Transaction, items: Sequence[Item]) -> Sequence[Outcome | BaseException]:
-        try:
-            with tx.attempt():
-                return write(tx, items)
-        except Exception as error:
-            if isinstance(error, DBAPIError) and is_retryable(error):
-                raise
-            if len(items) > 1:
-                half = len(items) // 2
-                return [*run(tx, items[:half]), *run(tx, items[half:])]
-            return [refusal(error)]
-
-    return run
-
-
-def _run_singly(tx: Transaction, jobs: Sequence[Callable[[Transaction], Any]]) -> Sequence[Any]:
-    """Run unrelated jobs after each other, each undone alone when it fails."""
-    outcomes: list[Any] = []
-    for job in jobs:
-        try:
-            with tx.attempt():
-                outcomes.append(job(tx))
-        except DBAPIError as error:
-            if is_retryable(error):
-                raise
-            outcomes.append(error)
-        except Exception as error:  # noqa: BLE001 - handed to the caller who waits for this job
-            outcomes.append(error)
-    return outcomes
 
 
 class Database:
@@ -253,7 +113,7 @@ class Database:
 
     def submit(self, job: Callable[[Transaction], T]) -> "Future[T]":
         """Queue ``job`` for the writer; the future resolves after the commit."""
-        return self.submit_merged(_run_singly, job)
+        return self.submit_merged(run_singly, job)
 
     def submit_merged(self, run: Merged[Item, Outcome], item: Item) -> "Future[Outcome]":
         """Queue ``item``; items waiting together for the same ``run`` are given to it in one call, in order.
@@ -381,19 +241,19 @@ class Database:
     def _transact(self, batch: list[_Job]) -> "_Done":
         try:
             if len(batch) == 1:
-                return self._transact_once(batch, _Framing.ALONE)
+                return self._transact_once(batch, Framing.ALONE)
             try:
-                return self._transact_once(batch, _Framing.NONE)
-            except _FramesNeeded:
-                return self._transact_once(batch, _Framing.EACH)
-        except _AllUndone as undone:
+                return self._transact_once(batch, Framing.NONE)
+            except FramesNeeded:
+                return self._transact_once(batch, Framing.EACH)
+        except AllUndone as undone:
             raise undone.error from None
 
-    def _transact_once(self, batch: list[_Job], framing: _Framing) -> "_Done":
+    def _transact_once(self, batch: list[_Job], framing: Framing) -> "_Done":
         outcomes: dict[int, Any] = {}
         token = new_uuid()
         with self._begin() as (connection, transaction):
-            seq = self._lock(connection)
+            seq = change_log.lock(connection)
             tx = Transaction(connection, self._clock(), framing=framing)
             for run, members in _grouped(batch):
                 outcomes.update(zip(members, run(tx, [batch[index].item for index in members]), strict=True))
@@ -401,7 +261,7 @@ class Database:
             if tx.is_spoilt:
                 transaction.rollback()
                 return _Done(None, in_order)
-            done = _Done(_append_to_log(tx, token, seq), in_order)
+            done = _Done(change_log.append(tx, token, seq), in_order)
             try:
                 transaction.commit()
             except DBAPIError as error:
@@ -425,24 +285,11 @@ class Database:
         if connection is not None:
             connection.close()
 
-    def _lock(self, connection: Connection) -> int | None:
-        """Keep every other process from writing until the end of this transaction; return its seq, so far unused.
-
-        SQLite has locked the file already, and takes a seq only for what mirrors must know.
-        """
-        if self.is_sqlite:
-            return None
-        if connection.dialect.name == "postgresql":
-            return int(connection.execute(_TAKE_SEQ_RETURNING).scalar_one())
-        # One round trip, too: the server tells the new value with the count of rows. A SELECT would take another.
-        return int(connection.execute(_TAKE_SEQ_LAST_ID).lastrowid)
-
     def _has_landed(self, token: str) -> bool:
         """Whether a commit without an answer happened. Waits for the lock that its transaction may still hold."""
         with self._begin() as (connection, transaction):
-            self._lock(connection)
-            wanted = sa.select(t.change_log.c.seq).where(t.change_log.c.token == token)
-            found = connection.execute(wanted).first() is not None
+            change_log.lock(connection)
+            found = change_log.has(connection, token)
             transaction.rollback()
         return found
 
@@ -468,42 +315,9 @@ class _InDoubt(Exception):
     error: DBAPIError
 
 
-_COUNTER = t.change_counter.c
-_TAKE_SEQ = sa.update(t.change_counter).where(_COUNTER.id == 1)
-_TAKE_SEQ_RETURNING = _TAKE_SEQ.values(seq=_COUNTER.seq + 1).returning(_COUNTER.seq)
-_LOG_ROW = sa.insert(t.change_log)
-_TAKE_SEQ_LAST_ID = _TAKE_SEQ.values(seq=sa.func.last_insert_id(_COUNTER.seq + 1))
-
-
 def _grouped(batch: Sequence[_Job]) -> Iterable[tuple[Merged[Any, Any], list[int]]]:
     """Return for each way of running, in order of appearance, the places of its jobs."""
     groups: dict[Merged[Any, Any], list[int]] = {}
     for index, job in enumerate(batch):
         groups.setdefault(job.run, []).append(index)
     return groups.items()
-
-
-def _append_to_log(tx: Transaction, token: str, seq: int | None) -> Commit | None:
-    """Write the log row. On a server, where a commit may go unanswered, every transaction leaves one."""
-    if seq is None and not tx.changes:
-        return None
-    latest: dict[tuple[str, str], Change] = {}
-    for change in tx.changes:
-        latest.pop((change.kind, change.key), None)
-        latest[change.kind, change.key] = change
-    changes = tuple(latest.values())
-    if seq is None:
-        seq = int(tx.execute(_TAKE_SEQ_RETURNING).scalar_one())
-    body = encode_body(changes, tuple(tx.claims))
-    row = {"seq": seq, "token": token, "created_at": tx.now, "body": body}
-    tx.execute(_LOG_ROW, row)
-    return Commit(seq, changes, tuple(tx.claims))
-
-
-def encode_body(changes: Sequence[Change], claims: Sequence[str]) -> bytes:
-    return orjson.dumps({"changes": [(c.kind, c.key, c.value) for c in changes], "claims": list(claims)})
-
-
-def decode_commit(seq: int, body: bytes) -> Commit:
-    content = orjson.loads(body)
-    return Commit(seq, tuple(Change(*change) for change in content["changes"]), tuple(content["claims"]))

@@ -72,9 +72,9 @@ def open_engines(url: URL) -> Engines:
         raise ConfigurationError(f"[database] connection: the driver of {url.drivername!r} is missing.") from error
 
 
-def is_retryable(error: DBAPIError) -> bool:
+def is_retryable(error: BaseException) -> bool:
     """Whether the same transaction may succeed later: deadlock, serialisation failure, lock time-out, server away."""
-    return (
+    return isinstance(error, DBAPIError) and (
         _code(error) in _DEADLOCKS
         or is_away(error)
         or (isinstance(error, OperationalError) and "database is locked" in str(error.orig))

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.statements import ManyRows, insert_many
+from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
 
 _H = t.server_group_hosts.c

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing
+from kilonova.db.transaction import Transaction
 
 _A, _P = t.host_agents.c, t.processes.c
 

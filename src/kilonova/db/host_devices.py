@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.statements import ManyRows
+from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
 from kilonova.model.cpu_set import cpus_text, parse_cpus
 from kilonova.model.host_devices import DeviceShare, HostDevices

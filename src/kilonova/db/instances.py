@@ -14,9 +14,9 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.statements import ManyRows, mapping
+from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest, NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 

@@ -11,8 +11,8 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import providers, resource_classes
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing
+from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Inventory, Provider
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 
 _ROW = t.isolation_version.c
 _STORED = sa.select(_ROW.version).where(_ROW.id == 1)

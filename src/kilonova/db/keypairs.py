@@ -5,8 +5,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, Forbidden, NotFound
 from kilonova.model.keypair import Keypair
 

@@ -14,8 +14,9 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import host_devices, isolation_guard
 from kilonova.db import tables as t
-from kilonova.db.database import Change, Database
+from kilonova.db.database import Database
 from kilonova.db.statements import mapping
+from kilonova.db.transaction import Change
 from kilonova.model.host import COMPUTE
 from kilonova.model.instance import is_io_heavy
 

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 
 from kilonova.db import providers
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing
+from kilonova.db.transaction import Transaction
 from kilonova.model.provider import Provider
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import providers, traits
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.model.provider import Provider
 from kilonova.model.vocabulary import Word
 

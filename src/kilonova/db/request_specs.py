@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.model.image import Image
 from kilonova.model.placed_server import PlacedServer
 from kilonova.model.request_spec import RequestedNetwork, RequestSpec

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kilonova.db import allocations, inventories, providers, resource_classes
 from kilonova.db.allocations import ConsumerRequest
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound
 from kilonova.model.provider import Inventory, Provider
 

@@ -8,8 +8,8 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import providers
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.statements import insert_missing, mapping
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.vocabulary import Word, is_custom
 

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from kilonova.db import tables as t
-from kilonova.db.database import Database, Transaction
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
 from kilonova.errors import ConfigurationError, Unavailable
 
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.statements import mapping
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Forbidden, NotFound
 from kilonova.model.server_group import GroupView, ServerGroup
 

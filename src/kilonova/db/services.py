@@ -9,9 +9,9 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import aggregates, compute_nodes, providers
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
 from kilonova.db.mirror_source import epoch
 from kilonova.db.statements import insert_missing
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.host import COMPUTE, Service

@@ -10,8 +10,8 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.dml import Insert
 
-from kilonova.db.database import Transaction
 from kilonova.db.tables import COLLATION
+from kilonova.db.transaction import Transaction
 
 
 def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> bool:

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import sqlalchemy as sa
 
-from kilonova.db import mirror_source
-from kilonova.db import tables as t
-from kilonova.db.database import Change, Commit, Database, decode_commit
+from kilonova.db import change_log, mirror_source
+from kilonova.db.database import Database
 from kilonova.db.host_devices import devices_from_json
+from kilonova.db.transaction import Change, Commit
 from kilonova.mirror.device_columns import DeviceColumns
 from kilonova.mirror.groups import Groups
 from kilonova.mirror.host_columns import HostColumns
@@ -314,12 +313,11 @@ class Mirror:
     def _fetch_missing(self) -> None:
         assert self.database is not None
         with self.database.read() as connection:
-            statement = sa.select(t.change_log.c.seq, t.change_log.c.body).where(t.change_log.c.seq > self.seq)
-            rows = connection.execute(statement.order_by(t.change_log.c.seq)).all()
-        if not rows or rows[0].seq != self.seq + 1:
+            commits = change_log.between(connection, self.seq)
+        if commits:
+            self.replay(commits)
+        else:
             self.reload()
-            return
-        self.replay(decode_commit(row.seq, row.body) for row in rows)
 
     def _replay(self, commit: Commit) -> None:
         for claim_id in commit.claims:

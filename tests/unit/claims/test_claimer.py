@@ -13,7 +13,7 @@ from kilonova.claims.claimer import Order, Placed
 from kilonova.cli.rules import build_engine
 from kilonova.db import instances, resource_classes, workflows
 from kilonova.db import tables as t
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.errors import NoValidHost, RuleFailed
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor

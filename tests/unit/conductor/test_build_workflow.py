@@ -8,7 +8,7 @@ import pytest
 
 from kilonova.cli.rules import build_engine
 from kilonova.db import aggregates, compute_nodes, providers, services
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.errors import DriverError
 from kilonova.messaging.messages import ConductorMessage, DestroyGuest, SpawnGuest, StepReply
 from kilonova.model.flavor import Flavor

@@ -13,7 +13,9 @@ import sqlalchemy as sa
 
 from kilonova.db import change_log
 from kilonova.db import tables as t
-from kilonova.db.database import Commit, Database, Transaction, decode_commit, encode_body, together
+from kilonova.db.change_log import decode_commit, encode_body
+from kilonova.db.database import Database
+from kilonova.db.transaction import Commit, Transaction, together
 from kilonova.errors import ConfigurationError, Conflict, Unavailable
 
 

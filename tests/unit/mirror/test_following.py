@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from kilonova.db import aggregates, change_log, compute_nodes, instances, providers, resource_classes, services
-from kilonova.db.database import Change, Commit, Database, Transaction
+from kilonova.db.database import Database
+from kilonova.db.transaction import Change, Commit, Transaction
 from kilonova.mirror.mirror import Assumption, Mirror
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.flavor import Flavor

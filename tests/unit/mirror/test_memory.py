@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kilonova.db.compute_nodes import capabilities_as_json
-from kilonova.db.database import Change, Commit
+from kilonova.db.transaction import Change, Commit
 from kilonova.mirror.mirror import Mirror
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.host import Capabilities

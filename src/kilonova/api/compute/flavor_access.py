@@ -10,7 +10,7 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import flavor_access as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import flavors
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, NotFound
 
 _ACTION = "/flavors/{flavor_id}/action"

@@ -11,7 +11,7 @@ from kilonova.api.schemas import server_groups as schemas
 from kilonova.api.schemas.types import MAX_INTEGER
 from kilonova.api.validation import invalid_field
 from kilonova.db import server_groups
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
 from kilonova.identifiers import new_uuid
 from kilonova.model.server_group import ServerGroup

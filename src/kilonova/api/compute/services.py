@@ -14,7 +14,8 @@ from kilonova.api.schemas import queries
 from kilonova.api.schemas import services as schemas
 from kilonova.api.schemas.types import as_bool
 from kilonova.db import aggregates, services
-from kilonova.db.database import Transaction, utc_now
+from kilonova.db.database import utc_now
+from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.host import COMPUTE, Service
 

@@ -12,7 +12,7 @@ from kilonova.api.placement.requests import CONCURRENT_UPDATE, dated, gives_json
 from kilonova.api.placement.resource_providers import find_provider, require_generation
 from kilonova.api.schemas import placement_inventories as schemas
 from kilonova.db import inventories, providers
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Inventory, Provider
 

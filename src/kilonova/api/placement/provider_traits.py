@@ -9,7 +9,7 @@ from kilonova.api.placement.resource_providers import find_provider, require_gen
 from kilonova.api.placement.traits import changed_at
 from kilonova.api.schemas import placement_resource_providers as schemas
 from kilonova.db import provider_traits, providers
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.vocabulary import Word
 

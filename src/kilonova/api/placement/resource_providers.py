@@ -21,8 +21,8 @@ from kilonova.api.placement.requests import (
 from kilonova.api.placement.validation import normal_uuid
 from kilonova.api.schemas import placement_resource_providers as schemas
 from kilonova.db import providers, resource_classes, traits
-from kilonova.db.database import Transaction
 from kilonova.db.providers import ProviderQuery
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Provider
 

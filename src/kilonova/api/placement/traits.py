@@ -9,7 +9,7 @@ from kilonova.api.placement.policies import rule
 from kilonova.api.placement.requests import dated, gives_json, newest, read_query
 from kilonova.api.schemas import placement_vocabulary as schemas
 from kilonova.db import traits
-from kilonova.db.database import Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
 from kilonova.model.vocabulary import Word
 
