@@ -16,6 +16,8 @@
     ├── NoValidHost           wait, or ask for less
     │   └── RuleFailed            a scheduling rule or driver broke; nothing was decided
     ├── Unavailable           retry as it is
+    │   ├── DeadlineExceeded      the time for the request is over
+    │   └── ClientGone            nobody waits for the answer any more
     ├── DriverError           the hypervisor refused; another host may not
     └── ConfigurationError    the operator must change a setting
 
@@ -95,6 +97,14 @@ class RuleFailed(NoValidHost):
 class Unavailable(KilonovaError):
     code = "service.unavailable"
     retryable = True
+
+
+class DeadlineExceeded(Unavailable):
+    code = "request.deadline_exceeded"
+
+
+class ClientGone(Unavailable):
+    code = "request.client_gone"
 
 
 class DriverError(KilonovaError):
