@@ -116,11 +116,11 @@ def is_cancelled(error: DBAPIError) -> bool:
 def _code(error: DBAPIError) -> str | int | None:
     """Return the SQLSTATE of PostgreSQL, or MariaDB's number; None without either."""
     original = error.orig
-    if original is not None and hasattr(original, "sqlstate"):
-        state: str | None = original.sqlstate
-        return state
     first = original.args[0] if original is not None and original.args else None
-    return first if isinstance(first, int) else None
+    if isinstance(first, int):  # MariaDB's driver knows a SQLSTATE as well, which says less
+        return first
+    state: str | None = getattr(original, "sqlstate", None)
+    return state
 
 
 def _server(url: URL, longest_read_s: float | None) -> Engines:
