@@ -17,6 +17,7 @@
     │   └── RuleFailed            a scheduling rule or driver broke; nothing was decided
     ├── Unavailable           retry as it is
     ├── DriverError           the hypervisor refused; another host may not
+    │   └── UnsupportedGuest      it is well, but lacks what the guest asks for
     └── ConfigurationError    the operator must change a setting
 
 ``code`` is stable and goes over the wire; ``retryable`` says whether the same request may succeed later.
@@ -100,6 +101,12 @@ class Unavailable(KilonovaError):
 class DriverError(KilonovaError):
     code = "driver.error"
     retryable = True
+
+
+class UnsupportedGuest(DriverError):
+    """The hypervisor cannot make this guest and has nothing wrong with it: no failed build of the host."""
+
+    code = "driver.unsupported_guest"
 
 
 class ConfigurationError(KilonovaError):
