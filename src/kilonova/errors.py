@@ -19,6 +19,7 @@
     │   ├── DeadlineExceeded      the time for the request is over
     │   └── ClientGone            nobody waits for the answer any more
     ├── DriverError           the hypervisor refused; another host may not
+    │   └── UnsupportedGuest      it is well, but lacks what the guest asks for
     └── ConfigurationError    the operator must change a setting
 
 ``code`` is stable and goes over the wire; ``retryable`` says whether the same request may succeed later.
@@ -110,6 +111,12 @@ class ClientGone(Unavailable):
 class DriverError(KilonovaError):
     code = "driver.error"
     retryable = True
+
+
+class UnsupportedGuest(DriverError):
+    """The hypervisor cannot make this guest and has nothing wrong with it: no failed build of the host."""
+
+    code = "driver.unsupported_guest"
 
 
 class ConfigurationError(KilonovaError):
