@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the WSGI application: one falcon app per API family, mounted under /compute, /placement and /operator.
 
-Around every request, in this order: authentication, route and method, microversion, content type, body, schemas,
-handler, faults. All that differs between the families is in a :class:`Family`.
+Around every request, in this order: authentication, microversion, route and method, scope of the token, body, content
+type, schemas, handler, faults. All that differs between the families is in a :class:`Family`.
 """
 
 import ipaddress
