@@ -16,12 +16,13 @@ ROOT = Path(kilonova.__file__).parent
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "identifiers": set(),
+    "deadline": {"errors"},
     "model": set(),
     "placement": {"model", "errors"},
     "scheduler": {"model", "placement", "errors"},
     "scenario": {"model", "placement", "scheduler", "errors", "config"},
     "config": {"scheduler", "errors"},
-    "db": {"model", "scheduler", "errors", "identifiers"},
+    "db": {"deadline", "model", "scheduler", "errors", "identifiers"},
     "mirror": {"db", "model", "placement", "scheduler", "errors"},
     "claims": {"db", "mirror", "model", "scheduler", "placement", "errors", "identifiers"},
     "messaging": {"model", "errors"},
@@ -30,8 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "images": {"model", "errors"},
     "companions": {"errors"},
     "api": {
-        "claims", "conductor", "config", "db", "errors", "identifiers", "images", "mirror", "model", "placement",
-        "scheduler",
+        "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "images", "mirror", "model",
+        "placement", "scheduler",
     },
     "console": {"errors"},
     "cli": {
