@@ -26,6 +26,8 @@ from kilonova.identifiers import new_uuid
 LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+#: What an operator mends elsewhere and clients try again: where in this code it was noticed helps nobody.
+_TOLD_IN_ONE_LINE = frozenset({503, 507})
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -134,7 +136,9 @@ class Exchange:
 
     def fault(self, error: Exception, version: Version | None) -> Reply:
         status = faults.status_of(error)
-        if status >= 500:
+        if isinstance(error, KilonovaError) and status in _TOLD_IN_ONE_LINE:
+            LOG.warning("%s %s: %d %s [%s]", self.method, self.req.path, status, error.message, self.request_id)
+        elif status >= 500:
             LOG.error("%s %s failed [%s]", self.method, self.req.path, self.request_id, exc_info=error)
         headers = dict(error.headers) if isinstance(error, faults.HttpError) else {}
         message = faults.message_of(error)

@@ -7,6 +7,7 @@ that nobody else writes meanwhile; every statement must see what was committed b
 shall not lock gaps between rows on top.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -30,6 +31,12 @@ _CONNECT_S = 10
 #: A process that stops in the middle of a transaction keeps all others from writing for at most this long.
 _IDLE_WRITER_S = 30
 
+#: Errors name the statement and never its values: those are what tenants sent, and any number of them.
+_ALL_ENGINES: Mapping[str, Any] = {
+    "json_serializer": lambda value: orjson.dumps(value).decode(),
+    "json_deserializer": orjson.loads,
+    "hide_parameters": True,
+}
 _DEADLOCKS = {"40001", "40P01", "55P03", 1205, 1213, 1020}
 #: Shut down, starting up, too many connections; MariaDB: the same, and every way to say that the connection is gone.
 _AWAY = {"57P01", "57P02", "57P03", "53300", "25P03", 1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
@@ -104,7 +111,7 @@ def _code(error: DBAPIError) -> str | int | None:
 
 
 def _server(url: URL) -> Engines:
-    settings: dict[str, Any] = {**_json(), "connect_args": {"connect_timeout": _CONNECT_S}}
+    settings: dict[str, Any] = {**_ALL_ENGINES, "connect_args": {"connect_timeout": _CONNECT_S}}
     if url.get_backend_name() == "postgresql":
         settings["connect_args"] |= {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
     for name in url.query:
@@ -146,7 +153,7 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
         url,
         poolclass=sa.pool.QueuePool,
         connect_args={"check_same_thread": False, "timeout": 30},
-        **_json(),
+        **_ALL_ENGINES,
         **pool,
     )
 
@@ -187,7 +194,3 @@ def _matches(pattern: str, value: str | None) -> bool:
     Python's own would let one tenant stop the whole process with a pattern like ``(a+)+$``.
     """
     return value is not None and _pattern(pattern).search(value) is not None
-
-
-def _json() -> dict[str, Any]:
-    return {"json_serializer": lambda value: orjson.dumps(value).decode(), "json_deserializer": orjson.loads}
