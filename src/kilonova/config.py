@@ -34,6 +34,7 @@ class ApiSettings:
     max_limit: int = 1000
     enable_instance_password: bool = True
     threads: int = 16
+    request_timeout_s: float | None = 60.0
     use_forwarded_for: bool = False
 
 
@@ -132,6 +133,12 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             help="Take the caller's address from X-Forwarded-For. Only behind a proxy that sets it.",
         ),
         cfg.IntOpt("threads", default=16, min=1, max=64, help="Requests handled at once (Kilonova's own)."),
+        cfg.FloatOpt(
+            "request_timeout",
+            default=60.0,
+            min=0.0,
+            help="Seconds after which a GET is given up with 503; 0: never (Kilonova's own).",
+        ),
     ),
     "database": (cfg.StrOpt("connection", secret=True, help="sqlite:///FILE, postgresql://… or mysql://…"),),
     "placement": (
@@ -281,6 +288,7 @@ def _settings(conf: Any) -> Settings:
                 max_limit=conf.api.max_limit,
                 enable_instance_password=conf.api.enable_instance_password,
                 threads=conf.api.threads,
+                request_timeout_s=conf.api.request_timeout or None,
                 use_forwarded_for=conf.api.use_forwarded_for,
             ),
             fake=FakeSettings(
