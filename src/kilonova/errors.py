@@ -117,8 +117,6 @@ class StorageFull(Unavailable):
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__("There is no room left to store this; nothing was changed.")
-        self.where = where
-        self.reason = reason
         self.what = f"there is no room on the disk of {where}: {reason}"
 
 

@@ -205,15 +205,15 @@ class Database:
                 unknown.__cause__ = error
                 job.future.set_exception(unknown)
             return
-        except StorageFull as error:
-            self._refuse(batch, error)
-            return
         except Exception as error:
             if len(batch) > 1:
                 for job in batch:
                     self._write_batch([job])
                 return
-            LOG.exception("A write failed")
+            if isinstance(error, StorageFull):
+                self._tell_of_full_disk(error)
+            else:
+                LOG.exception("A write failed")
             batch[0].future.set_exception(error)
             return
         if self._is_full and not all(isinstance(outcome, BaseException) for outcome in done.outcomes):
@@ -227,13 +227,11 @@ class Database:
             else:
                 job.future.set_result(outcome)
 
-    def _refuse(self, batch: list[_Job], error: StorageFull) -> None:
-        """Tell every writer that there is no room, and the operator once."""
+    def _tell_of_full_disk(self, error: StorageFull) -> None:
+        """Log it once, however many writes are refused until there is room."""
         if not self._is_full:
             LOG.error("Writes are refused: %s", error.what)
             self._is_full = True
-        for job in batch:
-            job.future.set_exception(StorageFull(error.where, error.reason))
 
     def _transact_until_done(self, batch: list[_Job]) -> "_Done":
         """Repeat the transaction while that may help: a few times after a conflict, for ever while the server is away.
