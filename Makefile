@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test e2e conformance fuzz properties lint types bench soak conformance-nova conformance-scheduler clean
+.PHONY: help setup run test e2e conformance fuzz properties lint types bench soak docs conformance-nova conformance-scheduler clean
 CODE := src tests benchmarks examples
 
 help: ; @sed -n "s/^\([a-z0-9-]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
@@ -14,6 +14,7 @@ fuzz: setup ; @KILONOVA_FUZZ_REQUESTS=10000 exec .venv/bin/python -m pytest test
 properties: setup ; @HYPOTHESIS_PROFILE=new exec .venv/bin/python -m pytest tests/properties $(ARGS) ## try new examples of every property, others each time
 lint: setup ; @.venv/bin/ruff check $(CODE) && exec .venv/bin/ruff format --check $(CODE) ## check style and format
 types: setup ; @exec .venv/bin/mypy $(ARGS) ## check types, strictly
+docs: setup ; @.venv/bin/kilonova docs states >docs/states.md && exec .venv/bin/kilonova docs states --format svg >docs/states.svg ## write the pages of docs/ that are made from the code
 bench: setup ; @exec .venv/bin/python -m benchmarks $(ARGS) ## measure speed
 soak: setup ; @tools/database_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m concurrency.soak $(ARGS) ## 200,000 operations of 64 clients on PostgreSQL and on MariaDB, then check every sum
 conformance-nova: setup ; @tools/peer.sh nova && exec .venv-nova/bin/python -m pytest -c tests/nova_peer/pytest.ini --confcutdir=tests/nova_peer tests/nova_peer $(ARGS) ## run Nova's own Placement client against Kilonova's Placement

@@ -116,10 +116,8 @@ class Cell:
     def delete(self, uuid: str) -> None:
         self.conductor.delete(self.instance(uuid), "req-delete")
 
-    def power(self, uuid: str, kind: str, **changed: Any) -> None:
-        instance = self.instance(uuid)
-        expected = {"expected_states": frozenset({instance.vm_state}), "expected_tasks": frozenset({None}), **changed}
-        self.conductor.change_power(instance, kind, f"req-{kind}", **expected)
+    def power(self, uuid: str, kind: str) -> None:
+        self.conductor.change_power(self.instance(uuid), kind, f"req-{kind}")
 
     def instance(self, uuid: str) -> Instance:
         with self.database.read() as connection:

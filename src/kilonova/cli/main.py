@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "whatif": "kilonova.cli.whatif:whatif",
     "audit": "kilonova.cli.audit:app",
     "demo": "kilonova.cli.demo:demo",
+    "docs": "kilonova.cli.docs:app",
 }
 
 # Whatever typer raises for arguments it cannot use, whichever library it has that from.

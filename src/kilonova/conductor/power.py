@@ -6,7 +6,6 @@ unless its host cannot be reached, so that nobody knows.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kilonova.conductor.steps import Step, Steps, is_unreachable, step_id, steps
@@ -14,39 +13,28 @@ from kilonova.db import instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.messaging.messages import AgentMessage, RebootGuest, StartGuest, StepId, StepReply, StopGuest
-from kilonova.model.instance import PowerState, TaskState, VmState
+from kilonova.model.instance import PowerState
+from kilonova.model.transitions import TRANSITIONS
 
 if TYPE_CHECKING:
     from kilonova.conductor.service import Conductor
 
 
-@dataclass(frozen=True, slots=True)
-class PowerAction:
-    """``task``: shown while it runs. ``settled``, ``failed``: vm_state afterwards; ``failed`` None keeps it."""
-
-    task: TaskState
-    message: Callable[[StepId, str], AgentMessage]
-    settled: VmState
-    failed: VmState | None = None
-
-
-ACTIONS: Mapping[str, PowerAction] = {
-    "start": PowerAction(TaskState.POWERING_ON, StartGuest, VmState.ACTIVE),
-    "stop": PowerAction(TaskState.POWERING_OFF, StopGuest, VmState.STOPPED),
-    "reboot": PowerAction(TaskState.REBOOTING, RebootGuest, VmState.ACTIVE, VmState.ERROR),
-    "hard-reboot": PowerAction(
-        TaskState.REBOOTING_HARD, lambda step, uuid: RebootGuest(step, uuid, hard=True), VmState.ACTIVE, VmState.ERROR
-    ),
+#: Kind → what its host is told.
+_MESSAGES: Mapping[str, Callable[[StepId, str], AgentMessage]] = {
+    "start": StartGuest,
+    "stop": StopGuest,
+    "reboot": RebootGuest,
+    "hard-reboot": lambda step, uuid: RebootGuest(step, uuid, hard=True),
 }
 
 
 def _ask_host(conductor: "Conductor", flow: Workflow) -> Workflow | None:
-    action = ACTIONS[flow.kind]
-    return conductor.send(flow, action.message(step_id(flow), flow.instance_uuid))
+    return conductor.send(flow, _MESSAGES[flow.kind](step_id(flow), flow.instance_uuid))
 
 
 def _settle(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflow | None:
-    action = ACTIONS[flow.kind]
+    transition = TRANSITIONS[flow.kind]
 
     def settle(tx: Transaction) -> None:
         workflows.finish(tx, flow, conductor.owner)
@@ -54,16 +42,16 @@ def _settle(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflo
         if not is_unreachable(reply):
             values["power_state"] = reply.power_state
         if reply.error is None:
-            values["vm_state"] = action.settled
+            values["vm_state"] = transition.settled
         else:
             instances.record_fault(tx, flow.instance_uuid, reply.as_fault())
-            if action.failed is not None and not is_unreachable(reply):
+            if transition.failed is not None and not is_unreachable(reply):
                 runs = reply.power_state is PowerState.RUNNING
-                values["vm_state"] = action.settled if runs else action.failed
-        instances.change(tx, flow.instance_uuid, expected_tasks={action.task}, **values)
+                values["vm_state"] = transition.settled if runs else transition.failed
+        instances.change(tx, flow.instance_uuid, expected_tasks={transition.shown[0]}, **values)
 
     conductor.end(flow, settle)
     return None
 
 
-POWER: Mapping[str, Steps] = {kind: steps(Step("act", do=_ask_host, reply=_settle)) for kind in ACTIONS}
+POWER: Mapping[str, Steps] = {kind: steps(Step("act", do=_ask_host, reply=_settle)) for kind in _MESSAGES}

@@ -35,8 +35,9 @@ from kilonova.messaging.messages import (
     StepId,
     StepReply,
 )
-from kilonova.model.instance import Instance, PowerState, TaskState, VmState
+from kilonova.model.instance import Instance, PowerState, TaskState
 from kilonova.model.request_spec import RequestSpec, StoredRequest
+from kilonova.model.transitions import TRANSITIONS
 
 LOG = logging.getLogger(__name__)
 
@@ -136,16 +137,9 @@ class Conductor:
             self.forget_instance(instance.uuid)
             self._begin(flow)
 
-    def change_power(
-        self,
-        instance: Instance,
-        kind: str,
-        request_id: str,
-        *,
-        expected_states: frozenset[VmState],
-        expected_tasks: frozenset[TaskState | None],
-    ) -> None:
+    def change_power(self, instance: Instance, kind: str, request_id: str) -> None:
         """Start a ``start``, ``stop``, ``reboot`` or ``hard-reboot``. Raises: NotFound, UnexpectedTaskState."""
+        transition = TRANSITIONS[kind]
         body = {"host": instance.host, "node": instance.node}
         flow = Workflow(new_uuid(), kind, instance.uuid, "", request_id, "act", 0, body)
 
@@ -154,9 +148,9 @@ class Conductor:
             instances.change(
                 tx,
                 instance.uuid,
-                expected_states=expected_states,
-                expected_tasks=expected_tasks,
-                task_state=power.ACTIONS[kind].task,
+                expected_states=transition.states,
+                expected_tasks=transition.tasks,
+                task_state=transition.shown[0],
             )
             workflows.insert(tx, [flow], self.owner)
 

@@ -2,7 +2,6 @@
 """POST /servers/{id}/action: the body has one key, the action. Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kilonova.api.compute.actions import run_action
 from kilonova.api.compute.servers import find_server
@@ -10,42 +9,14 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
 from kilonova.api.schemas.servers import ACTION_SCHEMAS
 from kilonova.errors import Conflict, UnexpectedTaskState
-from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.instance import Instance
+from kilonova.model.transitions import TRANSITIONS, Transition
 
 RULES = (
     rule("os_compute_api:servers:reboot", PROJECT_MEMBER_OR_ADMIN, "Reboot a server", ("POST", "/servers/{id}/action")),
     rule("os_compute_api:servers:start", PROJECT_MEMBER_OR_ADMIN, "Start a server", ("POST", "/servers/{id}/action")),
     rule("os_compute_api:servers:stop", PROJECT_MEMBER_OR_ADMIN, "Stop a server", ("POST", "/servers/{id}/action")),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Allowed:
-    """From which states an action may start."""
-
-    states: frozenset[VmState]
-    tasks: frozenset[TaskState | None] = frozenset({None})
-
-
-_SOFT_REBOOT = Allowed(frozenset({VmState.ACTIVE}))
-_HARD_REBOOT = Allowed(
-    frozenset({VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.ERROR}),
-    frozenset(
-        {
-            None,
-            TaskState.REBOOTING,
-            TaskState.REBOOT_PENDING,
-            TaskState.REBOOT_STARTED,
-            TaskState.REBOOTING_HARD,
-            TaskState.RESUMING,
-            TaskState.UNPAUSING,
-            TaskState.PAUSING,
-            TaskState.SUSPENDING,
-        }
-    ),
-)
-_START = Allowed(frozenset({VmState.STOPPED}))
-_STOP = Allowed(frozenset({VmState.ACTIVE, VmState.ERROR}))
 
 
 def act(ctx: Context, request: Request) -> Reply:
@@ -57,44 +28,40 @@ def reboot(ctx: Context, request: Request) -> Reply:
     """Soft or hard.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:reboot")
     hard = request.body["reboot"]["type"].upper() == "HARD"
-    return _change_power(
-        ctx, instance, "reboot", "hard-reboot" if hard else "reboot", _HARD_REBOOT if hard else _SOFT_REBOOT
-    )
+    return _change_power(ctx, instance, "hard-reboot" if hard else "reboot")
 
 
 def start(ctx: Context, request: Request) -> Reply:
     """os-start.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:start")
-    return _change_power(ctx, instance, "start", "start", _START)
+    return _change_power(ctx, instance, "start")
 
 
 def stop(ctx: Context, request: Request) -> Reply:
     """os-stop.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:stop")
-    return _change_power(ctx, instance, "stop", "stop", _STOP)
+    return _change_power(ctx, instance, "stop")
 
 
-def _change_power(ctx: Context, instance: Instance, action: str, kind: str, allowed: Allowed) -> Reply:
-    check_allowed(instance, action, allowed)
+def _change_power(ctx: Context, instance: Instance, kind: str) -> Reply:
+    check_allowed(instance, TRANSITIONS[kind])
     try:
-        ctx.backend.conductor.change_power(
-            instance, kind, ctx.request_id, expected_states=allowed.states, expected_tasks=allowed.tasks
-        )
+        ctx.backend.conductor.change_power(instance, kind, ctx.request_id)
     except UnexpectedTaskState as error:
         raise Conflict(error.message) from None
     return Reply(202)
 
 
-def check_allowed(instance: Instance, action: str, allowed: Allowed) -> None:
+def check_allowed(instance: Instance, transition: Transition) -> None:
     """Raise Conflict naming the state that stands against an action."""
-    refusal = f"Cannot '{action}' instance {instance.uuid} while it is in"
-    if instance.locked_by is not None:
+    refusal = f"Cannot '{transition.name}' instance {instance.uuid} while it is in"
+    if transition.unlocked and instance.locked_by is not None:
         raise Conflict(f"Instance {instance.uuid} is locked")
-    if instance.vm_state not in allowed.states:
+    if instance.vm_state not in transition.states:
         raise Conflict(f"{refusal} vm_state {instance.vm_state.value}")
-    if instance.task_state not in allowed.tasks:
+    if instance.task_state not in transition.tasks:
         raise Conflict(f"{refusal} task_state {instance.task_state and instance.task_state.value}")
-    if instance.launched_at is None:
+    if transition.launched and instance.launched_at is None:
         raise Conflict(f"{refusal} launched_at None")
 
 

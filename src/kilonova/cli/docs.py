@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kilonova docs`: pages of the documentation that are made from the code."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Print pages that are made from the code.", no_args_is_help=True)
+
+
+class Form(StrEnum):
+    MARKDOWN = "markdown"
+    SVG = "svg"
+
+
+@app.callback()
+def _docs() -> None:
+    """Print pages that are made from the code."""
+
+
+@app.command()
+def states(
+    form: Annotated[Form, typer.Option("--format", help="A table of all actions, or a picture.")] = Form.MARKDOWN,
+) -> None:
+    """Print where each action of a server may start, which tasks it shows and where it ends."""
+    from kilonova.cli import state_pages  # noqa: PLC0415
+
+    print(state_pages.markdown() if form is Form.MARKDOWN else state_pages.svg(), end="")
