@@ -40,18 +40,16 @@ def _placement(what: str, asked: list[tuple[str, str]]) -> Ask:
     return ask(what, "GET", path, token=ADMIN, version="placement 1.39")
 
 
-def _nested(depth: int) -> object:
-    query: object = ["=", "$vcpus_used", 0]
-    for _ in range(depth):
-        query = ["not", query]
-    return query
+def _nested(depth: int) -> str:
+    return '["not", ' * depth + '["=", "$vcpus_used", 0]' + "]" * depth
 
 
 def _queries(_number: int) -> Iterator[Ask]:
     wide = ["and", *([[">=", "$free_ram_mb", 1]] * 4000)]
     long = [">=", "$free_ram_mb", *range(15_000)]
-    for query in (wide, long, ["in", "$host", *map(str, range(15_000))], _nested(90), _nested(9_000)):
-        yield _hinted("query", {"query": json.dumps(query)})
+    flat = [wide, long, ["in", "$host", *map(str, range(15_000))]]
+    for query in (*map(json.dumps, flat), _nested(90), _nested(9_000)):
+        yield _hinted("query", {"query": query})
     for count in (50, 2000):
         yield _hinted("different hosts", {"different_host": _UUIDS[:count]})
         yield _hinted("same host", {"same_host": _UUIDS[:count]})
