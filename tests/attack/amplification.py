@@ -2,11 +2,16 @@
 """Small requests that cause much work, many rows or long log lines."""
 
 import base64
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from attack.attack import Ask, Attack, ask, in_turn
-from attack.target import IMAGE, NOWHERE, TINY
+from attack.attack import Ask, Attack, Outcome, ask, in_turn
+from attack.target import IMAGE, NOWHERE, TINY, Target
+
+_FORGED = re.compile(rb"2026-01-01|forged|.*\x1b")
+_LONGEST_LINE = 16_384
 
 
 def _servers(what: str, *good: int, **changed: Any) -> Ask:
@@ -31,7 +36,7 @@ def _contents(_number: int) -> Iterator[Ask]:
 
 
 def _log(_number: int) -> Iterator[Ask]:
-    for text in ("x" * 14_000, "%0a2026-01-01 INFO forged" * 300, "%1b%5b31m" * 1000, "%e2%80%a8forged" * 500):
+    for text in ("x" * 14_000, "%0a2026-01-01%20INFO%20forged" * 300, "%1b%5b31m" * 1000, "%e2%80%a8forged" * 500):
         yield ask("path", "GET", f"/compute/v2.1/servers/{text}")
         yield ask("query", "GET", f"/compute/v2.1/servers?name={text}")
         yield ask("placement", "GET", f"/placement/resource_providers/{text}", token="admin")
@@ -41,8 +46,18 @@ def _log(_number: int) -> Iterator[Ask]:
     yield _servers("metadata", metadata={"a": "b\n2026-01-01 CRITICAL forged"})
 
 
+def _log_attack(target: Target, seconds: float) -> Outcome:
+    outcome = in_turn(_log)(target, seconds)
+    lines = Path(target.log).read_bytes().split(b"\n")
+    outcome.wrong += [f"forged log line: {line!r}" for line in lines if _FORGED.match(line)][:5]
+    longest = max(map(len, lines))
+    if longest > _LONGEST_LINE:
+        outcome.wrong.append(f"a log line of {longest} bytes")
+    return outcome
+
+
 ATTACKS = (
     Attack("many servers in one request", in_turn(_counts, clients=2), own_s=10),
     Attack("large contents in many servers", in_turn(_contents, clients=2), own_s=10),
-    Attack("what ends up in the log", in_turn(_log), disk_mib=20),
+    Attack("what ends up in the log", _log_attack, disk_mib=20),
 )
