@@ -384,8 +384,12 @@ class Conductor:
         """Log what nobody foresaw and have the workflows tried again later, as the journal has them."""
         try:
             yield
-        except Exception:
-            LOG.exception("A step broke: %s", ", ".join(f"{flow.kind} {flow.instance_uuid}" for flow in flows))
+        except Exception as error:
+            names = ", ".join(f"{flow.kind} {flow.instance_uuid}" for flow in flows)
+            if isinstance(error, Unavailable):
+                LOG.warning("Tried again later: %s: %s", names, error.message)
+            else:
+                LOG.exception("A step broke: %s", names)
             with self._lock:
                 self._broken |= {flow.uuid for flow in flows if self._flows.pop(flow.uuid, None) is not None}
 
