@@ -12,7 +12,11 @@ import pytest
 from kilonova.cli import backup_files, cloud_files
 from kilonova.errors import ConfigurationError
 
-IMAGES = "PRAGMA journal_mode = WAL; CREATE TABLE images (id, deleted, status); CREATE TABLE image_locations (image_id, value, deleted)"
+IMAGES = """
+    PRAGMA journal_mode = WAL;
+    CREATE TABLE images (id, deleted, status);
+    CREATE TABLE image_locations (image_id, value, deleted);
+"""
 
 
 def execute(file: Path, script: str) -> None:
