@@ -13,8 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
+from kilonova.cli import addresses
 from kilonova.companions.parent_death import die_with_parent
-from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
+from kilonova.errors import ConfigurationError, KilonovaError, StorageFull, Unavailable
 from kilonova.logs import setup
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
@@ -30,6 +31,7 @@ def api(
 
     settings = config.load(config_file)
     os.environ[CONFIG_VARIABLE] = os.pathsep.join(os.path.abspath(path) for path in config_file)  # noqa: PTH100
+    require_protected(settings.api)
     held = _hold_port(settings.api.bind_host, settings.api.bind_port)
     _check_start(settings)
     from granian import Granian  # noqa: PLC0415
@@ -55,6 +57,16 @@ def api(
         server.serve()
 
 
+def require_protected(api: Any) -> None:
+    """Refuse to serve an API without authentication to other machines. Raises: ConfigurationError."""
+    if api.auth_strategy != "noauth2" or api.noauth2_beyond_loopback or addresses.is_loopback(api.bind_host):
+        return
+    raise ConfigurationError(
+        f"[api] auth_strategy = noauth2 makes anybody an administrator, and {api.bind_host} can be reached from other "
+        "machines: bind to 127.0.0.1, use keystone, or set [api] noauth2_beyond_loopback = true."
+    )
+
+
 def _is_news(record: logging.LogRecord) -> bool:
     """Drop the server's advice to have hardly more threads than cores: ours wait for the database most of the time."""
     return "number of CPU cores" not in record.getMessage()
@@ -68,6 +80,9 @@ def serve() -> Callable[..., Any]:
     die_with_parent()
     try:
         return application()
+    except StorageFull as error:
+        print(f"kilonova: {error.what}", file=sys.stderr, flush=True)
+        os._exit(1)
     except KilonovaError as error:
         print(f"kilonova: {error.message}", file=sys.stderr, flush=True)
         os._exit(2 if isinstance(error, ConfigurationError) else 1)
