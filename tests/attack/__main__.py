@@ -6,6 +6,7 @@ python -m attack [--database sqlite|postgresql] [--seconds S] [NAME ...]
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,7 @@ def main() -> int:
     wanted = [attack for name, attack in ATTACKS.items() if not chosen.names or any(n in name for n in chosen.names)]
     if not wanted:
         parser.error(f"no attack is called {chosen.names[0]!r}; there are: {', '.join(ATTACKS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and stop the cloud on the way out
     passed = failed = 0
     for database in chosen.database or ["sqlite", "postgresql"]:
         with (
