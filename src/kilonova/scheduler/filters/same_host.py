@@ -16,6 +16,8 @@ HINT = "same_host"
 class SameHostFilter:
     """Keep hosts that hold at least one of the instances in the hint ``same_host``; unknown uuids are nowhere.
 
+    An empty hint asks for nothing.
+
     Shapes: rows of the instances → (H,) bool.
     Source: spec SCHEDULER §3 #8.
     """
@@ -26,7 +28,7 @@ class SameHostFilter:
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         sought = spec.hints.get(HINT, ())
-        if not sought:
+        if sought in {(), ("",)}:
             return hosts.everyone
         passed = np.zeros(len(hosts), dtype=np.bool_)
         passed[[hosts.instance_rows[uuid] for uuid in sought if uuid in hosts.instance_rows]] = True
