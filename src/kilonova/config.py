@@ -16,6 +16,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from oslo_config import cfg
 
 from kilonova.errors import ConfigurationError
+from kilonova.logs.rotation import LogFile
 from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
@@ -33,7 +34,9 @@ class ApiSettings:
     max_limit: int = 1000
     enable_instance_password: bool = True
     threads: int = 16
+    request_timeout_s: float | None = 60.0
     use_forwarded_for: bool = False
+    noauth2_beyond_loopback: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,10 @@ class Settings:
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     glance_endpoint: str | None = None
     debug: bool = False
+    log_file: LogFile | None = None
     decision_retention: int = 10_000
     checkpoints_kept: int = 4
+    purge_deleted_after_days: int = 0
     conf: Any = None
 
 
@@ -97,6 +102,13 @@ _NOT_NEEDED = "Accepted and without effect: "
 _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
     "DEFAULT": (
         cfg.BoolOpt("debug", default=False, help="Log every rule's survivors and more."),
+        cfg.StrOpt("log_file", help="File to log to, below log_dir; without it the log goes to standard error."),
+        cfg.StrOpt("log_dir", help="Folder of log_file."),
+        cfg.StrOpt(
+            "log_rotation_type", default="none", choices=["none", "size"], help="Whether log_file is rotated by size."
+        ),
+        cfg.IntOpt("max_logfile_size_mb", default=200, min=1, help="Size at which log_file is rotated, in MiB."),
+        cfg.IntOpt("max_logfile_count", default=30, min=1, help="Rotated log files that are kept."),
         cfg.IntOpt("service_down_time", default=60, min=1, help="Seconds after which a silent service counts as down."),
         cfg.IntOpt("report_interval", default=10, min=1, help="Seconds between two heartbeats of an agent."),
         cfg.StrOpt("default_availability_zone", default="nova", help="Zone shown for hosts in no zone."),
@@ -122,7 +134,19 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             default=False,
             help="Take the caller's address from X-Forwarded-For. Only behind a proxy that sets it.",
         ),
+        cfg.BoolOpt(
+            "noauth2_beyond_loopback",
+            default=False,
+            help="Let noauth2, which makes anybody an administrator, listen where other machines reach it "
+            "(Kilonova's own).",
+        ),
         cfg.IntOpt("threads", default=16, min=1, max=64, help="Requests handled at once (Kilonova's own)."),
+        cfg.FloatOpt(
+            "request_timeout",
+            default=60.0,
+            min=0.0,
+            help="Seconds after which a GET is given up with 503; 0: never (Kilonova's own).",
+        ),
     ),
     "database": (cfg.StrOpt("connection", secret=True, help="sqlite:///FILE, postgresql://… or mysql://…"),),
     "placement": (
@@ -176,6 +200,12 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.BoolOpt("disable_fallback_pcpu_query", default=False),
     ),
     "operator": (
+        cfg.IntOpt(
+            "purge_deleted_after_days",
+            default=0,
+            min=0,
+            help="Remove servers for good so many days after they were deleted; 0: never (Kilonova's own).",
+        ),
         cfg.IntOpt("decision_retention", default=10_000, min=0, help="Decisions kept for `kilonova explain`."),
         cfg.IntOpt(
             "checkpoints_kept", default=4, min=0, help="Checkpoints, one an hour, from which decisions are made again."
@@ -272,7 +302,9 @@ def _settings(conf: Any) -> Settings:
                 max_limit=conf.api.max_limit,
                 enable_instance_password=conf.api.enable_instance_password,
                 threads=conf.api.threads,
+                request_timeout_s=conf.api.request_timeout or None,
                 use_forwarded_for=conf.api.use_forwarded_for,
+                noauth2_beyond_loopback=conf.api.noauth2_beyond_loopback,
             ),
             fake=FakeSettings(
                 hosts=conf.fake.hosts,
@@ -304,12 +336,21 @@ def _settings(conf: Any) -> Settings:
             ),
             glance_endpoint=conf.glance.endpoint_override,
             debug=conf.debug,
+            log_file=_log_file(conf),
             decision_retention=conf.operator.decision_retention,
             checkpoints_kept=conf.operator.checkpoints_kept,
+            purge_deleted_after_days=conf.operator.purge_deleted_after_days,
             conf=conf,
         )
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
+
+
+def _log_file(conf: Any) -> LogFile | None:
+    if not conf.log_file:
+        return None
+    max_bytes = conf.max_logfile_size_mb * 2**20 if conf.log_rotation_type == "size" else 0
+    return LogFile(Path(conf.log_dir or ".") / conf.log_file, max_bytes, conf.max_logfile_count)
 
 
 def scheduling_digest(config: SchedulerConfig) -> str:

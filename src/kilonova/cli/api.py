@@ -13,13 +13,13 @@ from typing import Annotated, Any
 
 import typer
 
+from kilonova.cli import addresses
 from kilonova.companions.parent_death import die_with_parent
-from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
+from kilonova.errors import ConfigurationError, KilonovaError, StorageFull, Unavailable
+from kilonova.logs import setup
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
 _SWITCH_INTERVAL_S = 0.0005
-_CHATTY = ("alembic", "sqlalchemy", "stevedore", "urllib3")
-_CHATTY_AT_DEBUG = ("asyncio", "keystoneauth", "keystonemiddleware", "oslo_policy", "oslo_config")
 _PORT_WAIT_S = 1.0  # a predecessor that is just dying is waited for
 
 
@@ -31,6 +31,7 @@ def api(
 
     settings = config.load(config_file)
     os.environ[CONFIG_VARIABLE] = os.pathsep.join(os.path.abspath(path) for path in config_file)  # noqa: PTH100
+    require_protected(settings.api)
     held = _hold_port(settings.api.bind_host, settings.api.bind_port)
     _check_start(settings)
     from granian import Granian  # noqa: PLC0415
@@ -56,6 +57,16 @@ def api(
         server.serve()
 
 
+def require_protected(api: Any) -> None:
+    """Refuse to serve an API without authentication to other machines. Raises: ConfigurationError."""
+    if api.auth_strategy != "noauth2" or api.noauth2_beyond_loopback or addresses.is_loopback(api.bind_host):
+        return
+    raise ConfigurationError(
+        f"[api] auth_strategy = noauth2 makes anybody an administrator, and {api.bind_host} can be reached from other "
+        "machines: bind to 127.0.0.1, use keystone, or set [api] noauth2_beyond_loopback = true."
+    )
+
+
 def _is_news(record: logging.LogRecord) -> bool:
     """Drop the server's advice to have hardly more threads than cores: ours wait for the database most of the time."""
     return "number of CPU cores" not in record.getMessage()
@@ -69,6 +80,9 @@ def serve() -> Callable[..., Any]:
     die_with_parent()
     try:
         return application()
+    except StorageFull as error:
+        print(f"kilonova: {error.what}", file=sys.stderr, flush=True)
+        os._exit(1)
     except KilonovaError as error:
         print(f"kilonova: {error.message}", file=sys.stderr, flush=True)
         os._exit(2 if isinstance(error, ConfigurationError) else 1)
@@ -86,23 +100,20 @@ def application() -> Callable[..., Any]:
     strip_environment_headers()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     settings = config.load(files)
-    configure_logging(debug=settings.debug)
+    configure_log(settings)
     control = start_control_process(settings)
     atexit.register(control.close)
     return control.application
 
 
-def configure_logging(*, debug: bool) -> None:
-    """Log to standard error, one line an event. At debug level rules from outside Kilonova are heard as well."""
-    level = logging.DEBUG if debug else logging.INFO
-    logging.basicConfig(
-        level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr, force=True
-    )
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(logging.WARNING)
-    if debug:
-        for name in _CHATTY_AT_DEBUG:
-            logging.getLogger(name).setLevel(logging.INFO)
+def configure_log(settings: Any) -> None:
+    """Log as the settings say. Raises: ConfigurationError."""
+    try:
+        setup.configure(debug=settings.debug, file=settings.log_file)
+    except OSError as error:
+        raise ConfigurationError(
+            f"[DEFAULT] log_file: {error.filename} cannot be written: {error.strerror}."
+        ) from error
 
 
 def _check_start(settings: Any) -> None:

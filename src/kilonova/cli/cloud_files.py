@@ -15,7 +15,15 @@ import yaml
 from kilonova.cli.addresses import Address
 from kilonova.cli.embedded_rules import rule_options
 from kilonova.companions.private_file import write_private
-from kilonova.companions.settings import Account, CatalogEntry, GlanceSettings, KeystoneSettings, save
+from kilonova.companions.settings import (
+    LOG_BYTES,
+    LOGS_KEPT,
+    Account,
+    CatalogEntry,
+    GlanceSettings,
+    KeystoneSettings,
+    save,
+)
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.scenario.options import conf_text, with_defaults
 
@@ -58,14 +66,20 @@ class Accounts:
     demo: Account
 
 
-def make_folder(folder: Path) -> None:
-    """Create the data folder, private to its owner. Raises: ConfigurationError."""
+def make_folder(folder: Path) -> tuple[Path, ...]:
+    """Have the data folder, private to its owner. Returns what others could read so far. Raises: ConfigurationError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in ("log", "keystone", "glance", "hypervisors"):
-            (folder / name).mkdir(mode=0o700, exist_ok=True)
+        inner = [folder / name for name in ("log", "keystone", "glance", "hypervisors")]
+        for each in inner:
+            each.mkdir(mode=0o700, exist_ok=True)
+        databases = [path for each in (folder, *inner) for path in each.glob("*.db*")]
+        exposed = tuple(path for path in (folder, *inner, *databases) if path.stat().st_mode & 0o077)
+        for path in exposed:
+            path.chmod(0o700 if path.is_dir() else 0o600)
     except OSError as error:
         raise ConfigurationError(f"cannot use the data folder {folder}: {error.strerror}") from error
+    return exposed
 
 
 def lock_folder(folder: Path) -> int:
@@ -105,6 +119,7 @@ def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
         host=cloud.identity.host,
         port=cloud.identity.port,
         region=REGION,
+        log_file=str(cloud.log("keystone")),
         accounts=(people.admin, people.service, people.demo),
         catalog=(
             CatalogEntry("identity", "keystone", cloud.auth_url),
@@ -122,6 +137,7 @@ def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
         auth_url=f"{cloud.identity.local_url}/identity",
         region=REGION,
         service=people.service,
+        log_file=str(cloud.log("glance")),
     )
     save(keystone, cloud.folder / "keystone" / "settings.json")
     save(glance, cloud.folder / "glance" / "settings.json")
@@ -140,6 +156,12 @@ def write_conf(
     Without accounts it says nothing of identity and images, which are the operator's.
     """
     sections: dict[str, Mapping[str, object]] = {
+        "DEFAULT": {
+            "log_file": cloud.log("control"),
+            "log_rotation_type": "size",
+            "max_logfile_size_mb": LOG_BYTES // 2**20,
+            "max_logfile_count": LOGS_KEPT,
+        },
         "api": {"bind": cloud.compute.text},
         "database": {"connection": f"sqlite:///{cloud.folder / 'kilonova.db'}"},
         "fake": {

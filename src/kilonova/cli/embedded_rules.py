@@ -2,8 +2,8 @@
 """The rules of the embedded cloud: Nova's default filters, and those that act on the metadata of aggregates.
 
 ``kilonova api`` keeps Nova's defaults. Here an aggregate with metadata works without a configuration file: these
-filters ask nothing of hosts without such metadata. Two of them fall back to an option on every host, so both options are
-out of the way and aggregates alone set limits.
+filters ask nothing of hosts without such metadata. Two of them fall back to an option on every host, so both options
+are out of the way and aggregates alone set limits.
 """
 
 from collections.abc import Mapping
