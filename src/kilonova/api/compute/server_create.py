@@ -28,6 +28,8 @@ from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
 
 _GIB = 1024**3
+_TO_HYPHEN = re.compile(r"[ _.]")
+_NOT_IN_A_HOST_NAME = re.compile(r"[^a-z0-9-]")
 _HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
 
 
@@ -242,6 +244,6 @@ def _instances(
 
 def host_name_of(name: str, instance_uuid: str) -> str:
     """Return a host name made from a server's name: lower-case letters, digits and inner hyphens, at most 63."""
-    cleaned = re.sub(r"[ _.]", "-", name.encode("ascii", "ignore").decode().lower())
-    cleaned = re.sub(r"[^a-z0-9-]", "", cleaned).strip("-")[:63].rstrip("-")
+    cleaned = _TO_HYPHEN.sub("-", name.encode("ascii", "ignore").decode().lower())
+    cleaned = _NOT_IN_A_HOST_NAME.sub("", cleaned).strip("-")[:63].rstrip("-")
     return cleaned or f"server-{instance_uuid}"
