@@ -16,7 +16,10 @@
     ├── NoValidHost           wait, or ask for less
     │   └── RuleFailed            a scheduling rule or driver broke; nothing was decided
     ├── Unavailable           retry as it is
+    │   ├── DeadlineExceeded      the time for the request is over
+    │   └── ClientGone            nobody waits for the answer any more
     ├── DriverError           the hypervisor refused; another host may not
+    │   └── UnsupportedGuest      it is well, but lacks what the guest asks for
     └── ConfigurationError    the operator must change a setting
 
 ``code`` is stable and goes over the wire; ``retryable`` says whether the same request may succeed later.
@@ -97,9 +100,23 @@ class Unavailable(KilonovaError):
     retryable = True
 
 
+class DeadlineExceeded(Unavailable):
+    code = "request.deadline_exceeded"
+
+
+class ClientGone(Unavailable):
+    code = "request.client_gone"
+
+
 class DriverError(KilonovaError):
     code = "driver.error"
     retryable = True
+
+
+class UnsupportedGuest(DriverError):
+    """The hypervisor cannot make this guest and has nothing wrong with it: no failed build of the host."""
+
+    code = "driver.unsupported_guest"
 
 
 class ConfigurationError(KilonovaError):

@@ -7,6 +7,7 @@ handler, faults. All that differs between the families is in a :class:`Family`.
 
 import ipaddress
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,17 +16,24 @@ from urllib.parse import parse_qsl
 import falcon
 import orjson
 
+from kilonova import deadline
 from kilonova.api import faults
 from kilonova.api.backend import Backend
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import Credentials
-from kilonova.errors import InvalidRequest, KilonovaError, NotFound
+from kilonova.deadline import NEVER, Deadline, nobody_left
+from kilonova.errors import ClientGone, DeadlineExceeded, InvalidRequest, KilonovaError, NotFound
 from kilonova.identifiers import new_uuid
 
 LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+#: What an operator mends elsewhere and clients try again: where in this code it was noticed helps nobody.
+_TOLD_IN_ONE_LINE = frozenset({503, 507})
+#: Key of the WSGI environment: a function that says whether the client has gone. Kilonova's own server sets it.
+CLIENT_GONE = "kilonova.client_gone"
+_READING = frozenset({"GET", "HEAD"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -118,11 +126,20 @@ class Exchange:
                 endpoint.body.check(body, version)
             request = Request(self.method, self.req.url, self.req.prefix, path, query, headers, version, body)
             address = _remote_address(environ, trust_proxy=self.backend.settings.api.use_forwarded_for)
-            context = Context(self.backend, credentials, self.request_id, address)
-            reply = endpoint.handler(context, request)
+            context = Context(self.backend, credentials, self.request_id, address, self.deadline())
+            with deadline.running(context.deadline):
+                reply = endpoint.handler(context, request)
         except Exception as error:  # noqa: BLE001 - the border of a request
             reply = self.fault(error, version)
         self.write(resp, reply, version)
+
+    def deadline(self) -> Deadline:
+        """Return when to stop. What changes nothing may end halfway: nobody misses what a client did not wait for."""
+        if self.method not in _READING:
+            return NEVER
+        timeout_s = self.backend.settings.api.request_timeout_s
+        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+        return Deadline(ends_at, self.req.env.get(CLIENT_GONE, nobody_left))
 
     def authenticate(self, environ: Mapping[str, Any]) -> None:
         if environ.get("HTTP_X_IDENTITY_STATUS") != "Confirmed" and self.family.needs_token(self.req.path, self.method):
@@ -134,7 +151,13 @@ class Exchange:
 
     def fault(self, error: Exception, version: Version | None) -> Reply:
         status = faults.status_of(error)
-        if status >= 500:
+        if isinstance(error, ClientGone):
+            LOG.info("%s %s was given up: its client is gone [%s]", self.method, self.req.path, self.request_id)
+        elif isinstance(error, DeadlineExceeded):
+            LOG.warning("%s %s was given up: it took too long [%s]", self.method, self.req.path, self.request_id)
+        elif isinstance(error, KilonovaError) and status in _TOLD_IN_ONE_LINE:
+            LOG.warning("%s %s: %d %s [%s]", self.method, self.req.path, status, error.message, self.request_id)
+        elif status >= 500:
             LOG.error("%s %s failed [%s]", self.method, self.req.path, self.request_id, exc_info=error)
         headers = dict(error.headers) if isinstance(error, faults.HttpError) else {}
         message = faults.message_of(error)

@@ -12,6 +12,7 @@ from kilonova.api.backend import Backend
 from kilonova.api.microversion import Version
 from kilonova.api.policy import Credentials
 from kilonova.api.validation import Schemas, invalid_parameter
+from kilonova.deadline import NEVER, Deadline
 from kilonova.errors import Forbidden
 
 
@@ -49,12 +50,16 @@ class Reply:
 
 @dataclass(slots=True)
 class Context:
-    """Who asks, under which request id, and the parts of the cloud that handlers may use."""
+    """Who asks, under which request id, until when, and the parts of the cloud that handlers may use.
+
+    Long loops ask ``deadline.check()``; reads of the database end with it by themselves.
+    """
 
     backend: Backend
     credentials: Credentials
     request_id: str
     remote_address: str | None = None
+    deadline: Deadline = NEVER
 
     @property
     def user_id(self) -> str:

@@ -21,7 +21,7 @@ from kilonova.db import compute_nodes, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import KilonovaError, Unavailable
-from kilonova.messaging.messages import DestroyGuest, SpawnGuest, StepReply
+from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
 from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 
@@ -118,7 +118,8 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
             more = flow.body.get("details") or error
             instances.record_fault(tx, flow.instance_uuid, Fault(500, message, _details(tried, more)))
         instances.change(tx, flow.instance_uuid, expected_tasks={TaskState.SPAWNING}, **values)
-        compute_nodes.count_failed_build(tx, flow.body["provider"])
+        if flow.body.get("fault_of") != FaultOf.REQUEST:
+            compute_nodes.count_failed_build(tx, flow.body["provider"])
 
     try:
         conductor.database.write(release)

@@ -252,7 +252,7 @@ class Conductor:
 
     def turn_back(self, flow: Workflow, reply: StepReply) -> Workflow | None:
         """Journal that the present step failed and is being undone."""
-        failure = {"undoing": True, "error": reply.error, "details": reply.details}
+        failure = {"undoing": True, "error": reply.error, "details": reply.details, "fault_of": reply.fault_of}
         back = replace(flow, attempt=flow.attempt + 1, body={**flow.body, **failure})
         try:
             self.database.write(lambda tx: workflows.move(tx, back, self.owner))

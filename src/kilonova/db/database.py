@@ -29,11 +29,12 @@ from typing import Any, TypeVar
 from sqlalchemy.engine import Connection, Engine, RootTransaction
 from sqlalchemy.exc import DBAPIError
 
+from kilonova import deadline
 from kilonova.db import change_log
-from kilonova.db.engines import checked_url, is_away, is_retryable, open_engines
+from kilonova.db.engines import checked_url, is_away, is_cancelled, is_retryable, open_engines
 from kilonova.db.pulse import Pulse
 from kilonova.db.transaction import AllUndone, Commit, FramesNeeded, Framing, Merged, Transaction, run_singly
-from kilonova.errors import Unavailable
+from kilonova.errors import DeadlineExceeded, Unavailable
 from kilonova.identifiers import new_uuid
 
 LOG = logging.getLogger(__name__)
@@ -65,11 +66,13 @@ class Database:
     Raises: ConfigurationError for a URL that is none or a backend that is not supported.
     """
 
-    def __init__(self, url: str, *, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self, url: str, *, clock: Callable[[], datetime] = utc_now, longest_read_s: float | None = None
+    ) -> None:
         self.url = checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._clock = clock
-        self._engines = open_engines(self.url)
+        self._engines = open_engines(self.url, longest_read_s)
         self._pulse = Pulse(self.engine)
         self._listeners: list[Callable[[Commit], None]] = []
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -92,12 +95,29 @@ class Database:
         return self._engines.readers
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """Give a connection inside one read transaction, which sees one state. Raises: Unavailable."""
+    def read(self, *, patient: bool = False) -> Iterator[Connection]:
+        """Give a connection inside one read transaction, which sees one state.
+
+        The work ends with the deadline of this thread, and a statement on a server when it takes longer than a request
+        may; ``patient``: however long it takes. Raises: Unavailable, DeadlineExceeded, ClientGone.
+        """
+        if patient:
+            with deadline.running(deadline.NEVER), self._begin_read(self._engines.patient) as connection:
+                yield connection
+        else:
+            deadline.check()
+            with self._begin_read(self.engine) as connection:
+                yield connection
+
+    @contextmanager
+    def _begin_read(self, engine: Engine) -> Iterator[Connection]:
         try:
-            with self.engine.begin() as connection:
+            with engine.begin() as connection:
                 yield connection
         except DBAPIError as error:
+            if is_cancelled(error):
+                deadline.check()
+                raise DeadlineExceeded("The request took longer than the service allows.") from error
             if is_away(error):
                 raise Unavailable("The database cannot be reached.") from error
             raise

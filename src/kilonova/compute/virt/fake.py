@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from kilonova.errors import DriverError
+from kilonova.errors import DriverError, UnsupportedGuest
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
@@ -57,7 +57,7 @@ class FakeDriver:
             if guest.uuid in self._guests:
                 return
             if (reason := self._host.why_not(guest.image_properties)) is not None:
-                raise DriverError(reason)
+                raise UnsupportedGuest(reason)
             if self._failures_left:
                 self._failures_left -= self._failures_left > 0
                 raise DriverError(f"Simulated failure to start guest {guest.name}.")
