@@ -55,8 +55,16 @@ class Compiled:
 
     def _first_error(self, instance: Any) -> InvalidRequest:
         """Return an error in the words of the fast check, which is all that a very large instance is given."""
-        found = next(self._fast.iter_errors(instance))
+        found = self.first_found(instance)
         return _refusal(found.instance_path, found.instance, found.message)
+
+    def first_found(self, instance: Any) -> jsonschema_rs.ValidationError:
+        """Return the first error of the fast check, which looks for no further one."""
+        try:
+            self._fast.validate(instance)
+        except jsonschema_rs.ValidationError as found:
+            return found
+        raise AssertionError("the instance fits its schema")
 
 
 def _is_explainable(instance: Any) -> bool:
@@ -117,7 +125,7 @@ def wording_validator() -> Any:
                 was = "was" if one else "were"
                 yield error(f"Additional properties are not allowed ({keys} {was} unexpected)")
 
-    return jsonschema.validators.extend(
+    return jsonschema.validators.extend(  # type: ignore[no-untyped-call]
         jsonschema.Draft202012Validator,
         {
             "pattern": pattern,
@@ -141,7 +149,9 @@ def invalid_field(field: str, message: str) -> InvalidRequest:
 
 def invalid_parameter(name: str, value: object, message: str) -> InvalidRequest:
     """Return the error for a parameter of a query."""
-    return InvalidRequest(f"Invalid input for query parameters {name}. Value: {value}. {message}", field=name)
+    return InvalidRequest(
+        f"Invalid input for query parameters {name}. Value: {shortened(str(value))}. {message}", field=name
+    )
 
 
 def shortened(text: str) -> str:

@@ -45,7 +45,7 @@ class _InFull(Compiled):
         return InvalidRequest(f"{self.prefix}: {text}")
 
     def _first_error(self, instance: Any) -> InvalidRequest:
-        found = next(self._fast.iter_errors(instance))
+        found = self.first_found(instance)
         place = ".".join(map(str, found.instance_path))
         where = f"\n\nFailed validating {found.schema_path[-1]!r} in schema\n\nOn instance {shortened(place)}"
         return InvalidRequest(f"{self.prefix}: {shortened(found.message)}{where}")
