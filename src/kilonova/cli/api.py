@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from kilonova.companions.parent_death import die_with_parent
-from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
+from kilonova.errors import ConfigurationError, KilonovaError, StorageFull, Unavailable
 from kilonova.logs import setup
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
@@ -68,6 +68,9 @@ def serve() -> Callable[..., Any]:
     die_with_parent()
     try:
         return application()
+    except StorageFull as error:
+        print(f"kilonova: {error.what}", file=sys.stderr, flush=True)
+        os._exit(1)
     except KilonovaError as error:
         print(f"kilonova: {error.message}", file=sys.stderr, flush=True)
         os._exit(2 if isinstance(error, ConfigurationError) else 1)

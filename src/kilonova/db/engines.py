@@ -7,6 +7,7 @@ that nobody else writes meanwhile; every statement must see what was committed b
 shall not lock gaps between rows on top.
 """
 
+import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from kilonova import deadline
-from kilonova.errors import ConfigurationError
+from kilonova.errors import ConfigurationError, StorageFull
 
 _DRIVERS = {
     "sqlite": "sqlite",
@@ -39,6 +40,12 @@ _ALL_ENGINES: Mapping[str, Any] = {
     "hide_parameters": True,
 }
 _DEADLOCKS = {"40001", "40P01", "55P03", 1205, 1213, 1020}
+#: PostgreSQL: disk full. MariaDB: disk full, table full, and the errors that quote the system's own number.
+_FULL = {"53100", 1021, 1114}
+_QUOTING_ERRNO = {3, 1026, 1030}
+_ERRNO_FULL = re2.compile(r"(?i)(errcode|errno|error): ?(28|122)\b|got error (28|122) ")
+#: SQLite: full, and what it says where a quota or a limit of the file's size is in the way.
+_FULL_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 #: A statement that took too long or was killed.
 _CANCELLED = {"57014", 1317, 1969}
 #: Shut down, starting up, too many connections; MariaDB: the same, and every way to say that the connection is gone.
@@ -98,6 +105,28 @@ def is_retryable(error: BaseException) -> bool:
         or is_away(error)
         or (isinstance(error, OperationalError) and "database is locked" in str(error.orig))
     )
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether there is no room on the database's disk, by a quota or in fact."""
+    if not isinstance(error, DBAPIError):
+        return False
+    code = _code(error)
+    if code in _QUOTING_ERRNO:
+        return _ERRNO_FULL.search(str(error.orig)) is not None
+    return code in _FULL or getattr(error.orig, "sqlite_errorcode", None) in _FULL_SQLITE
+
+
+def storage_full(url: URL, error: DBAPIError) -> StorageFull:
+    """Say of what :func:`is_full` found which disk it is about."""
+    kind = url.get_backend_name()
+    where = str(url.database) if kind == "sqlite" else f"the {kind} server {url.host or ''}".rstrip()
+    return StorageFull(where, str(error.orig).strip().splitlines()[0])
+
+
+def ends_transaction(error: BaseException) -> bool:
+    """Whether the transaction cannot go on without the statement that failed, whichever job it belongs to."""
+    return is_retryable(error) or is_full(error)
 
 
 def is_away(error: DBAPIError) -> bool:
