@@ -18,7 +18,6 @@ from nova.virt import hardware
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
-from kilonova.model.image_values import require_known_values
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import pci_requests
@@ -198,7 +197,6 @@ def ours(spec: RequestSpec, aggregates: Sequence[Aggregate]) -> Hashable:
     """Return our query, as :func:`_normal` puts it. Raises: InvalidRequest."""
     image = spec.image
     assert image is not None
-    require_known_values(image)
     require_possible(spec.flavor, image)
     numa_request(spec.flavor, image)
     pci_requests(spec.flavor, image, {})

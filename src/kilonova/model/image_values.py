@@ -9,9 +9,8 @@ Source: Nova's reference of image properties; spec TRAITS §2.
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from kilonova.errors import InvalidRequest
-from kilonova.model.image import Image
 from kilonova.model.image_properties import canonical_architecture, canonical_value, present_name
 
 _ARCHITECTURES = (
@@ -99,12 +98,13 @@ _SPELLINGS: Mapping[str, Callable[[str], str]] = {
 }
 
 
-def require_known_values(image: Image) -> None:
-    """Raise InvalidRequest naming the first property of an image that has a value it cannot have."""
-    for given, value in image.properties.items():
+def impossible_value(properties: Mapping[str, Any]) -> str | None:
+    """Name the first property with a value that it cannot have, and say what it may be; None when all are good."""
+    for given, value in properties.items():
         name = "hw_scsi_model" if given == _ADAPTER and value not in {"", "ide"} else present_name(given)
         if (expected := _expected(name, str(value))) is not None:
-            raise InvalidRequest(f"Invalid image metadata. {given}={value}: expected {expected}.", field="imageRef")
+            return f"{given}={value}: expected {expected}."
+    return None
 
 
 def _expected(name: str, value: str) -> str | None:

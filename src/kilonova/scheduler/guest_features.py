@@ -14,6 +14,7 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.image_properties import image_property
+from kilonova.model.image_values import impossible_value
 from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.guest_options import guest_option, is_set, is_true
 
@@ -120,7 +121,9 @@ def wants_tpm(flavor: Flavor, image: Image | None) -> bool:
 
 
 def require_possible(flavor: Flavor, image: Image | None) -> None:
-    """Raise InvalidRequest for features that no host can have: unknown values, and contradictions."""
+    """Raise InvalidRequest for a guest that no host can make: unknown values, and contradictions."""
+    if image is not None and (wrong := impossible_value(image.properties)) is not None:
+        raise InvalidRequest(f"Invalid image metadata. {wrong}", field="imageRef")
     for name in _AGREED:
         of_flavor, of_image = _both(flavor, image, name)
         if of_flavor is not None and of_image is not None and is_true(of_flavor) != is_true(of_image):

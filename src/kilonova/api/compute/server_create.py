@@ -23,7 +23,6 @@ from kilonova.errors import Forbidden, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
-from kilonova.model.image_values import require_known_values
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.numa_request import numa_request
@@ -167,7 +166,6 @@ def _image(ctx: Context, asked: dict[str, Any], flavor: Flavor) -> Image:
 
 def _require_possible(ctx: Context, flavor: Flavor, image: Image) -> None:
     """Refuse what no host can make: values that there are not, contradictions, devices that nobody has described."""
-    require_known_values(image)
     require_possible(flavor, image)
     numa_request(flavor, image)
     pci_requests(flavor, image, read_aliases(ctx.backend.settings.scheduler.pci_alias))
