@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every write of the Placement API over HTTP, alone and with 8 clients, and the two reads that must be cheap.
 
-Kilonova's Placement on SQLite and on PostgreSQL, every commit flushed to disk; with ``--peer`` beside OpenStack's own on
-PostgreSQL, all with the same hosts. A round sends the same number of requests to one target after the other, in turning
-order; a line shows the median of the rounds. *cpu* is what a request costs the server, without its database.
+Kilonova's Placement on SQLite and on PostgreSQL, every commit flushed to disk; with ``--peer`` beside OpenStack's own
+on PostgreSQL, all with the same hosts. A round sends the same number of requests to one target after the other, in
+turning order; a line shows the median of the rounds. *cpu* is what a request costs the server, without its database.
 
     python -m benchmarks placement_writes [-- [--hosts N] [--rounds N] [--only TEXT] [--databases sqlite] [--peer]]
 
@@ -119,7 +119,10 @@ def _of_hosts(make: Callable[[Cloud, str, int], tuple[str, str, Any]]) -> Callab
         chosen = cloud.some_hosts(count)
         cloud.made["hosts"] = chosen
         made = (make(cloud, host, cloud.generations[host]) for host in chosen)
-        return [(method, f"/resource_providers/{host}{path}", body) for host, (method, path, body) in zip(chosen, made)]
+        return [
+            (method, f"/resource_providers/{host}{path}", body)
+            for host, (method, path, body) in zip(chosen, made, strict=True)
+        ]
 
     return calls
 
@@ -148,7 +151,7 @@ def _put_traits(cloud: Cloud, _host: str, generation: int) -> tuple[str, str, An
     return "PUT", "/traits", {"resource_provider_generation": generation, "traits": wanted}
 
 
-def _put_aggregates(cloud: Cloud, host: str, generation: int) -> tuple[str, str, Any]:
+def _put_aggregates(cloud: Cloud, _host: str, generation: int) -> tuple[str, str, Any]:
     named = [str(uuid.uuid5(uuid.NAMESPACE_OID, f"{cloud.turn % 3}-{number}")) for number in range(3)]
     return "PUT", "/aggregates", {"resource_provider_generation": generation, "aggregates": named}
 
