@@ -36,6 +36,7 @@ class ApiSettings:
     threads: int = 16
     request_timeout_s: float | None = 60.0
     use_forwarded_for: bool = False
+    noauth2_beyond_loopback: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ class Settings:
     log_file: LogFile | None = None
     decision_retention: int = 10_000
     checkpoints_kept: int = 4
+    purge_deleted_after_days: int = 0
     conf: Any = None
 
 
@@ -131,6 +133,12 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             "use_forwarded_for",
             default=False,
             help="Take the caller's address from X-Forwarded-For. Only behind a proxy that sets it.",
+        ),
+        cfg.BoolOpt(
+            "noauth2_beyond_loopback",
+            default=False,
+            help="Let noauth2, which makes anybody an administrator, listen where other machines reach it "
+            "(Kilonova's own).",
         ),
         cfg.IntOpt("threads", default=16, min=1, max=64, help="Requests handled at once (Kilonova's own)."),
         cfg.FloatOpt(
@@ -192,6 +200,12 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.BoolOpt("disable_fallback_pcpu_query", default=False),
     ),
     "operator": (
+        cfg.IntOpt(
+            "purge_deleted_after_days",
+            default=0,
+            min=0,
+            help="Remove servers for good so many days after they were deleted; 0: never (Kilonova's own).",
+        ),
         cfg.IntOpt("decision_retention", default=10_000, min=0, help="Decisions kept for `kilonova explain`."),
         cfg.IntOpt(
             "checkpoints_kept", default=4, min=0, help="Checkpoints, one an hour, from which decisions are made again."
@@ -290,6 +304,7 @@ def _settings(conf: Any) -> Settings:
                 threads=conf.api.threads,
                 request_timeout_s=conf.api.request_timeout or None,
                 use_forwarded_for=conf.api.use_forwarded_for,
+                noauth2_beyond_loopback=conf.api.noauth2_beyond_loopback,
             ),
             fake=FakeSettings(
                 hosts=conf.fake.hosts,
@@ -324,6 +339,7 @@ def _settings(conf: Any) -> Settings:
             log_file=_log_file(conf),
             decision_retention=conf.operator.decision_retention,
             checkpoints_kept=conf.operator.checkpoints_kept,
+            purge_deleted_after_days=conf.operator.purge_deleted_after_days,
             conf=conf,
         )
     except ValueError as error:

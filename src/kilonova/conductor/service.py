@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from kilonova.claims.claimer import Claimer
-from kilonova.conductor import build, delete, power
+from kilonova.conductor import batch, build, delete, power, story
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.steps import TAKEN_OVER, UNREACHABLE, Step, Steps, step_id
 from kilonova.db import compute_nodes, group_guards, host_agents, instances, request_specs, services, workflows
@@ -40,7 +40,12 @@ from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 LOG = logging.getLogger(__name__)
 
-KINDS: Mapping[str, Steps] = {build.KIND: build.BUILD, delete.KIND: delete.DELETE, **power.POWER}
+KINDS: Mapping[str, Steps] = {
+    batch.KIND: batch.BATCH,
+    build.KIND: build.BUILD,
+    delete.KIND: delete.DELETE,
+    **power.POWER,
+}
 
 BuildJob = tuple[Instance, StoredRequest]
 
@@ -92,21 +97,23 @@ class Conductor:
         """Store new instances with their request and start building them. Returns once they are durable."""
         request = StoredRequest(new_uuid(), spec, group_uuid, user_data)
         built = [replace(instance, request_spec_uuid=request.uuid) for instance in built]
-        flows = [
-            Workflow(new_uuid(), build.KIND, instance.uuid, instance.reservation_id, spec.request_id, "claim")
-            for instance in built
-        ]
+        if len(built) > self.claimer.piece:
+            batch.store(self, built, request)
+            return
+        flows = [build.new_workflow(instance, spec.request_id) for instance in built]
         new = NewServers(tuple(built), request, tuple(flows))
         numbers = self.database.submit_merged(self._store, new).result()
         with self._lock:
             for flow, instance in zip(flows, built, strict=True):
                 self._flows[flow.uuid] = flow
                 self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), request)
+        for flow in flows:
+            story.created(flow)
         self.claim_soon(flows)
 
     def _store_together(self, tx: Transaction, requests: Sequence[NewServers]) -> Sequence[Mapping[str, int]]:
-        instances.insert(tx, [(instance, new.request.group_uuid) for new in requests for instance in new.instances])
         request_specs.insert(tx, [new.request for new in requests])
+        instances.insert(tx, [(instance, new.request.group_uuid) for new in requests for instance in new.instances])
         for new in requests:
             if new.request.group_uuid is not None:
                 group_guards.add_members(tx, new.request.group_uuid, [instance.uuid for instance in new.instances])
@@ -134,7 +141,7 @@ class Conductor:
         flow = self.database.write(begin)
         if flow is not None:
             self.forget_instance(instance.uuid)
-            self._begin(flow)
+            self.begin(flow)
 
     def change_power(
         self,
@@ -162,7 +169,7 @@ class Conductor:
 
         self.database.write(begin)
         self.forget_instance(instance.uuid)
-        self._begin(flow)
+        self.begin(flow)
 
     # --- workflows of before and of others ----------------------------------------------------------------------------
 
@@ -206,12 +213,24 @@ class Conductor:
             for flow in adopted:
                 self._flows[flow.uuid] = flow
         for flow in adopted:
+            if flow.kind == batch.KIND:
+                self._take_members(flow)
             if flow.kind == build.KIND and flow.step == "claim" and not flow.body.get("tried"):
                 waiting[flow.reservation_id].append(flow)
             else:
-                self._bus.run_in_conductor(lambda flow=flow: self._run(flow))  # type: ignore[misc]
+                self.begin(flow)
         for flows in waiting.values():
             self.claim_soon(flows)
+
+    def _take_members(self, leader: Workflow) -> None:
+        """Make the workflows that a batch leads ours, as far as nobody alive has them."""
+        everything = self.database.is_sqlite
+
+        def take(tx: Transaction) -> int:
+            return workflows.take_members(tx, leader.uuid, self.owner, everything=everything)
+
+        while self.database.write(take):
+            pass
 
     # --- what agents say ----------------------------------------------------------------------------------------------
 
@@ -338,10 +357,13 @@ class Conductor:
 
     # --- running ------------------------------------------------------------------------------------------------------
 
-    def _begin(self, flow: Workflow) -> None:
+    def begin(self, flow: Workflow) -> None:
+        """Run a workflow from its present step on, in the background and behind what waits there already."""
         with self._lock:
             self._flows[flow.uuid] = flow
-        self._bus.run_in_conductor(lambda: self._run(flow))
+        is_slow = flow.kind == batch.KIND and self.claimer.may_be_slow
+        run = self._bus.run_aside if is_slow else self._bus.run_in_conductor
+        run(lambda: self._run(flow))
 
     def claim_soon(self, flows: Sequence[Workflow]) -> None:
         """Claim hosts for the servers of one request in the background, where it holds up nothing else."""
