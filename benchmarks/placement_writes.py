@@ -5,7 +5,7 @@ Kilonova's Placement on SQLite and on PostgreSQL, every commit flushed to disk; 
 on PostgreSQL, all with the same hosts. A round sends the same number of requests to one target after the other, in
 turning order; a line shows the median of the rounds. *cpu* is what a request costs the server, without its database.
 
-    python -m benchmarks placement_writes [-- [--hosts N] [--rounds N] [--only TEXT] [--databases sqlite] [--peer]]
+    python -m benchmarks placement_writes [-- [--hosts N] [--rounds N] [--requests N] [--databases sqlite] [--peer]]
 
 ``--peer`` needs ``tools/peer.sh placement``. The floors tell what the machine takes for the bare thing in the same run:
 a commit of one row in each database, and 1 MB of JSON made by orjson and sent by a process that does nothing else.
@@ -37,7 +37,6 @@ from benchmarks._placement_servers import PEER_VENV, Connection, Target, ours, p
 from benchmarks.placement import in_turn, path_of_candidates
 
 CLIENTS = 8
-REQUESTS = 64
 #: Clients → how many times faster than the peer every write shall be, by our database.
 GOALS = {"sqlite": {1: 5.0, CLIENTS: 10.0}, "postgresql": {1: 3.0, CLIENTS: 5.0}}
 READ_GOAL = 2.0
@@ -71,11 +70,10 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A kind of request. ``calls`` makes as many as asked for; what must be there before is made unmeasured."""
+    """A kind of request. ``calls`` makes as many as asked for, or one for each thing that an earlier kind made."""
 
     name: str
     calls: Callable[[Cloud, int], list[Call]]
-    prepare: Callable[[Cloud, int], list[Call]] | None = None
 
 
 def _new_uuid() -> str:
@@ -308,6 +306,11 @@ class Taken:
     cpu_s: float = 0.0
     requests: int = 0
 
+    def add(self, seconds: float, cpu_s: float, requests: int) -> None:
+        self.rounds.append(seconds / requests)
+        self.cpu_s += cpu_s
+        self.requests += requests
+
     @property
     def median(self) -> float:
         return statistics.median(self.rounds)
@@ -317,7 +320,7 @@ class Taken:
         return self.cpu_s / self.requests
 
 
-def measure_writes(targets: Sequence[Target], hosts: int, rounds: int, only: str) -> None:
+def measure_writes(targets: Sequence[Target], hosts: int, rounds: int, requests: int, only: str) -> None:
     uuids = [host.uuid for host in flat_hosts(hosts)]
     for clients in (1, CLIENTS):
         taken = {(write.name, target.name): Taken() for write in WRITES for target in targets}
@@ -326,7 +329,9 @@ def measure_writes(targets: Sequence[Target], hosts: int, rounds: int, only: str
             for cloud in clouds if number % 2 else clouds[::-1]:
                 connections = [cloud.target.connect() for _ in range(clients)]
                 for write in WRITES:
-                    _measure(cloud, connections, write, taken[write.name, cloud.target.name], counted=number >= 0)
+                    seconds, worked, count = _measure(cloud, connections, write, requests)
+                    if number >= 0:
+                        taken[write.name, cloud.target.name].add(seconds, worked, count)
                 for connection in connections:
                     connection.close()
         for cloud in clouds:
@@ -346,20 +351,18 @@ def measure_writes(targets: Sequence[Target], hosts: int, rounds: int, only: str
                     ratio = f"{times:6.1f} x"
                     worst[target.name] = min(worst.get(target.name, (times, write.name)), (times, write.name))
                 cells.append(f"{mine.median * 1e3:9.2f} ({mine.cpu * 1e3:6.2f}){ratio:>10}")
-            print(f"  {write.name:<24}" + "".join(f"{cell:>30}" for cell in cells))
+            print(f"  {write.name:<24}" + "".join(f"{cell:>30}" for cell in cells), flush=True)
         for name, (times, write_name) in worst.items():
             goal = GOALS[name.rpartition(" ")[2]][clients]
             print(f"  {name}: {times:.1f} x at least ({write_name}); goal {goal:g} x")
 
 
-def _measure(cloud: Cloud, connections: Sequence[Connection], write: Write, taken: Taken, *, counted: bool) -> None:
-    calls = write.calls(cloud, REQUESTS)
+def _measure(cloud: Cloud, connections: Sequence[Connection], write: Write, requests: int) -> tuple[float, float, int]:
+    """Return how long a round took, how long the server's processors worked, and how many requests it were."""
+    calls = write.calls(cloud, requests)
     worked = cloud.target.cpu_s()
     seconds = send_all(cloud.target, connections, calls)
-    if counted:
-        taken.rounds.append(seconds / len(calls))
-        taken.cpu_s += cloud.target.cpu_s() - worked
-        taken.requests += len(calls)
+    return seconds, cloud.target.cpu_s() - worked, len(calls)
 
 
 def measure_reads(targets: Sequence[Target], hosts: int) -> None:
@@ -434,6 +437,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks placement_writes --", description=__doc__)
     parser.add_argument("--hosts", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--requests", type=int, default=64, help="of each kind in a round")
     parser.add_argument("--databases", default="sqlite,postgresql")
     parser.add_argument("--only", default="", help="show the writes whose names hold this")
     parser.add_argument("--peer", action="store_true", help="measure OpenStack's Placement too")
@@ -459,7 +463,7 @@ def main(arguments: list[str]) -> None:
             assert postgresql is not None
             targets.append(stack.enter_context(peer(folder / "peer", postgresql, hosts)))
         measure_reads(targets, options.hosts)
-        measure_writes(targets, options.hosts, options.rounds, options.only)
+        measure_writes(targets, options.hosts, options.rounds, options.requests, options.only)
 
 
 if __name__ == "__main__":
