@@ -74,7 +74,9 @@ class Cell:
     conductor: Conductor
     drivers: Mapping[str, FakeDriver] = field(default_factory=dict)
 
-    def boot(self, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None, **asked: Any) -> list[str]:
+    def boot(
+        self, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None, image: Image = IMAGE, **asked: Any
+    ) -> list[str]:
         """Ask for servers in one request, and return their uuids."""
         uuids = [new_uuid() for _ in range(count)]
         reservation = f"r-{uuids[0][:8]}"
@@ -88,7 +90,7 @@ class Cell:
                 VmState.BUILDING,
                 flavor,
                 task_state=TaskState.SCHEDULING,
-                image_ref=IMAGE.id,
+                image_ref=image.id,
                 reservation_id=reservation,
                 launch_index=index,
             )
@@ -96,7 +98,7 @@ class Cell:
         ]
         spec = RequestSpec(
             flavor=flavor,
-            image=IMAGE,
+            image=image,
             project_id="wonder",
             user_id="alice",
             request_id=f"req-{uuids[0]}",

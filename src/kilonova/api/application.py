@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the WSGI application: one falcon app per API family, mounted under /compute, /placement and /operator.
 
-Around every request, in this order: authentication, route and method, microversion, content type, body, schemas,
-handler, faults. All that differs between the families is in a :class:`Family`.
+Around every request, in this order: authentication, microversion, route and method, scope of the token, body, content
+type, schemas, handler, faults. All that differs between the families is in a :class:`Family`.
 """
 
 import ipaddress
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,17 +16,24 @@ from urllib.parse import parse_qsl
 import falcon
 import orjson
 
+from kilonova import deadline
 from kilonova.api import faults
 from kilonova.api.backend import Backend
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
-from kilonova.api.policy import Credentials
-from kilonova.errors import InvalidRequest, KilonovaError, NotFound
+from kilonova.api.policy import PROJECT, Credentials
+from kilonova.deadline import NEVER, Deadline, nobody_left
+from kilonova.errors import ClientGone, DeadlineExceeded, Forbidden, InvalidRequest, KilonovaError, NotFound
 from kilonova.identifiers import new_uuid
 
 LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+#: What an operator mends elsewhere and clients try again: where in this code it was noticed helps nobody.
+_TOLD_IN_ONE_LINE = frozenset({503, 507})
+#: Key of the WSGI environment: a function that says whether the client has gone. Kilonova's own server sets it.
+CLIENT_GONE = "kilonova.client_gone"
+_READING = frozenset({"GET", "HEAD"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -106,10 +114,12 @@ class Exchange:
             headers = _Headers(environ)
             version = self.family.version(headers, self.req.path)
             endpoint = find(version)
+            credentials = _credentials(environ)
+            if self.needs_token:
+                _require_project_scope(credentials)
             raw = self.req.bounded_stream.read() if _content_length(environ) else _chunked_body(environ)
             query = _query(environ.get("QUERY_STRING", ""))
             body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
-            credentials = _credentials(environ)
             _require_storable(path, query, raw, body)
             _require_own_project(path, credentials)
             if endpoint.query is not None:
@@ -118,14 +128,28 @@ class Exchange:
                 endpoint.body.check(body, version)
             request = Request(self.method, self.req.url, self.req.prefix, path, query, headers, version, body)
             address = _remote_address(environ, trust_proxy=self.backend.settings.api.use_forwarded_for)
-            context = Context(self.backend, credentials, self.request_id, address)
-            reply = endpoint.handler(context, request)
+            context = Context(self.backend, credentials, self.request_id, address, self.deadline())
+            with deadline.running(context.deadline):
+                reply = endpoint.handler(context, request)
         except Exception as error:  # noqa: BLE001 - the border of a request
             reply = self.fault(error, version)
         self.write(resp, reply, version)
 
+    @property
+    def needs_token(self) -> bool:
+        return self.family.needs_token(self.req.path, self.method)
+
+    def deadline(self) -> Deadline:
+        """Return when to stop. What changes nothing may end halfway: nobody misses what a client did not wait for."""
+        if self.method not in _READING:
+            return NEVER
+        timeout_s = self.backend.settings.api.request_timeout_s
+        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+        return Deadline(ends_at, self.req.env.get(CLIENT_GONE, nobody_left))
+
     def authenticate(self, environ: Mapping[str, Any]) -> None:
-        if environ.get("HTTP_X_IDENTITY_STATUS") != "Confirmed" and self.family.needs_token(self.req.path, self.method):
+        is_known = environ.get("HTTP_X_IDENTITY_STATUS") == "Confirmed" and environ.get("HTTP_X_USER_ID")
+        if not is_known and self.needs_token:
             raise faults.HttpError(
                 401,
                 "The request you have made requires authentication.",
@@ -134,7 +158,13 @@ class Exchange:
 
     def fault(self, error: Exception, version: Version | None) -> Reply:
         status = faults.status_of(error)
-        if status >= 500:
+        if isinstance(error, ClientGone):
+            LOG.info("%s %s was given up: its client is gone [%s]", self.method, self.req.path, self.request_id)
+        elif isinstance(error, DeadlineExceeded):
+            LOG.warning("%s %s was given up: it took too long [%s]", self.method, self.req.path, self.request_id)
+        elif isinstance(error, KilonovaError) and status in _TOLD_IN_ONE_LINE:
+            LOG.warning("%s %s: %d %s [%s]", self.method, self.req.path, status, error.message, self.request_id)
+        elif status >= 500:
             LOG.error("%s %s failed [%s]", self.method, self.req.path, self.request_id, exc_info=error)
         headers = dict(error.headers) if isinstance(error, faults.HttpError) else {}
         message = faults.message_of(error)
@@ -205,6 +235,13 @@ def _holds_null(value: Any) -> bool:
     return False
 
 
+def _require_project_scope(credentials: Credentials) -> None:
+    """Refuse a token of anything but a project, whatever its roles and the rules of policy say. Raises: Forbidden."""
+    if credentials.scope != PROJECT:
+        kind = "unscoped" if credentials.scope is None else f"{credentials.scope}-scoped"
+        raise Forbidden(f"This request needs a token that is scoped to a project; yours is {kind}.")
+
+
 def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> None:
     """Refuse a path of another project than the token's (the compute API takes one there, and needs none)."""
     project_id = path.get("project_id", credentials.project_id)
@@ -252,7 +289,8 @@ def _credentials(environ: Mapping[str, Any]) -> Credentials:
         user_id=environ.get("HTTP_X_USER_ID") or "",
         project_id=environ.get("HTTP_X_PROJECT_ID") or "",
         roles=tuple(role.strip() for role in roles.split(",") if role.strip()),
-        system_scope="all" if environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE") == "all" else None,
+        domain_id=environ.get("HTTP_X_DOMAIN_ID") or None,
+        system_scope=environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE") or None,
         token=environ.get("HTTP_X_AUTH_TOKEN"),
         user_domain_id=environ.get("HTTP_X_USER_DOMAIN_ID"),
         project_domain_id=environ.get("HTTP_X_PROJECT_DOMAIN_ID"),

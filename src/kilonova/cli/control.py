@@ -87,7 +87,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
     policy = Policy(settings.conf, (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES))
     scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
     with ExitStack() as undo:
-        database = Database(settings.database_url)
+        database = Database(settings.database_url, longest_read_s=settings.api.request_timeout_s)
         lock = lock_database(database)
         if lock is not None:
             undo.callback(lock.close)

@@ -79,7 +79,7 @@ def _find_all(database: "Database") -> list[Outcome]:
 def _findings(database: "Database") -> Sequence["Finding"]:
     from kilonova.db import audit as checks  # noqa: PLC0415
 
-    with database.read() as connection:
+    with database.read(patient=True) as connection:
         return checks.find_all(connection)
 
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from kilonova.compute.virt.base import VirtDriver
-from kilonova.errors import DriverError
+from kilonova.errors import DriverError, UnsupportedGuest
 from kilonova.messaging.local import Bus, LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
     DestroyGuest,
+    FaultOf,
     HostsStarted,
     RebootGuest,
     SpawnGuest,
@@ -71,7 +72,9 @@ class Agent:
             power_state = self._call_driver(message)
         except DriverError as error:
             LOG.info("Host %s: %s", self.host, error.message)
-            return StepReply(message.step, self.host, uuid, error.message, power_state=self._power_state(uuid))
+            fault_of = FaultOf.REQUEST if isinstance(error, UnsupportedGuest) else FaultOf.HOST
+            state = self._power_state(uuid)
+            return StepReply(message.step, self.host, uuid, error.message, power_state=state, fault_of=fault_of)
         except Exception as error:
             LOG.exception("Host %s: driver failed on %r", self.host, message)
             details = f"{type(error).__name__}: {error}"

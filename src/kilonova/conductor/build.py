@@ -21,9 +21,9 @@ from kilonova.db import compute_nodes, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import KilonovaError, Unavailable
-from kilonova.messaging.messages import DestroyGuest, SpawnGuest, StepReply
+from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
 from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
-from kilonova.model.request_spec import RequestSpec
+from kilonova.model.request_spec import StoredRequest
 
 if TYPE_CHECKING:
     from kilonova.conductor.service import Conductor
@@ -38,12 +38,12 @@ def claim_together(conductor: "Conductor", flows: Sequence[Workflow]) -> tuple[W
     flows = [flow for flow in flows if flow.uuid in jobs]
     if not flows:
         return ()
-    _, spec, group_uuid = jobs[flows[0].uuid]
+    _, request = jobs[flows[0].uuid]
     tried = {(host, node): None for flow in flows for host, node in flow.body.get("tried", ())}
-    spec = replace(spec, instance_uuids=tuple(flow.instance_uuid for flow in flows), tried=tuple(tried))
+    spec = replace(request.spec, instance_uuids=tuple(flow.instance_uuid for flow in flows), tried=tuple(tried))
     at_spawn = tuple(replace(flow, step="spawn", attempt=flow.attempt + 1) for flow in flows)
     try:
-        placed = conductor.claimer.place(Order(spec, at_spawn, group_uuid))
+        placed = conductor.claimer.place(Order(spec, at_spawn, request.group_uuid))
     except Unavailable:
         raise  # the database is away: tried again later
     except KilonovaError as error:
@@ -64,8 +64,7 @@ def spawn_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
     job = conductor.build_jobs([flow]).get(flow.uuid)
     if job is None:
         return None
-    instance, spec, _ = job
-    message = SpawnGuest(step_id(flow), guest_of(instance, spec))
+    message = SpawnGuest(step_id(flow), guest_of(*job))
     return conductor.send(flow, message)
 
 
@@ -97,7 +96,8 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
     job = conductor.build_jobs([flow]).get(flow.uuid)
     if job is None:
         return None
-    _, spec, group_uuid = job
+    request = job[1]
+    spec = request.spec
     host = flow.body["host"]
     tried = [*flow.body.get("tried", ()), (host, flow.body["node"])]
     error = flow.body.get("error", "")
@@ -110,7 +110,7 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
             workflows.move(tx, again, conductor.owner)
         else:
             workflows.finish(tx, flow, conductor.owner)
-        release_claim(tx, flow.instance_uuid, group_uuid, host)
+        release_claim(tx, flow.instance_uuid, request.group_uuid, host)
         values: dict[str, Any] = {"host": None, "node": None, "task_state": TaskState.SCHEDULING}
         if not may_retry:
             values |= {"vm_state": VmState.ERROR, "task_state": None}
@@ -118,7 +118,8 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
             more = flow.body.get("details") or error
             instances.record_fault(tx, flow.instance_uuid, Fault(500, message, _details(tried, more)))
         instances.change(tx, flow.instance_uuid, expected_tasks={TaskState.SPAWNING}, **values)
-        compute_nodes.count_failed_build(tx, flow.body["provider"])
+        if flow.body.get("fault_of") != FaultOf.REQUEST:
+            compute_nodes.count_failed_build(tx, flow.body["provider"])
 
     try:
         conductor.database.write(release)
@@ -131,9 +132,9 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
     return None
 
 
-def guest_of(instance: Instance, spec: RequestSpec) -> GuestSpec:
+def guest_of(instance: Instance, request: StoredRequest) -> GuestSpec:
     """Return what a hypervisor needs to make the guest of an instance."""
-    flavor = instance.flavor
+    flavor, image = instance.flavor, request.spec.image
     return GuestSpec(
         uuid=instance.uuid,
         name=instance.instance_name,
@@ -144,12 +145,12 @@ def guest_of(instance: Instance, spec: RequestSpec) -> GuestSpec:
         ephemeral_gib=flavor.ephemeral_gib,
         swap_mib=flavor.swap_mib,
         image_ref=instance.image_ref,
-        image_properties=dict(spec.image.properties) if spec.image else {},
+        image_properties=dict(image.properties) if image else {},
         extra_specs=dict(flavor.extra_specs),
         project_id=instance.project_id,
         user_id=instance.user_id,
         key_name=instance.key_name,
-        user_data=instance.user_data,
+        user_data=request.user_data,
         metadata=dict(instance.metadata),
     )
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import build, delete, power
@@ -36,13 +37,13 @@ from kilonova.messaging.messages import (
 )
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.quota import NO_LIMITS, Limits, QuotaRequest, Usage
-from kilonova.model.request_spec import RequestSpec
+from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 LOG = logging.getLogger(__name__)
 
 KINDS: Mapping[str, Steps] = {build.KIND: build.BUILD, delete.KIND: delete.DELETE, **power.POWER}
 
-BuildJob = tuple[Instance, RequestSpec, str | None]
+BuildJob = tuple[Instance, StoredRequest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,7 @@ class NewServers:
     """
 
     instances: tuple[Instance, ...]
-    spec: RequestSpec
-    group_uuid: str | None
+    request: StoredRequest
     flows: tuple[Workflow, ...]
     at_least: int
     limits: Limits | None
@@ -63,14 +63,15 @@ class NewServers:
         """Return what all of it would count."""
         first, most = self.instances[0], len(self.instances)
         counted = Usage.of(first.flavor), self.at_least, most, len(first.metadata)
-        return QuotaRequest(first.project_id, first.user_id, *counted, self.group_uuid, self.limits)
+        return QuotaRequest(first.project_id, first.user_id, *counted, self.request.group_uuid, self.limits)
 
     def only(self, count: int) -> "NewServers":
         """Return the first ``count`` servers of the request."""
         if count == len(self.instances):
             return self
-        spec = replace(self.spec, instance_uuids=self.spec.instance_uuids[:count])
-        return replace(self, instances=self.instances[:count], spec=spec, flows=self.flows[:count])
+        spec = replace(self.request.spec, instance_uuids=self.request.spec.instance_uuids[:count])
+        request = replace(self.request, spec=spec)
+        return replace(self, instances=self.instances[:count], request=request, flows=self.flows[:count])
 
 
 class Conductor:
@@ -88,12 +89,14 @@ class Conductor:
         *,
         max_attempts: int,
         limits: Limits = NO_LIMITS,
+        lease: timedelta = host_agents.LEASE,
     ) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
         self.max_attempts = max_attempts
         self._limits = limits
+        self.lease = lease
         self._bus = bus
         self._lock = threading.Lock()
         self._store = together(self._store_together)
@@ -113,6 +116,7 @@ class Conductor:
         built: Sequence[Instance],
         spec: RequestSpec,
         group_uuid: str | None,
+        user_data: str | None = None,
         *,
         at_least: int | None = None,
         limits: Limits | None = None,
@@ -122,17 +126,19 @@ class Conductor:
         ``at_least``: how many have to be made where quotas do not allow all of them; None stands for all.
         ``limits``: the quotas in force where they are not in the database. Raises: OverQuota.
         """
+        request = StoredRequest(new_uuid(), spec, group_uuid, user_data)
+        built = [replace(instance, request_spec_uuid=request.uuid) for instance in built]
         flows = [
             Workflow(new_uuid(), build.KIND, instance.uuid, instance.reservation_id, spec.request_id, "claim")
             for instance in built
         ]
-        new = NewServers(tuple(built), spec, group_uuid, tuple(flows), at_least or len(built), limits)
+        new = NewServers(tuple(built), request, tuple(flows), at_least or len(built), limits)
         numbers = self.database.submit_merged(self._store, new).result()
         stored = new.only(len(numbers))
         with self._lock:
             for flow, instance in zip(stored.flows, stored.instances, strict=True):
                 self._flows[flow.uuid] = flow
-                self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), stored.spec, group_uuid)
+                self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), stored.request)
         self.claim_soon(stored.flows)
 
     def _store_together(
@@ -143,11 +149,11 @@ class Conductor:
         requests = [new.only(count) for new, count in zip(asked, granted, strict=True) if isinstance(count, int)]
         if not requests:
             return [count for count in granted if isinstance(count, OverQuota)]
-        instances.insert(tx, [(instance, new.group_uuid) for new in requests for instance in new.instances])
-        request_specs.insert(tx, [(new.spec, new.group_uuid, [i.uuid for i in new.instances]) for new in requests])
+        instances.insert(tx, [(instance, new.request.group_uuid) for new in requests for instance in new.instances])
+        request_specs.insert(tx, [new.request for new in requests])
         for new in requests:
-            if new.group_uuid is not None:
-                group_guards.add_members(tx, new.group_uuid, [instance.uuid for instance in new.instances])
+            if new.request.group_uuid is not None:
+                group_guards.add_members(tx, new.request.group_uuid, [instance.uuid for instance in new.instances])
         workflows.insert(tx, [flow for new in requests for flow in new.flows], self.owner)
         reservations = {instance.reservation_id for new in requests for instance in new.instances}
         numbers = instances.numbers(tx.connection, reservations)
@@ -211,9 +217,17 @@ class Conductor:
     def resume(self) -> int:
         """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are."""
         everything = self.database.is_sqlite
-        adopted = self.database.write(lambda tx: workflows.adopt(tx, self.owner, everything=everything))
-        self._go_on(adopted)
-        return len(adopted)
+
+        def adopt(tx: Transaction) -> tuple[Workflow, ...]:
+            if not everything:
+                host_agents.keep_alive(tx, self.owner, self.lease)
+            return workflows.adopt(tx, self.owner, everything=everything)
+
+        count = 0
+        while adopted := self.database.write(adopt):
+            self._go_on(adopted)
+            count += len(adopted)
+        return count
 
     def retry_broken(self) -> None:
         """Go on with workflows of this process whose step broke, at the step that the journal has."""
@@ -260,7 +274,7 @@ class Conductor:
     def greet(self, message: HostsStarted) -> Orphans:
         """Register hypervisors that start and tell which of their guests belong to no server."""
         owner = None if self.database.is_sqlite else self.owner
-        return self.database.write(lambda tx: register_hosts(tx, message, owner))
+        return self.database.write(lambda tx: register_hosts(tx, message, owner, self.lease))
 
     # --- for the steps ------------------------------------------------------------------------------------------------
 
@@ -308,7 +322,7 @@ class Conductor:
 
     def turn_back(self, flow: Workflow, reply: StepReply) -> Workflow | None:
         """Journal that the present step failed and is being undone."""
-        failure = {"undoing": True, "error": reply.error, "details": reply.details}
+        failure = {"undoing": True, "error": reply.error, "details": reply.details, "fault_of": reply.fault_of}
         back = replace(flow, attempt=flow.attempt + 1, body={**flow.body, **failure})
         try:
             self.database.write(lambda tx: workflows.move(tx, back, self.owner))
@@ -339,19 +353,18 @@ class Conductor:
                 self._awaited.pop(flow.uuid, None)
 
     def build_jobs(self, flows: Sequence[Workflow]) -> Mapping[str, BuildJob]:
-        """Return workflow uuid → (instance, request, group uuid); workflows without an instance end here."""
+        """Return workflow uuid → (instance, request); workflows without an instance end here."""
         with self._lock:
             found = {flow.uuid: self._jobs[flow.uuid] for flow in flows if flow.uuid in self._jobs}
         missing = [flow for flow in flows if flow.uuid not in found]
         if missing:
             uuids = [flow.instance_uuid for flow in missing]
             with self.database.read() as connection:
-                specs = request_specs.get_many(connection, uuids)
                 present = {instance.uuid: instance for instance in instances.get_many(connection, uuids)}
+                requests = request_specs.get_many(connection, present.values())
             for flow in missing:
-                if flow.instance_uuid in present and flow.instance_uuid in specs:
-                    spec, group_uuid = specs[flow.instance_uuid]
-                    found[flow.uuid] = (present[flow.instance_uuid], spec, group_uuid)
+                if flow.instance_uuid in requests:
+                    found[flow.uuid] = (present[flow.instance_uuid], requests[flow.instance_uuid])
                 else:
                     self.end(flow, lambda tx, flow=flow: workflows.finish(tx, flow, self.owner))  # type: ignore[misc]
             with self._lock:
@@ -397,8 +410,12 @@ class Conductor:
         """Log what nobody foresaw and have the workflows tried again later, as the journal has them."""
         try:
             yield
-        except Exception:
-            LOG.exception("A step broke: %s", ", ".join(f"{flow.kind} {flow.instance_uuid}" for flow in flows))
+        except Exception as error:
+            names = ", ".join(f"{flow.kind} {flow.instance_uuid}" for flow in flows)
+            if isinstance(error, Unavailable):
+                LOG.warning("Tried again later: %s: %s", names, error.message)
+            else:
+                LOG.exception("A step broke: %s", names)
             with self._lock:
                 self._broken |= {flow.uuid for flow in flows if self._flows.pop(flow.uuid, None) is not None}
 

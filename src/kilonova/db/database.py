@@ -29,11 +29,20 @@ from typing import Any, TypeVar
 from sqlalchemy.engine import Connection, Engine, RootTransaction
 from sqlalchemy.exc import DBAPIError
 
+from kilonova import deadline
 from kilonova.db import change_log
-from kilonova.db.engines import checked_url, is_away, is_retryable, open_engines
+from kilonova.db.engines import (
+    checked_url,
+    is_away,
+    is_cancelled,
+    is_full,
+    is_retryable,
+    open_engines,
+    storage_full,
+)
 from kilonova.db.pulse import Pulse
 from kilonova.db.transaction import AllUndone, Commit, FramesNeeded, Framing, Merged, Transaction, run_singly
-from kilonova.errors import Unavailable
+from kilonova.errors import DeadlineExceeded, StorageFull, Unavailable
 from kilonova.identifiers import new_uuid
 
 LOG = logging.getLogger(__name__)
@@ -65,11 +74,13 @@ class Database:
     Raises: ConfigurationError for a URL that is none or a backend that is not supported.
     """
 
-    def __init__(self, url: str, *, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self, url: str, *, clock: Callable[[], datetime] = utc_now, longest_read_s: float | None = None
+    ) -> None:
         self.url = checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._clock = clock
-        self._engines = open_engines(self.url)
+        self._engines = open_engines(self.url, longest_read_s)
         self._pulse = Pulse(self.engine)
         self._listeners: list[Callable[[Commit], None]] = []
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -78,6 +89,7 @@ class Database:
         #: Held while a job is queued, so that none can slip in behind the end.
         self._gate = threading.Lock()
         self._closed = False
+        self._is_full = False
 
     def on_commit(self, listener: Callable[[Commit], None]) -> None:
         """Call ``listener`` with every commit of this process, in commit order, before its writers resume.
@@ -92,14 +104,33 @@ class Database:
         return self._engines.readers
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """Give a connection inside one read transaction, which sees one state. Raises: Unavailable."""
+    def read(self, *, patient: bool = False) -> Iterator[Connection]:
+        """Give a connection inside one read transaction, which sees one state.
+
+        The work ends with the deadline of this thread, and a statement on a server when it takes longer than a request
+        may; ``patient``: however long it takes. Raises: Unavailable, DeadlineExceeded, ClientGone.
+        """
+        if patient:
+            with deadline.running(deadline.NEVER), self._begin_read(self._engines.patient) as connection:
+                yield connection
+        else:
+            deadline.check()
+            with self._begin_read(self.engine) as connection:
+                yield connection
+
+    @contextmanager
+    def _begin_read(self, engine: Engine) -> Iterator[Connection]:
         try:
-            with self.engine.begin() as connection:
+            with engine.begin() as connection:
                 yield connection
         except DBAPIError as error:
+            if is_cancelled(error):
+                deadline.check()
+                raise DeadlineExceeded("The request took longer than the service allows.") from error
             if is_away(error):
                 raise Unavailable("The database cannot be reached.") from error
+            if is_full(error):
+                raise storage_full(self.url, error) from error
             raise
 
     def newest_seq(self) -> int:
@@ -179,9 +210,15 @@ class Database:
                 for job in batch:
                     self._write_batch([job])
                 return
-            LOG.exception("A write failed")
+            if isinstance(error, StorageFull):
+                self._tell_of_full_disk(error)
+            else:
+                LOG.exception("A write failed")
             batch[0].future.set_exception(error)
             return
+        if self._is_full and not all(isinstance(outcome, BaseException) for outcome in done.outcomes):
+            LOG.info("There is room for writes again")
+            self._is_full = False
         if done.commit is not None:
             self._announce(done.commit)
         for job, outcome in zip(batch, done.outcomes, strict=True):
@@ -189,6 +226,12 @@ class Database:
                 job.future.set_exception(outcome)
             else:
                 job.future.set_result(outcome)
+
+    def _tell_of_full_disk(self, error: StorageFull) -> None:
+        """Log it once, however many writes are refused until there is room."""
+        if not self._is_full:
+            LOG.error("Writes are refused: %s", error.what)
+            self._is_full = True
 
     def _transact_until_done(self, batch: list[_Job]) -> "_Done":
         """Repeat the transaction while that may help: a few times after a conflict, for ever while the server is away.
@@ -209,7 +252,8 @@ class Database:
             except _InDoubt as unknown:
                 doubt = unknown
                 conflicts += 1
-                LOG.warning("A commit of %d writes went unanswered: %s", len(batch), doubt.error.orig)
+                if not is_full(doubt.error):
+                    LOG.warning("A commit of %d writes went unanswered: %s", len(batch), doubt.error.orig)
             except DBAPIError as error:
                 if is_away(error) and not self._closed:
                     if not waits:
@@ -224,6 +268,8 @@ class Database:
                     raise _OutcomeUnknown from error
                 elif is_away(error):
                     raise Unavailable("The database cannot be reached.") from error
+                elif is_full(error):
+                    raise storage_full(self.url, error) from error
                 else:
                     raise
             else:

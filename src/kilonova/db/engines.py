@@ -7,6 +7,8 @@ that nobody else writes meanwhile; every statement must see what was committed b
 shall not lock gaps between rows on top.
 """
 
+import sqlite3
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,7 +20,8 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from kilonova.errors import ConfigurationError
+from kilonova import deadline
+from kilonova.errors import ConfigurationError, StorageFull
 
 _DRIVERS = {
     "sqlite": "sqlite",
@@ -27,23 +30,44 @@ _DRIVERS = {
     "mariadb": "mariadb+pymysql",
 }
 _CONNECT_S = 10
+#: Steps of SQLite's machine, some milliseconds of them, after which a thread looks at its deadline.
+_STEPS_BETWEEN_LOOKS = 200_000
 #: A process that stops in the middle of a transaction keeps all others from writing for at most this long.
 _IDLE_WRITER_S = 30
 
+#: Errors name the statement and never its values: those are what tenants sent, and any number of them.
+_ALL_ENGINES: Mapping[str, Any] = {
+    "json_serializer": lambda value: orjson.dumps(value).decode(),
+    "json_deserializer": orjson.loads,
+    "hide_parameters": True,
+}
 _DEADLOCKS = {"40001", "40P01", "55P03", 1205, 1213, 1020}
+#: PostgreSQL: disk full. MariaDB: disk full, table full, and the errors that quote the system's own number.
+_FULL = {"53100", 1021, 1114}
+_QUOTING_ERRNO = {3, 1026, 1030}
+_ERRNO_FULL = re2.compile(r"(?i)(errcode|errno|error): ?(28|122)\b|got error (28|122) ")
+#: SQLite: full, and what it says where a quota or a limit of the file's size is in the way.
+_FULL_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+#: A statement that took too long or was killed.
+_CANCELLED = {"57014", 1317, 1969}
 #: Shut down, starting up, too many connections; MariaDB: the same, and every way to say that the connection is gone.
 _AWAY = {"57P01", "57P02", "57P03", "53300", "25P03", 1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
 
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """Where readers get their connections, and where the writer does."""
+    """Where readers get their connections, and where the writer does.
+
+    ``readers`` end a statement that takes too long, or that nobody waits for any more; ``patient`` ones do not.
+    """
 
     readers: Engine
+    patient: Engine
     writer: Engine
 
     def dispose(self) -> None:
         self.readers.dispose()
+        self.patient.dispose()
         self.writer.dispose()
 
 
@@ -61,13 +85,17 @@ def checked_url(text: str) -> URL:
     return url
 
 
-def open_engines(url: URL) -> Engines:
-    """Make the engines of a database; nothing connects yet. Raises: ConfigurationError."""
+def open_engines(url: URL, longest_read_s: float | None = None) -> Engines:
+    """Make the engines of a database; nothing connects yet. Raises: ConfigurationError.
+
+    ``longest_read_s``: what one statement of a reader may take on a server. On SQLite the deadline of the
+    thread counts.
+    """
     try:
         if url.get_backend_name() == "sqlite":
             readers = _sqlite(url, "BEGIN", pool_size=8, max_overflow=16)
-            return Engines(readers, _sqlite(url, "BEGIN IMMEDIATE", pool_size=1, max_overflow=1))
-        return _server(url)
+            return Engines(readers, readers, _sqlite(url, "BEGIN IMMEDIATE", pool_size=1, max_overflow=1))
+        return _server(url, longest_read_s)
     except (ModuleNotFoundError, sa.exc.NoSuchModuleError) as error:
         raise ConfigurationError(f"[database] connection: the driver of {url.drivername!r} is missing.") from error
 
@@ -79,6 +107,28 @@ def is_retryable(error: BaseException) -> bool:
         or is_away(error)
         or (isinstance(error, OperationalError) and "database is locked" in str(error.orig))
     )
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether there is no room on the database's disk, by a quota or in fact."""
+    if not isinstance(error, DBAPIError):
+        return False
+    code = _code(error)
+    if code in _QUOTING_ERRNO:
+        return _ERRNO_FULL.search(str(error.orig)) is not None
+    return code in _FULL or getattr(error.orig, "sqlite_errorcode", None) in _FULL_SQLITE
+
+
+def storage_full(url: URL, error: DBAPIError) -> StorageFull:
+    """Say of what :func:`is_full` found which disk it is about."""
+    kind = url.get_backend_name()
+    where = str(url.database) if kind == "sqlite" else f"the {kind} server {url.host or ''}".rstrip()
+    return StorageFull(where, str(error.orig).strip().splitlines()[0])
+
+
+def ends_transaction(error: BaseException) -> bool:
+    """Whether the transaction cannot go on without the statement that failed, whichever job it belongs to."""
+    return is_retryable(error) or is_full(error)
 
 
 def is_away(error: DBAPIError) -> bool:
@@ -93,25 +143,30 @@ def is_away(error: DBAPIError) -> bool:
     return code in _AWAY or unanswered
 
 
+def is_cancelled(error: DBAPIError) -> bool:
+    """Whether a statement was ended because it took too long or because nobody waits for it."""
+    return _code(error) in _CANCELLED or (isinstance(error, OperationalError) and str(error.orig) == "interrupted")
+
+
 def _code(error: DBAPIError) -> str | int | None:
     """Return the SQLSTATE of PostgreSQL, or MariaDB's number; None without either."""
     original = error.orig
-    if original is not None and hasattr(original, "sqlstate"):
-        state: str | None = original.sqlstate
-        return state
     first = original.args[0] if original is not None and original.args else None
-    return first if isinstance(first, int) else None
+    if isinstance(first, int):  # MariaDB's driver knows a SQLSTATE as well, which says less
+        return first
+    state: str | None = getattr(original, "sqlstate", None)
+    return state
 
 
-def _server(url: URL) -> Engines:
-    settings: dict[str, Any] = {**_json(), "connect_args": {"connect_timeout": _CONNECT_S}}
+def _server(url: URL, longest_read_s: float | None) -> Engines:
+    settings: dict[str, Any] = {**_ALL_ENGINES, "connect_args": {"connect_timeout": _CONNECT_S}}
     if url.get_backend_name() == "postgresql":
         settings["connect_args"] |= {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
     for name in url.query:
         settings["connect_args"].pop(name, None)
-    readers = sa.create_engine(
-        url, isolation_level="REPEATABLE READ", pool_pre_ping=True, pool_size=8, max_overflow=16, **settings
-    )
+    reading = {"isolation_level": "REPEATABLE READ", "pool_pre_ping": True, **settings}
+    readers = sa.create_engine(url, pool_size=8, max_overflow=16, **reading)
+    patient = sa.create_engine(url, pool_size=1, max_overflow=15, **reading)
     # No ping for the writer: whatever breaks is done again anyway.
     writer = sa.create_engine(url, isolation_level="READ COMMITTED", pool_size=1, max_overflow=1, **settings)
 
@@ -129,12 +184,25 @@ def _server(url: URL) -> Engines:
             orders = [f"SET SESSION idle_write_transaction_timeout = {_IDLE_WRITER_S}"]
         else:
             orders = []
-        with connection.cursor() as cursor:
-            for order in orders:
-                cursor.execute(order)
-        connection.commit()
+        _tell(connection, orders)
 
-    return Engines(readers, writer)
+    if longest_read_s:
+
+        @event.listens_for(readers, "connect")
+        def _limit(connection: Any, _record: Any) -> None:
+            if url.get_backend_name() == "postgresql":
+                _tell(connection, [f"SET statement_timeout = {int(longest_read_s * 1000)}"])
+            elif readers.dialect.is_mariadb:  # type: ignore[attr-defined]
+                _tell(connection, [f"SET SESSION max_statement_time = {longest_read_s}"])
+
+    return Engines(readers, patient, writer)
+
+
+def _tell(connection: Any, orders: Iterable[str]) -> None:
+    with connection.cursor() as cursor:
+        for order in orders:
+            cursor.execute(order)
+    connection.commit()
 
 
 def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
@@ -146,7 +214,7 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
         url,
         poolclass=sa.pool.QueuePool,
         connect_args={"check_same_thread": False, "timeout": 30},
-        **_json(),
+        **_ALL_ENGINES,
         **pool,
     )
 
@@ -154,6 +222,7 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
     def _configure(connection: Any, _record: Any) -> None:
         connection.isolation_level = None
         connection.create_function("regexp", 2, _matches, deterministic=True)
+        connection.set_progress_handler(deadline.is_over, _STEPS_BETWEEN_LOOKS)
         cursor = connection.cursor()
         for pragma in (
             "journal_mode=WAL",
@@ -187,7 +256,3 @@ def _matches(pattern: str, value: str | None) -> bool:
     Python's own would let one tenant stop the whole process with a pattern like ``(a+)+$``.
     """
     return value is not None and _pattern(pattern).search(value) is not None
-
-
-def _json() -> dict[str, Any]:
-    return {"json_serializer": lambda value: orjson.dumps(value).decode(), "json_deserializer": orjson.loads}

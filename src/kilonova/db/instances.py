@@ -81,7 +81,6 @@ def _new_row(instance: Instance, now: datetime, group_uuid: str | None) -> dict[
         "image_ref": instance.image_ref,
         "image_properties": dict(instance.image_properties),
         "key_name": instance.key_name,
-        "user_data": instance.user_data,
         "config_drive": instance.config_drive,
         "metadata": dict(instance.metadata),
         "reservation_id": instance.reservation_id,
@@ -92,6 +91,7 @@ def _new_row(instance: Instance, now: datetime, group_uuid: str | None) -> dict[
         "access_ip_v6": instance.access_ip_v6,
         "progress": 0,
         "group_uuid": group_uuid,
+        "request_spec_uuid": instance.request_spec_uuid,
         "created_at": now,
         "deleted": False,
     }

@@ -35,7 +35,7 @@ class Loaded:
 @contextmanager
 def load(database: Database) -> Iterator[Loaded]:
     """Read the present state. The seq and the rows belong to the same snapshot."""
-    with database.read() as connection:
+    with database.read(patient=True) as connection:
         seq = connection.execute(sa.select(t.change_counter.c.seq)).scalar() or 0
         yield Loaded(seq, _everything(connection))
         if database.is_sqlite:  # every page went through its cache, and most of them are not asked for again

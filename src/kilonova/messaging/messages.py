@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import Fault, GuestSpec, PowerState
@@ -55,12 +56,19 @@ class StopGuest:
 AgentMessage = SpawnGuest | DestroyGuest | RebootGuest | StartGuest | StopGuest
 
 
+class FaultOf(StrEnum):
+    """Whose fault a failed step is. Only what is the host's counts against it when hosts are weighed."""
+
+    HOST = "host"
+    REQUEST = "request"
+
+
 @dataclass(frozen=True, slots=True)
 class StepReply:
     """What came of a step. ``power_state`` is the guest's afterwards.
 
     ``error`` is None for success; otherwise the owner of the server may read it, so it names no host.
-    ``details`` are for administrators.
+    ``details`` are for administrators. ``fault_of`` is meant for failures only.
     """
 
     step: StepId
@@ -69,6 +77,7 @@ class StepReply:
     error: str | None = None
     details: str = ""
     power_state: PowerState = PowerState.NOSTATE
+    fault_of: FaultOf = FaultOf.HOST
 
     def as_fault(self) -> Fault:
         """Return the fault of an instance whose step failed."""

@@ -312,7 +312,7 @@ class Mirror:
 
     def _fetch_missing(self) -> None:
         assert self.database is not None
-        with self.database.read() as connection:
+        with self.database.read(patient=True) as connection:
             commits = change_log.between(connection, self.seq)
         if commits:
             self.replay(commits)

@@ -123,3 +123,13 @@ class RequestSpec:
     def requiring(self, *traits: str) -> "RequestSpec":
         """Return a copy that also requires ``traits`` of the host's own provider."""
         return self.with_query(root_required=self.query.root_required.union(traits))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRequest:
+    """What is kept of one request for all of its servers, under ``uuid``. ``user_data``: base64, as it was sent."""
+
+    uuid: str
+    spec: RequestSpec
+    group_uuid: str | None = None
+    user_data: str | None = None

@@ -15,7 +15,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.instance import PowerState, VmState
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.settings import SchedulerConfig
-from support.cell import SMALL, NewCell, host
+from support.cell import IMAGE, SMALL, NewCell, host
 from support.manual_bus import ManualBus
 
 HUGE = Flavor("9", "huge", vcpus=4096, memory_mib=512, root_gib=1)
@@ -86,6 +86,29 @@ def test_a_failed_spawn_goes_to_another_host(cell_of: NewCell) -> None:
     assert cell.check() == {uuid: "active"}
     assert cell.instance(uuid).host != "node1"
     assert cell.failed_builds() == {"node1": 1, "node2": 0, "node3": 0}
+
+
+def test_a_guest_that_a_host_cannot_make_does_not_count_against_it(cell_of: NewCell) -> None:
+    cell = cell_of(host("node1", models={"hw_vif_model": ("virtio",)}), host("node2", vcpus=2, memory_mib=2048))
+    (moved,) = cell.boot(image=replace(IMAGE, properties={"hw_vif_model": "e1000"}))
+    cell.bus.run()
+    assert (cell.instance(moved).vm_state, cell.instance(moved).host) == (VmState.ACTIVE, "node2")
+    assert cell.failed_builds()["node1"] == 0
+    (impossible,) = cell.boot(image=replace(IMAGE, properties={"hw_vif_model": "e1000"}), force_host="node1")
+    cell.bus.run()
+    assert cell.check()[impossible] == "error"
+    assert cell.failed_builds()["node1"] == 0
+
+
+def test_the_fault_of_a_failed_spawn_survives_a_restart(cell_of: NewCell) -> None:
+    cell = cell_of(host("node1", models={"hw_vif_model": ("virtio",)}))
+    (uuid,) = cell.boot(image=replace(IMAGE, properties={"hw_vif_model": "e1000"}))
+    while not any(isinstance(message, DestroyGuest) for message in cell.bus.sent):
+        cell.bus.step()
+    again = cell.restart()
+    again.bus.run()
+    assert again.check() == {uuid: "error"}
+    assert again.failed_builds() == {"node1": 0}
 
 
 def test_one_success_clears_the_count_of_failed_builds(cell_of: NewCell) -> None:

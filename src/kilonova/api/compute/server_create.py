@@ -48,7 +48,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     if "hostname" in asked and count > 1:
         raise invalid_field("hostname", "It cannot be used with max_count above 1.")
     reservation_id = "r-" + secrets.token_hex(4)
-    built = _instances(ctx, asked, flavor, image, target, user_data, count, reservation_id)
+    built = _instances(ctx, asked, flavor, image, target, count, reservation_id)
     spec = RequestSpec(
         flavor=flavor,
         image=image,
@@ -66,7 +66,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         is_admin=ctx.may("context_is_admin"),
     )
     limits = ctx.backend.limits.of_project(ctx.project_id)
-    ctx.backend.conductor.build(built, spec, group_uuid, at_least=least, limits=limits)
+    ctx.backend.conductor.build(built, spec, group_uuid, user_data, at_least=least, limits=limits)
     if as_bool(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": reservation_id})
     return _created(ctx, request, built[0], asked)
@@ -203,7 +203,6 @@ def _instances(
     flavor: Flavor,
     image: Image,
     target: Target,
-    user_data: str | None,
     count: int,
     reservation_id: str,
 ) -> list[Instance]:
@@ -226,7 +225,6 @@ def _instances(
                 image_ref=image.id,
                 image_properties=image.properties,
                 key_name=asked.get("key_name"),
-                user_data=user_data,
                 config_drive="True" if as_bool(asked.get("config_drive") or False) else "",
                 metadata=asked.get("metadata") or {},
                 tags=tuple(dict.fromkeys(asked.get("tags") or ())),

@@ -18,7 +18,10 @@ class VirtDriver(Protocol):
         """Return every guest by instance uuid."""
 
     def spawn(self, guest: GuestSpec) -> None:
-        """Create and start a guest; one that runs already is success. Raises: DriverError, leaving nothing behind."""
+        """Create and start a guest; one that runs already is success. Raises: DriverError, leaving nothing behind.
+
+        UnsupportedGuest, a DriverError, says that the host is well and lacks what the guest asks for.
+        """
 
     def destroy(self, uuid: str) -> None:
         """Remove a guest and its disks; absent is success. Raises: DriverError."""

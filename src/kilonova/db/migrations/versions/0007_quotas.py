@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0007"
-down_revision = "0005"
+down_revision = "0006"
 
 _OPTIONS: dict[str, Any] = {
     f"{dialect}_{option}": value

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A GET ends when its time is over or its client has gone; whatever changes something goes on."""
+
+import logging
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kilonova.api.application import CLIENT_GONE, WsgiApp
+from support.api_client import Client
+from support.control import IMAGE, Control, start_control
+
+
+@pytest.fixture
+def hasty(sqlite_template: Path, tmp_path: Path) -> Iterator[Control]:
+    """A control process that gives up every GET."""
+    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
+    started = start_control(tmp_path, more="[api]\nrequest_timeout = 0.000001\n")
+    started.add_flavor()
+    yield started
+    started.process.close()
+
+
+READING = ["/servers/detail", "/flavors/detail", "/os-hypervisors/detail", "/os-aggregates"]
+
+
+@pytest.mark.parametrize("path", READING)
+def test_a_get_whose_time_is_over_is_told_so_in_one_line(
+    hasty: Control, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        answer = hasty.admin.get(path)
+    assert answer.status == 503
+    assert answer.fault == ("serviceUnavailable", "The request took longer than the service allows.")
+    (record,) = [each for each in caplog.records if each.name.startswith("kilonova.api")]
+    assert record.exc_info is None
+    assert path in record.getMessage()
+
+
+def test_placement_tells_it_in_its_own_words(hasty: Control) -> None:
+    answer = hasty.placement.get("/resource_providers")
+    assert (answer.status, answer.detail) == (503, "The request took longer than the service allows.")
+
+
+def test_what_changes_something_is_never_given_up(hasty: Control) -> None:
+    gone = Client(left(hasty.process.application), "alice:wonder", "2.100")
+    asked = {"name": "vm", "imageRef": IMAGE, "flavorRef": "1", "networks": "auto"}
+    assert gone.post("/servers", {"server": asked}).status == 202
+
+
+def test_a_get_ends_when_its_client_has_gone(control: Control, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        assert Client(left(control.process.application), version="2.100").get("/servers/detail").status == 503
+    (record,) = [each for each in caplog.records if each.name.startswith("kilonova.api")]
+    assert "its client is gone" in record.getMessage()
+
+
+def left(app: WsgiApp) -> WsgiApp:
+    """Give an application requests of clients who have closed their connections."""
+    return lambda environ, start_response: app(environ | {CLIENT_GONE: lambda: True}, start_response)
