@@ -98,11 +98,11 @@ def test_who_writes_beside_the_writer_cannot_be_overrun(database: Database) -> N
     take(database, request())
 
     def overtaken(tx: Transaction) -> None:
-        ledger = quotas._Ledger(tx, {**NO_LIMITS, "instances": 3})
+        ledger = quotas._Ledger(tx.connection, {**NO_LIMITS, "instances": 3})
         ledger.read([request()])
         assert ledger.grant(request(at_most=2)) == 2
         tx.execute(sa.update(t.quotas).values(instances=2))
-        ledger.write()
+        ledger.write(tx)
 
     with pytest.raises(ConcurrentUpdate):
         database.write(overtaken)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from kilonova.claims.claimer import Claimer
-from kilonova.conductor import build, delete, power
+from kilonova.conductor import batch, build, delete, power, story
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.steps import TAKEN_OVER, UNREACHABLE, Step, Steps, step_id
 from kilonova.db import compute_nodes, group_guards, host_agents, instances, quotas, request_specs, services, workflows
@@ -36,12 +36,17 @@ from kilonova.messaging.messages import (
     StepReply,
 )
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
-from kilonova.model.quota import NO_LIMITS, Limits, QuotaRequest, Usage
+from kilonova.model.quota import NO_LIMITS, Limits, QuotaRequest
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 LOG = logging.getLogger(__name__)
 
-KINDS: Mapping[str, Steps] = {build.KIND: build.BUILD, delete.KIND: delete.DELETE, **power.POWER}
+KINDS: Mapping[str, Steps] = {
+    batch.KIND: batch.BATCH,
+    build.KIND: build.BUILD,
+    delete.KIND: delete.DELETE,
+    **power.POWER,
+}
 
 BuildJob = tuple[Instance, StoredRequest]
 
@@ -61,9 +66,7 @@ class NewServers:
 
     def quota(self) -> QuotaRequest:
         """Return what all of it would count."""
-        first, most = self.instances[0], len(self.instances)
-        counted = Usage.of(first.flavor), self.at_least, most, len(first.metadata)
-        return QuotaRequest(first.project_id, first.user_id, *counted, self.request.group_uuid, self.limits)
+        return batch.quota_of(self.instances, self.request, self.at_least, self.limits)
 
     def only(self, count: int) -> "NewServers":
         """Return the first ``count`` servers of the request."""
@@ -95,7 +98,7 @@ class Conductor:
         self.claimer = claimer
         self.owner = owner
         self.max_attempts = max_attempts
-        self._limits = limits
+        self.limits = limits
         self.lease = lease
         self._bus = bus
         self._lock = threading.Lock()
@@ -128,10 +131,10 @@ class Conductor:
         """
         request = StoredRequest(new_uuid(), spec, group_uuid, user_data)
         built = [replace(instance, request_spec_uuid=request.uuid) for instance in built]
-        flows = [
-            Workflow(new_uuid(), build.KIND, instance.uuid, instance.reservation_id, spec.request_id, "claim")
-            for instance in built
-        ]
+        if len(built) > self.claimer.piece:
+            batch.store(self, built, request, at_least or len(built), limits)
+            return
+        flows = [build.new_workflow(instance, spec.request_id) for instance in built]
         new = NewServers(tuple(built), request, tuple(flows), at_least or len(built), limits)
         numbers = self.database.submit_merged(self._store, new).result()
         stored = new.only(len(numbers))
@@ -139,18 +142,20 @@ class Conductor:
             for flow, instance in zip(stored.flows, stored.instances, strict=True):
                 self._flows[flow.uuid] = flow
                 self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), stored.request)
+        for flow in stored.flows:
+            story.created(flow)
         self.claim_soon(stored.flows)
 
     def _store_together(
         self, tx: Transaction, asked: Sequence[NewServers]
     ) -> Sequence[Mapping[str, int] | BaseException]:
         """Store each request as far as quotas allow, and answer it with uuid → number, or with why not."""
-        granted = quotas.take(tx, [new.quota() for new in asked], self._limits)
+        granted = quotas.take(tx, [new.quota() for new in asked], self.limits)
         requests = [new.only(count) for new, count in zip(asked, granted, strict=True) if isinstance(count, int)]
         if not requests:
             return [count for count in granted if isinstance(count, OverQuota)]
-        instances.insert(tx, [(instance, new.request.group_uuid) for new in requests for instance in new.instances])
         request_specs.insert(tx, [new.request for new in requests])
+        instances.insert(tx, [(instance, new.request.group_uuid) for new in requests for instance in new.instances])
         for new in requests:
             if new.request.group_uuid is not None:
                 group_guards.add_members(tx, new.request.group_uuid, [instance.uuid for instance in new.instances])
@@ -182,7 +187,7 @@ class Conductor:
         flow = self.database.write(begin)
         if flow is not None:
             self.forget_instance(instance.uuid)
-            self._begin(flow)
+            self.begin(flow)
 
     def change_power(
         self,
@@ -210,7 +215,7 @@ class Conductor:
 
         self.database.write(begin)
         self.forget_instance(instance.uuid)
-        self._begin(flow)
+        self.begin(flow)
 
     # --- workflows of before and of others ----------------------------------------------------------------------------
 
@@ -254,12 +259,24 @@ class Conductor:
             for flow in adopted:
                 self._flows[flow.uuid] = flow
         for flow in adopted:
+            if flow.kind == batch.KIND:
+                self._take_members(flow)
             if flow.kind == build.KIND and flow.step == "claim" and not flow.body.get("tried"):
                 waiting[flow.reservation_id].append(flow)
             else:
-                self._bus.run_in_conductor(lambda flow=flow: self._run(flow))  # type: ignore[misc]
+                self.begin(flow)
         for flows in waiting.values():
             self.claim_soon(flows)
+
+    def _take_members(self, leader: Workflow) -> None:
+        """Make the workflows that a batch leads ours, as far as nobody alive has them."""
+        everything = self.database.is_sqlite
+
+        def take(tx: Transaction) -> int:
+            return workflows.take_members(tx, leader.uuid, self.owner, everything=everything)
+
+        while self.database.write(take):
+            pass
 
     # --- what agents say ----------------------------------------------------------------------------------------------
 
@@ -386,10 +403,13 @@ class Conductor:
 
     # --- running ------------------------------------------------------------------------------------------------------
 
-    def _begin(self, flow: Workflow) -> None:
+    def begin(self, flow: Workflow) -> None:
+        """Run a workflow from its present step on, in the background and behind what waits there already."""
         with self._lock:
             self._flows[flow.uuid] = flow
-        self._bus.run_in_conductor(lambda: self._run(flow))
+        is_slow = flow.kind == batch.KIND and self.claimer.may_be_slow
+        run = self._bus.run_aside if is_slow else self._bus.run_in_conductor
+        run(lambda: self._run(flow))
 
     def claim_soon(self, flows: Sequence[Workflow]) -> None:
         """Claim hosts for the servers of one request in the background, where it holds up nothing else."""

@@ -24,7 +24,7 @@ from kilonova.model.quota import Usage
 _I = t.instances.c
 _INSERT = sa.insert(t.instances)
 _COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state).where(
-    _I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False)
+    _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
 )
 _FIND = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False))
 _NUMBERS = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
@@ -254,17 +254,51 @@ def _value(row: sa.Row[Any]) -> dict[str, Any]:
 
 def record_fault(tx: Transaction, uuid: str, fault: Fault) -> None:
     """Keep the newest fault of an instance."""
+    record_faults(tx, {uuid: fault})
+
+
+def record_faults(tx: Transaction, faults: Mapping[str, Fault]) -> None:
+    """Keep the newest fault of each instance."""
     table = t.instance_faults
-    tx.execute(sa.delete(table).where(table.c.instance_uuid == uuid))
-    row = {"instance_uuid": uuid, "code": fault.code, "message": fault.message[:_FAULT_TEXT]}
-    tx.execute(sa.insert(table), {**row, "details": fault.details, "created_at": tx.now})
+    tx.execute(sa.delete(table).where(table.c.instance_uuid.in_(list(faults))))
+    rows = [
+        {
+            "instance_uuid": uuid,
+            "code": fault.code,
+            "message": fault.message[:_FAULT_TEXT],
+            "details": fault.details,
+            "created_at": tx.now,
+        }
+        for uuid, fault in faults.items()
+    ]
+    tx.execute(sa.insert(table), rows)
 
 
-def mark_deleted(tx: Transaction, uuid: str) -> None:
-    """Turn an instance into a deleted one, which counts against no quota; done already is success."""
-    row = tx.execute(_COUNTED, {"uuid": uuid}).first()
-    if row is not None and quotas.counts(row.vm_state):
-        quotas.give_back(tx, row.project_id, row.user_id, Usage.of(flavors.from_json(row.flavor)))
+def fail(tx: Transaction, faults: Mapping[str, Fault], expected_tasks: Collection[TaskState]) -> frozenset[str]:
+    """Put instances that have one of the expected tasks in error, on no host, each with its fault; return which."""
+    waiting = sa.and_(_I.uuid.in_(list(faults)), _I.deleted.is_(False), _one_of(_I.task_state, expected_tasks))
+    failed = list(tx.execute(sa.select(_I.uuid, _I.host).where(waiting)))
+    if not failed:
+        return frozenset()
+    uuids = [row.uuid for row in failed]
+    values = {"vm_state": VmState.ERROR.value, "task_state": None, "host": None, "node": None, "updated_at": tx.now}
+    tx.execute(sa.update(t.instances).where(_I.uuid.in_(uuids)).values(values))
+    record_faults(tx, {uuid: faults[uuid] for uuid in uuids})
+    for row in failed:
+        if row.host is not None:
+            tx.log("instance", row.uuid, None)
+    return frozenset(uuids)
+
+
+def mark_deleted(tx: Transaction, *uuids: str) -> None:
+    """Turn instances into deleted ones, which count against no quota; done already is success."""
+    less: dict[tuple[str, str], Usage] = {}
+    for row in tx.execute(_COUNTED, {"uuids": list(uuids)}):
+        if quotas.counts(row.vm_state):
+            owner = row.project_id, row.user_id
+            less[owner] = less.get(owner, Usage()) + Usage.of(flavors.from_json(row.flavor))
+    for owner, usage in less.items():
+        quotas.give_back(tx, *owner, usage)
     values = {
         "deleted": True,
         "vm_state": VmState.DELETED.value,
@@ -276,8 +310,9 @@ def mark_deleted(tx: Transaction, uuid: str) -> None:
         "terminated_at": tx.now,
         "updated_at": tx.now,
     }
-    tx.execute(sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False)).values(values))
-    tx.log("instance", uuid, None)
+    tx.execute(sa.update(t.instances).where(_I.uuid.in_(uuids), _I.deleted.is_(False)).values(values))
+    for uuid in uuids:
+        tx.log("instance", uuid, None)
 
 
 def _conditions(query: InstanceQuery) -> list[Any]:

@@ -188,10 +188,20 @@ def take(tx: Transaction, requests: Sequence[QuotaRequest], configured: Limits) 
 
     ``configured``: the limits where nobody has set another. Raises: ConcurrentUpdate when somebody else writes, too.
     """
-    ledger = _Ledger(tx, configured)
+    ledger = _Ledger(tx.connection, configured)
     ledger.read(requests)
     granted = [ledger.grant(request) for request in requests]
-    ledger.write()
+    ledger.write(tx)
+    return granted
+
+
+def room(connection: Connection, request: QuotaRequest, configured: Limits) -> int:
+    """Return how many servers :func:`take` would count at this moment. Raises: OverQuota."""
+    ledger = _Ledger(connection, configured)
+    ledger.read([request])
+    granted = ledger.grant(request)
+    if isinstance(granted, OverQuota):
+        raise granted
     return granted
 
 
@@ -209,8 +219,8 @@ class _Account:
 class _Ledger:
     """The rows that requests of one transaction count on."""
 
-    def __init__(self, tx: Transaction, configured: Limits) -> None:
-        self._tx = tx
+    def __init__(self, connection: Connection, configured: Limits) -> None:
+        self._connection = connection
         self._defaults: Limits = configured
         self._accounts: dict[tuple[str, str], _Account] = {}
         self._members: dict[tuple[str, str], int] = {}
@@ -218,12 +228,12 @@ class _Ledger:
     def read(self, requests: Sequence[QuotaRequest]) -> None:
         projects = {request.project_id for request in requests}
         users = {EVERYBODY, *(request.user_id for request in requests)}
-        rows = self._tx.execute(_ROWS, {"projects": sorted(projects), "users": sorted(users)}).all()
+        rows = self._connection.execute(_ROWS, {"projects": sorted(projects), "users": sorted(users)}).all()
         for row in rows:
             used = Usage(row.instances, row.cores, row.ram)
             self._accounts[row.project_id, row.user_id] = _Account(used, row.limits)
         known = {project_id for project_id, user_id in self._accounts if user_id == EVERYBODY}
-        default = rows[0].defaults if rows else class_limits(self._tx.connection, DEFAULT_CLASS)
+        default = rows[0].defaults if rows else class_limits(self._connection, DEFAULT_CLASS)
         self._defaults = {**self._defaults, **(default or {})}
         for project_id in projects - known:
             self._accounts[project_id, EVERYBODY] = _Account(Usage(), {}, is_new=True)
@@ -259,19 +269,19 @@ class _Ledger:
             return True
         if key not in self._members:
             wanted = {"group_uuid": group_uuid, "user_id": request.user_id}
-            self._members[key] = self._tx.execute(_MEMBERS, wanted).scalar_one()
+            self._members[key] = self._connection.execute(_MEMBERS, wanted).scalar_one()
         if self._members[key] + count > limit:
             return False
         self._members[key] += count
         return True
 
-    def write(self) -> None:
+    def write(self, tx: Transaction) -> None:
         taken = [(key, account) for key, account in sorted(self._accounts.items()) if account.taken.instances]
         new = [{**_key(key), **dict(account.taken.items()), "limits": {}} for key, account in taken if account.is_new]
         if new:
-            self._tx.execute(_INSERT, new)
+            tx.execute(_INSERT, new)
         more = [_raised(key, account) for key, account in taken if not account.is_new]
-        if _RAISE.run(self._tx, more) != len(more):
+        if _RAISE.run(tx, more) != len(more):
             raise ConcurrentUpdate("What counts against a quota was changed from elsewhere meanwhile.")
 
 

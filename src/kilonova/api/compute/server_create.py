@@ -17,7 +17,7 @@ from kilonova.api.compute.target import Target, read_hints, read_target
 from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
-from kilonova.db import keypairs, server_groups
+from kilonova.db import instances, keypairs, server_groups
 from kilonova.errors import Forbidden, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
@@ -26,6 +26,7 @@ from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
+from kilonova.scheduler.filters import different_host, same_host
 
 _GIB = 1024**3
 _HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
@@ -58,6 +59,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         instance_uuids=tuple(instance.uuid for instance in built),
         availability_zone=target.zone,
         hints=hints,
+        unseen_instances=_unseen_instances(ctx, hints),
         force_host=target.forced_host,
         force_node=target.forced_node,
         requested_host=target.requested_host,
@@ -195,6 +197,16 @@ def _group(ctx: Context, hints: dict[str, tuple[str, ...]]) -> str | None:
     if group is None or group.project_id != ctx.project_id:
         raise invalid_field("os:scheduler_hints.group", f"Instance group {group_uuid} could not be found.")
     return group.uuid
+
+
+def _unseen_instances(ctx: Context, hints: dict[str, tuple[str, ...]]) -> frozenset[str]:
+    """Return the instances in the hints that the caller may not see; nobody is put next to somebody unknown."""
+    named = {uuid for hint in (same_host.HINT, different_host.HINT) for uuid in hints.get(hint, ())}
+    if not named:
+        return frozenset()
+    with ctx.backend.database.read() as connection:
+        found = instances.get_many(connection, sorted(named))
+    return frozenset(each.uuid for each in found if not ctx.sees("os_compute_api:servers:show", each.project_id))
 
 
 def _instances(
