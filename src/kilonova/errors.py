@@ -10,6 +10,7 @@
     │   └── UnsupportedPolicy     no configured rule serves the policy of the server group
     ├── NotFound              the thing is not there
     ├── Forbidden             not with these rights
+    │   └── OverQuota             free some, or have the limit raised
     ├── Conflict              read again, then retry
     │   ├── ClaimLost             a guard of the claim failed: decide again (internal, never reaches a client)
     │   ├── ConcurrentUpdate      a generation or compare-and-set did not hold
@@ -67,6 +68,10 @@ class NotFound(KilonovaError):
 
 class Forbidden(KilonovaError):
     code = "policy.forbidden"
+
+
+class OverQuota(Forbidden):
+    code = "quota.exceeded"
 
 
 class Conflict(KilonovaError):
