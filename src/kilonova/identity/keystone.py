@@ -9,6 +9,8 @@ from kilonova.identity.limits import KeystoneLimits
 from kilonova.identity.projects import AnyProject, KeystoneProjects, Projects
 
 _TOKENS, _LIMITS = "keystone_authtoken", "oslo_limit"
+#: What oslo.limit adds to the options that every login to Keystone has.
+_SERVICE = ("endpoint_id", "endpoint_service_type", "endpoint_service_name", "endpoint_region_name")
 
 
 def projects_of(conf: Any) -> Projects:
@@ -24,9 +26,11 @@ def limits_of(conf: Any) -> KeystoneLimits:
     """Return where unified limits are, as [oslo_limit] says. Nobody is asked before they are needed."""
     from oslo_limit import opts  # noqa: PLC0415 - for the names of its options; needed with this driver only
 
-    for _, options in opts.list_opts():
-        conf.register_opts(options, group=_LIMITS)
     loading.register_auth_conf_options(conf, _LIMITS)
+    loading.register_session_conf_options(conf, _LIMITS)
+    loading.register_adapter_conf_options(conf, _LIMITS, include_deprecated=False)
+    listed = {option.name: option for _, options in opts.list_opts() for option in options}
+    conf.register_opts([listed[name] for name in _SERVICE], group=_LIMITS)
     section = conf[_LIMITS]
     return KeystoneLimits(
         lambda: _connect(conf),
