@@ -16,6 +16,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from oslo_config import cfg
 
 from kilonova.errors import ConfigurationError
+from kilonova.logs.rotation import LogFile
 from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
@@ -87,6 +88,7 @@ class Settings:
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     glance_endpoint: str | None = None
     debug: bool = False
+    log_file: LogFile | None = None
     decision_retention: int = 10_000
     checkpoints_kept: int = 4
     conf: Any = None
@@ -98,6 +100,13 @@ _NOT_NEEDED = "Accepted and without effect: "
 _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
     "DEFAULT": (
         cfg.BoolOpt("debug", default=False, help="Log every rule's survivors and more."),
+        cfg.StrOpt("log_file", help="File to log to, below log_dir; without it the log goes to standard error."),
+        cfg.StrOpt("log_dir", help="Folder of log_file."),
+        cfg.StrOpt(
+            "log_rotation_type", default="none", choices=["none", "size"], help="Whether log_file is rotated by size."
+        ),
+        cfg.IntOpt("max_logfile_size_mb", default=200, min=1, help="Size at which log_file is rotated, in MiB."),
+        cfg.IntOpt("max_logfile_count", default=30, min=1, help="Rotated log files that are kept."),
         cfg.IntOpt("service_down_time", default=60, min=1, help="Seconds after which a silent service counts as down."),
         cfg.IntOpt("report_interval", default=10, min=1, help="Seconds between two heartbeats of an agent."),
         cfg.StrOpt("default_availability_zone", default="nova", help="Zone shown for hosts in no zone."),
@@ -312,12 +321,20 @@ def _settings(conf: Any) -> Settings:
             ),
             glance_endpoint=conf.glance.endpoint_override,
             debug=conf.debug,
+            log_file=_log_file(conf),
             decision_retention=conf.operator.decision_retention,
             checkpoints_kept=conf.operator.checkpoints_kept,
             conf=conf,
         )
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
+
+
+def _log_file(conf: Any) -> LogFile | None:
+    if not conf.log_file:
+        return None
+    max_bytes = conf.max_logfile_size_mb * 2**20 if conf.log_rotation_type == "size" else 0
+    return LogFile(Path(conf.log_dir or ".") / conf.log_file, max_bytes, conf.max_logfile_count)
 
 
 def scheduling_digest(config: SchedulerConfig) -> str:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from kilonova import config
-from kilonova.cli.api import configure_logging
 from kilonova.cli.control import image_id, start_control_process
+from kilonova.logs import setup
 from support.api_client import send
 
 PROVIDERS = tuple(str(uuid.uuid5(uuid.NAMESPACE_DNS, f"provider-{n}")) for n in range(12))
@@ -228,7 +228,7 @@ def run(app: Any, seed: str, operations: int, clients: int) -> Outcome:
 
 def main(arguments: list[str]) -> None:
     file, seed, operations, clients, result = arguments
-    configure_logging(debug=False)
+    setup.configure()
     control = start_control_process(config.load([file]))
     print("ready", flush=True)
     sys.stdin.readline()

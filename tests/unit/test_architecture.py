@@ -15,13 +15,14 @@ ROOT = Path(kilonova.__file__).parent
 #: package or module of kilonova → what else of kilonova it may import. A package may always import itself.
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "logs": set(),
     "identifiers": set(),
     "deadline": {"errors"},
     "model": set(),
     "placement": {"model", "errors"},
     "scheduler": {"model", "placement", "errors"},
     "scenario": {"model", "placement", "scheduler", "errors", "config"},
-    "config": {"scheduler", "errors"},
+    "config": {"logs", "scheduler", "errors"},
     "db": {"deadline", "model", "scheduler", "errors", "identifiers"},
     "mirror": {"db", "model", "placement", "scheduler", "errors"},
     "claims": {"db", "mirror", "model", "scheduler", "placement", "errors", "identifiers"},
@@ -29,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "conductor": {"claims", "db", "messaging", "model", "errors", "identifiers"},
     "compute": {"messaging", "model", "scenario", "errors"},
     "images": {"model", "errors"},
-    "companions": {"errors"},
+    "companions": {"errors", "logs"},
     "api": {
         "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "images", "mirror", "model",
         "placement", "scheduler",
@@ -37,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "console": {"errors"},
     "cli": {
         "api", "claims", "companions", "compute", "conductor", "config", "console", "db", "errors", "identifiers",
-        "images", "messaging", "mirror", "model", "placement", "scenario", "scheduler",
+        "images", "logs", "messaging", "mirror", "model", "placement", "scenario", "scheduler",
     },
     "wsgi": {"cli"},
     "__main__": {"cli"},

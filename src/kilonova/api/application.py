@@ -29,6 +29,8 @@ from kilonova.identifiers import new_uuid
 LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+#: What an operator mends elsewhere and clients try again: where in this code it was noticed helps nobody.
+_TOLD_IN_ONE_LINE = frozenset({503, 507})
 #: Key of the WSGI environment: a function that says whether the client has gone. Kilonova's own server sets it.
 CLIENT_GONE = "kilonova.client_gone"
 _READING = frozenset({"GET", "HEAD"})
@@ -153,6 +155,8 @@ class Exchange:
             LOG.info("%s %s was given up: its client is gone [%s]", self.method, self.req.path, self.request_id)
         elif isinstance(error, DeadlineExceeded):
             LOG.warning("%s %s was given up: it took too long [%s]", self.method, self.req.path, self.request_id)
+        elif isinstance(error, KilonovaError) and status in _TOLD_IN_ONE_LINE:
+            LOG.warning("%s %s: %d %s [%s]", self.method, self.req.path, status, error.message, self.request_id)
         elif status >= 500:
             LOG.error("%s %s failed [%s]", self.method, self.req.path, self.request_id, exc_info=error)
         headers = dict(error.headers) if isinstance(error, faults.HttpError) else {}

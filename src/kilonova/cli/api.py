@@ -15,11 +15,10 @@ import typer
 
 from kilonova.companions.parent_death import die_with_parent
 from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
+from kilonova.logs import setup
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
 _SWITCH_INTERVAL_S = 0.0005
-_CHATTY = ("alembic", "sqlalchemy", "stevedore", "urllib3")
-_CHATTY_AT_DEBUG = ("asyncio", "keystoneauth", "keystonemiddleware", "oslo_policy", "oslo_config")
 _PORT_WAIT_S = 1.0  # a predecessor that is just dying is waited for
 
 
@@ -86,23 +85,20 @@ def application() -> Callable[..., Any]:
     strip_environment_headers()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     settings = config.load(files)
-    configure_logging(debug=settings.debug)
+    configure_log(settings)
     control = start_control_process(settings)
     atexit.register(control.close)
     return control.application
 
 
-def configure_logging(*, debug: bool) -> None:
-    """Log to standard error, one line an event. At debug level rules from outside Kilonova are heard as well."""
-    level = logging.DEBUG if debug else logging.INFO
-    logging.basicConfig(
-        level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr, force=True
-    )
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(logging.WARNING)
-    if debug:
-        for name in _CHATTY_AT_DEBUG:
-            logging.getLogger(name).setLevel(logging.INFO)
+def configure_log(settings: Any) -> None:
+    """Log as the settings say. Raises: ConfigurationError."""
+    try:
+        setup.configure(debug=settings.debug, file=settings.log_file)
+    except OSError as error:
+        raise ConfigurationError(
+            f"[DEFAULT] log_file: {error.filename} cannot be written: {error.strerror}."
+        ) from error
 
 
 def _check_start(settings: Any) -> None:

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from kilonova.companions.parent_death import die_with_parent
 
 _STOP_PATIENCE_S = 8.0
-_LOG_LIMIT_BYTES = 20_000_000
 _LAST_WORDS = 15  # lines
 
 
@@ -37,6 +36,7 @@ class Child:
         self.probe_url = probe_url
         with _open_log(log) as output:
             self._log_start = output.tell()
+            self._log_inode = os.fstat(output.fileno()).st_ino
             parent = os.getpid()
             self._process = subprocess.Popen(  # noqa: S603
                 list(command),
@@ -85,7 +85,9 @@ class Child:
         else:
             how = f"was killed by {signal.Signals(end.si_status).name}"
         with self.log.open("rb") as file:
-            file.seek(max(self._log_start, self.log.stat().st_size - 16_384))
+            found = os.fstat(file.fileno())
+            start = self._log_start if found.st_ino == self._log_inode else 0  # it may have been rotated meanwhile
+            file.seek(max(start, found.st_size - 16_384))
             last = file.read().decode(errors="replace").splitlines()[-_LAST_WORDS:]
         if not last:
             return f"{self.name} {how}; it wrote nothing to {self.log}"
@@ -112,8 +114,6 @@ def stop(children: Sequence[Child], patience_s: float = _STOP_PATIENCE_S) -> Non
 
 
 def _open_log(path: Path) -> IO[bytes]:
-    if path.exists() and path.stat().st_size > _LOG_LIMIT_BYTES:
-        path.replace(path.with_suffix(".log.1"))
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 

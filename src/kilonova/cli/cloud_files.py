@@ -14,7 +14,15 @@ import yaml
 
 from kilonova.cli.addresses import Address
 from kilonova.companions.private_file import write_private
-from kilonova.companions.settings import Account, CatalogEntry, GlanceSettings, KeystoneSettings, save
+from kilonova.companions.settings import (
+    LOG_BYTES,
+    LOGS_KEPT,
+    Account,
+    CatalogEntry,
+    GlanceSettings,
+    KeystoneSettings,
+    save,
+)
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.scenario.options import conf_text, with_defaults
 
@@ -104,6 +112,7 @@ def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
         host=cloud.identity.host,
         port=cloud.identity.port,
         region=REGION,
+        log_file=str(cloud.log("keystone")),
         accounts=(people.admin, people.service, people.demo),
         catalog=(
             CatalogEntry("identity", "keystone", cloud.auth_url),
@@ -121,6 +130,7 @@ def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
         auth_url=f"{cloud.identity.local_url}/identity",
         region=REGION,
         service=people.service,
+        log_file=str(cloud.log("glance")),
     )
     save(keystone, cloud.folder / "keystone" / "settings.json")
     save(glance, cloud.folder / "glance" / "settings.json")
@@ -134,6 +144,12 @@ def write_conf(
     Without accounts it says nothing of identity and images, which are the operator's.
     """
     sections: dict[str, Mapping[str, object]] = {
+        "DEFAULT": {
+            "log_file": cloud.log("control"),
+            "log_rotation_type": "size",
+            "max_logfile_size_mb": LOG_BYTES // 2**20,
+            "max_logfile_count": LOGS_KEPT,
+        },
         "api": {"bind": cloud.compute.text},
         "database": {"connection": f"sqlite:///{cloud.folder / 'kilonova.db'}"},
         "fake": {

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kilonova.companions import serving, sqlite
+from kilonova.companions import log_file, serving, sqlite
 from kilonova.companions.parent_death import die_with_parent
 from kilonova.companions.private_file import write_private
 from kilonova.companions.settings import GlanceSettings, load_glance
@@ -86,7 +86,10 @@ def prepare(settings: GlanceSettings) -> Callable[..., Any]:
     os.environ["OS_GLANCE_CONFIG_DIR"] = str(folder)
     from glance.common import wsgi_app  # noqa: PLC0415  # nothing of Glance before argv is empty
 
-    return wsgi_app.init_app()  # type: ignore[no-any-return,unused-ignore]
+    log_file.hide_sql_values()
+    application: Callable[..., Any] = wsgi_app.init_app()
+    log_file.take_over(settings.log_file)
+    return application
 
 
 def _finish_tasks() -> None:

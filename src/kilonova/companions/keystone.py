@@ -20,7 +20,7 @@ from typing import Any
 import sqlalchemy
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
-from kilonova.companions import serving, sqlite
+from kilonova.companions import log_file, serving, sqlite
 from kilonova.companions.private_file import write_private
 from kilonova.companions.settings import Account, CatalogEntry, KeystoneSettings, load_keystone
 
@@ -84,6 +84,8 @@ def prepare(settings: KeystoneSettings) -> Callable[..., Any]:
         ),
     )
     keystone.server.configure(config_files=[str(conf)])
+    log_file.take_over(settings.log_file)
+    log_file.hide_sql_values()
     sqlite.bring_up_to_date(database, importlib.metadata.version("keystone"), _migrate)
     sqlite.lock_on_first_write()
     _make_keys()

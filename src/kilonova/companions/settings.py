@@ -8,6 +8,10 @@ from pathlib import Path
 
 from kilonova.companions.private_file import write_private
 
+#: When a log of the embedded cloud is rotated, and how many old ones stay.
+LOG_BYTES = 20 * 2**20
+LOGS_KEPT = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -38,6 +42,7 @@ class KeystoneSettings:
     region: str
     accounts: tuple[Account, ...]
     catalog: tuple[CatalogEntry, ...]
+    log_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class GlanceSettings:
     auth_url: str
     region: str
     service: Account
+    log_file: str | None = None
 
 
 def save(settings: KeystoneSettings | GlanceSettings, path: Path) -> None:

@@ -7,7 +7,7 @@ that nobody else writes meanwhile; every statement must see what was committed b
 shall not lock gaps between rows on top.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -34,6 +34,12 @@ _STEPS_BETWEEN_LOOKS = 200_000
 #: A process that stops in the middle of a transaction keeps all others from writing for at most this long.
 _IDLE_WRITER_S = 30
 
+#: Errors name the statement and never its values: those are what tenants sent, and any number of them.
+_ALL_ENGINES: Mapping[str, Any] = {
+    "json_serializer": lambda value: orjson.dumps(value).decode(),
+    "json_deserializer": orjson.loads,
+    "hide_parameters": True,
+}
 _DEADLOCKS = {"40001", "40P01", "55P03", 1205, 1213, 1020}
 #: A statement that took too long or was killed.
 _CANCELLED = {"57014", 1317, 1969}
@@ -124,7 +130,7 @@ def _code(error: DBAPIError) -> str | int | None:
 
 
 def _server(url: URL, longest_read_s: float | None) -> Engines:
-    settings: dict[str, Any] = {**_json(), "connect_args": {"connect_timeout": _CONNECT_S}}
+    settings: dict[str, Any] = {**_ALL_ENGINES, "connect_args": {"connect_timeout": _CONNECT_S}}
     if url.get_backend_name() == "postgresql":
         settings["connect_args"] |= {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
     for name in url.query:
@@ -179,7 +185,7 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
         url,
         poolclass=sa.pool.QueuePool,
         connect_args={"check_same_thread": False, "timeout": 30},
-        **_json(),
+        **_ALL_ENGINES,
         **pool,
     )
 
@@ -221,7 +227,3 @@ def _matches(pattern: str, value: str | None) -> bool:
     Python's own would let one tenant stop the whole process with a pattern like ``(a+)+$``.
     """
     return value is not None and _pattern(pattern).search(value) is not None
-
-
-def _json() -> dict[str, Any]:
-    return {"json_serializer": lambda value: orjson.dumps(value).decode(), "json_deserializer": orjson.loads}

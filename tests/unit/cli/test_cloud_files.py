@@ -75,8 +75,14 @@ def test_clouds_yaml_has_both_clouds(cloud: Cloud) -> None:
 def test_the_conf_tells_the_control_process_where_everything_is(cloud: Cloud) -> None:
     people = cloud_files.accounts(cloud.folder)
     cloud_files.write_conf(dataclasses.replace(cloud, scenario=Path("/s/fast-io.yaml")), people)
-    conf = configparser.ConfigParser(interpolation=None)
+    conf = configparser.ConfigParser(interpolation=None, default_section="")
     conf.read(cloud.conf)
+    assert dict(conf["DEFAULT"]) == {
+        "log_file": f"{cloud.folder}/log/control.log",
+        "log_rotation_type": "size",
+        "max_logfile_size_mb": "20",
+        "max_logfile_count": "5",
+    }
     assert dict(conf["api"]) == {"auth_strategy": "keystone", "bind": "127.0.0.1:1"}
     assert conf["database"]["connection"] == f"sqlite:///{cloud.folder}/kilonova.db"
     assert dict(conf["fake"]) == {

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""One record, one line: what users send can neither start a line of its own nor steer the terminal that shows it.
+
+::
+
+    2026-11-22 10:00:00,123 ERROR kilonova.api.application POST /servers failed [req-…]
+     | Traceback (most recent call last):
+     |   File "…", line 7, in create
+     | ValueError: what the user sent, with \n for each line break in it
+
+Lines that begin with `` | `` belong to the record above them; no record begins like that.
+"""
+
+import copy
+import logging
+import re
+import traceback
+
+MAX_LINE = 8_192
+MAX_TRACEBACK_LINE = 400
+MAX_TRACEBACK_LINES = 60
+_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+_FIRST_LINES = 15
+
+#: C0 and C1 controls, line and paragraph separators, what reorders text, halves of surrogate pairs.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def escape(text: str) -> str:
+    """Return ``text`` with every character made visible that would end the line or change how it is shown."""
+    return _UNSAFE.sub(_escape_one, text)
+
+
+def bounded(text: str, limit: int) -> str:
+    """Return ``text``, cut and with a note of what was cut where it is longer than ``limit`` characters."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} characters more)"
+
+
+class OneLineFormatter(logging.Formatter):
+    """Formats as ``inner`` does, then escapes and bounds; tracebacks follow in lines that begin with `` | ``."""
+
+    def __init__(self, inner: logging.Formatter | None = None) -> None:
+        super().__init__()
+        self._inner = inner or logging.Formatter(_FORMAT)
+
+    def format(self, record: logging.LogRecord) -> str:
+        alone = record
+        if record.exc_info or record.exc_text or record.stack_info:
+            alone = copy.copy(record)
+            alone.exc_info = alone.exc_text = alone.stack_info = None
+        text = self._inner.format(alone)
+        lines = [escape(bounded(text, MAX_LINE))]
+        if record.exc_info and record.exc_info[1] is not None:
+            lines += _traceback_lines(record.exc_info[1])
+        if record.stack_info:
+            lines += _fitted(record.stack_info.splitlines())
+        return "\n | ".join(lines)
+
+
+def _escape_one(found: re.Match[str]) -> str:
+    character = found.group()
+    code = ord(character)
+    return _NAMED.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+def _traceback_lines(error: BaseException) -> list[str]:
+    lines: list[str] = []
+    for part in traceback.TracebackException.from_exception(error, compact=True).format():
+        is_frame = part.startswith("  File ")  # place and source: ours. Anything else may quote what a user sent.
+        lines += part.splitlines() if is_frame else [part.strip("\n")]
+    return _fitted(lines)
+
+
+def _fitted(lines: list[str]) -> list[str]:
+    if (extra := len(lines) - MAX_TRACEBACK_LINES) > 0:
+        last = len(lines) - (MAX_TRACEBACK_LINES - _FIRST_LINES)
+        lines = [*lines[:_FIRST_LINES], f"… {extra} lines left out …", *lines[last:]]
+    return [escape(bounded(line, MAX_TRACEBACK_LINE)) for line in lines]

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Set up the log of a process, once, when it starts."""
+
+import logging
+import sys
+import threading
+
+from kilonova.logs.formatter import OneLineFormatter
+from kilonova.logs.rotation import LogFile, RotatingLog
+
+LOG = logging.getLogger(__name__)
+_CHATTY = ("alembic", "sqlalchemy", "stevedore", "urllib3")
+_CHATTY_AT_DEBUG = ("asyncio", "keystoneauth", "keystonemiddleware", "oslo_policy", "oslo_config")
+
+
+def configure(*, debug: bool = False, file: LogFile | None = None) -> None:
+    """Log to ``file``, or to standard error. At debug level rules from outside Kilonova are heard as well.
+
+    Raises: OSError, when the file cannot be written.
+    """
+    _log_to(file, OneLineFormatter())
+    logging.getLogger().setLevel(logging.DEBUG if debug else logging.INFO)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    if debug:
+        for name in _CHATTY_AT_DEBUG:
+            logging.getLogger(name).setLevel(logging.INFO)
+    threading.excepthook = _log_end_of_thread
+
+
+def take_over(file: LogFile | None) -> None:
+    """Let what an OpenStack service has set up for its own log, levels and format, write as Kilonova does."""
+    inner = next((handler.formatter for handler in logging.getLogger().handlers if handler.formatter), None)
+    _log_to(file, OneLineFormatter(inner))
+    threading.excepthook = _log_end_of_thread
+
+
+def _log_to(file: LogFile | None, formatter: OneLineFormatter) -> None:
+    handler = logging.StreamHandler(sys.stderr) if file is None else RotatingLog(file)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+        old.close()
+    root.addHandler(handler)
+
+
+def _log_end_of_thread(what: threading.ExceptHookArgs) -> None:
+    name = what.thread.name if what.thread else "unknown"
+    if what.exc_value is not None:
+        LOG.error("Thread %s ended by an error", name, exc_info=what.exc_value)
