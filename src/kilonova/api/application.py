@@ -22,17 +22,17 @@ from kilonova.api.backend import Backend
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import Credentials
+from kilonova.api.request_body import read_body
 from kilonova.deadline import NEVER, Deadline, nobody_left
 from kilonova.errors import ClientGone, DeadlineExceeded, InvalidRequest, KilonovaError, NotFound
 from kilonova.identifiers import new_uuid
+from kilonova.wsgi_keys import CLIENT_GONE
 
 LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 #: What an operator mends elsewhere and clients try again: where in this code it was noticed helps nobody.
 _TOLD_IN_ONE_LINE = frozenset({503, 507})
-#: Key of the WSGI environment: a function that says whether the client has gone. Kilonova's own server sets it.
-CLIENT_GONE = "kilonova.client_gone"
 _READING = frozenset({"GET", "HEAD"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -114,7 +114,7 @@ class Exchange:
             headers = _Headers(environ)
             version = self.family.version(headers, self.req.path)
             endpoint = find(version)
-            raw = self.req.bounded_stream.read() if _content_length(environ) else _chunked_body(environ)
+            raw = read_body(environ, getattr(self.backend.settings.bodies, self.family.name))
             query = _query(environ.get("QUERY_STRING", ""))
             body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
             credentials = _credentials(environ)
@@ -243,20 +243,6 @@ def _query(text: str) -> dict[str, list[str]]:
     for name, value in parse_qsl(text, keep_blank_values=True):
         query.setdefault(name, []).append(value)
     return query
-
-
-def _content_length(environ: Mapping[str, Any]) -> int:
-    text = environ.get("CONTENT_LENGTH") or "0"
-    if not text.isdecimal():
-        raise InvalidRequest("content-length header must be an integer")
-    return int(text)
-
-
-def _chunked_body(environ: Mapping[str, Any]) -> bytes:
-    if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
-        body: bytes = environ["wsgi.input"].read()
-        return body
-    return b""
 
 
 def _remote_address(environ: Mapping[str, Any], *, trust_proxy: bool) -> str | None:

@@ -41,6 +41,7 @@ _TITLES = {
     405: "Method Not Allowed",
     406: "Not Acceptable",
     409: "Conflict",
+    413: "Request Entity Too Large",
     415: "Unsupported Media Type",
     500: "Internal Server Error",
     503: "Service Unavailable",

@@ -131,22 +131,6 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
     )
 
 
-def prepare(settings: Settings) -> None:
-    """Bring an SQLite file up to date and say whatever would keep a control process from starting.
-
-    Raises: KilonovaError.
-    """
-    load_rules(settings)
-    database = Database(settings.database_url)
-    lock = lock_database(database)
-    try:
-        schema.require_current(database)
-    finally:
-        database.close()
-        if lock is not None:
-            lock.close()
-
-
 def _application(settings: Settings, backend: Backend) -> WsgiApp:
     compute = family_app(compute_api.ComputeFamily(), backend)
     placement = family_app(placement_api.PlacementFamily(), backend)
