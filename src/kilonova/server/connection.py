@@ -128,7 +128,7 @@ class Connection:
             self._read()
 
     def _read(self) -> None:
-        if self.ready or self.refused is not None:  # it was others' turn meanwhile
+        if self.ready or self.streaming is not None or self.refused is not None:  # it was others' turn meanwhile
             self._answer_all()
             return
         for _ in range(_READS):
@@ -156,17 +156,18 @@ class Connection:
 
     def _answer_all(self) -> None:
         for _ in range(_TURNS):
-            if not self.ready:
+            if self.ready:
+                request = self.ready.popleft()
+            elif self.refused is None and self.streaming is not None:
+                request, self.streaming = self.streaming, None
+            else:
                 break
-            if not self._answer(self.ready.popleft()):
+            if not self._answer(request):
                 return
-        if self.ready:
+        if self.ready or (self.streaming is not None and self.refused is None):
             self.host.arm(self, WRITE)  # which is possible at once, but others come first
         elif self.refused is not None:
             self._refuse(self.refused)
-        elif self.streaming is not None:
-            request, self.streaming = self.streaming, None
-            self._answer(request)
         else:
             self._await_more()
 

@@ -58,6 +58,8 @@ class Request:
 
     def read_head(self, method: str, version: str) -> None:
         """Understand the request line and the headers that say where the request ends. Raises: Refused."""
+        if version not in {"1.0", "1.1"}:
+            raise Refused(505, "HTTP/1.0 and HTTP/1.1 are spoken here.")
         self.method, self.version = method, version
         self._read_url()
         named = self.named

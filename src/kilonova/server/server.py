@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from kilonova.server.connection import READ, Connection, Phase
@@ -155,7 +156,10 @@ class Server:
                 self._make_room(lambda connection: connection.since)
         with contextlib.suppress(OSError, ValueError):  # the end may have come meanwhile
             self._epoll.modify(self._listener, READ | select.EPOLLONESHOT)
-        for connection in accepted:
+        for connection in accepted[1:]:  # other threads may have them: this one may not come back for long
+            with connection.lock:
+                self.arm(connection, READ)
+        for connection in accepted[:1]:
             self._take_turn(connection)  # what a client asks for is mostly there when its connection is
 
     def _connect(self, sock: socket.socket, address: Any) -> Connection | None:
@@ -285,17 +289,11 @@ class Server:
             if request.method == "HEAD" or not response.has_body:
                 return keep
             drain(connection)
-            send_all(connection, response.written, chunked=chunked)
-            send_all(connection, _with_first(first, pieces), chunked=chunked)
+            send_all(connection, chain(response.written, (first,), pieces), chunked=chunked)
         finally:
             if held:
                 self._streams.release()
         return keep
-
-
-def _with_first(first: bytes, rest: Iterable[bytes]) -> Iterable[bytes]:
-    yield first
-    yield from rest
 
 
 class _Errors:
