@@ -42,6 +42,7 @@ class ApiSettings:
     cert_file: str | None = None
     key_file: str | None = None
     use_forwarded_for: bool = False
+    noauth2_beyond_loopback: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class Settings:
     log_file: LogFile | None = None
     decision_retention: int = 10_000
     checkpoints_kept: int = 4
+    purge_deleted_after_days: int = 0
     conf: Any = None
 
 
@@ -147,6 +149,12 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             "use_forwarded_for",
             default=False,
             help="Take the caller's address from X-Forwarded-For. Only behind a proxy that sets it.",
+        ),
+        cfg.BoolOpt(
+            "noauth2_beyond_loopback",
+            default=False,
+            help="Let noauth2, which makes anybody an administrator, listen where other machines reach it "
+            "(Kilonova's own).",
         ),
         cfg.IntOpt("threads", default=16, min=1, max=64, help="Requests handled at once (Kilonova's own)."),
         cfg.FloatOpt(
@@ -239,6 +247,12 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             default=1024 * 1024,
             min=1,
             help="Largest body of an operator API request, in bytes (Kilonova's own).",
+        ),
+        cfg.IntOpt(
+            "purge_deleted_after_days",
+            default=0,
+            min=0,
+            help="Remove servers for good so many days after they were deleted; 0: never (Kilonova's own).",
         ),
         cfg.IntOpt("decision_retention", default=10_000, min=0, help="Decisions kept for `kilonova explain`."),
         cfg.IntOpt(
@@ -338,6 +352,7 @@ def _settings(conf: Any) -> Settings:
                 threads=conf.api.threads,
                 request_timeout_s=conf.api.request_timeout or None,
                 use_forwarded_for=conf.api.use_forwarded_for,
+                noauth2_beyond_loopback=conf.api.noauth2_beyond_loopback,
                 header_timeout_s=conf.api.header_timeout,
                 body_timeout_s=conf.api.body_timeout,
                 idle_timeout_s=conf.api.idle_timeout,
@@ -383,6 +398,7 @@ def _settings(conf: Any) -> Settings:
             log_file=_log_file(conf),
             decision_retention=conf.operator.decision_retention,
             checkpoints_kept=conf.operator.checkpoints_kept,
+            purge_deleted_after_days=conf.operator.purge_deleted_after_days,
             conf=conf,
         )
     except ValueError as error:

@@ -16,6 +16,7 @@
     ├── NoValidHost           wait, or ask for less
     │   └── RuleFailed            a scheduling rule or driver broke; nothing was decided
     ├── Unavailable           retry as it is
+    │   ├── StorageFull           the same, once an operator has made room
     │   ├── DeadlineExceeded      the time for the request is over
     │   └── ClientGone            nobody waits for the answer any more
     ├── DriverError           the hypervisor refused; another host may not
@@ -25,6 +26,7 @@
 ``code`` is stable and goes over the wire; ``retryable`` says whether the same request may succeed later.
 """
 
+import errno
 from typing import Any, ClassVar
 
 
@@ -106,6 +108,25 @@ class DeadlineExceeded(Unavailable):
 
 class ClientGone(Unavailable):
     code = "request.client_gone"
+
+
+class StorageFull(Unavailable):
+    """A disk has no room. The message is for clients; ``what``, the disk and what its system said are for operators."""
+
+    code = "storage.full"
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__("There is no room left to store this; nothing was changed.")
+        self.what = f"there is no room on the disk of {where}: {reason}"
+
+
+#: What the system says where there is no room on a disk, by a quota, or in a file of limited size.
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def full_disk(error: OSError) -> StorageFull:
+    """Say of an error of the system which file had no room."""
+    return StorageFull(str(error.filename or "a file that was being written"), error.strerror or str(error))
 
 
 class DriverError(KilonovaError):

@@ -55,7 +55,7 @@ def in_chunks(app: WsgiApp, body: Trickle) -> WsgiApp:
     return chunked  # type: ignore[return-value]
 
 
-CASES = [("compute", "/flavors", 1000), ("placement", "/resource_providers", 3000), ("operator", "/whatif", 2000)]
+CASES = [("compute", "/flavors", 1000), ("placement", "/resource_providers", 3000), ("operator", "/explain", 2000)]
 
 
 def ask(control: Control, api: str, path: str, size: int, *, chunks: bool) -> tuple[Answer, int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.db import request_specs
+from kilonova.db import instances, request_specs
 from kilonova.model.request_spec import RequestSpec
 from support.control import Control, start_control
 
@@ -45,7 +45,8 @@ def asked_for(control: Control, forwarded: str | None, *, admin: bool = False) -
         client = replace(client, headers={"X-Forwarded-For": forwarded})
     shown = control.boot(client)
     with control.process.database.read() as connection:
-        spec, _ = request_specs.get_many(connection, [shown["id"]])[shown["id"]]
+        server = instances.get(connection, shown["id"])
+        spec = request_specs.get_many(connection, [server])[server.uuid].spec
     return shown["OS-EXT-SRV-ATTR:host"], spec
 
 

@@ -34,12 +34,13 @@ from kilonova.db.database import Database
 ROOT = Path(__file__).parents[2]
 HOST, PREFIX = "placement.example", "/placement"
 _INVENTORY = {"reserved": 0, "min_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
-#: What the administrator of the fixture's cloud configured.
+_OLD_DEFAULTS = "[oslo_policy]\nenforce_new_defaults = false\n"
+#: What the administrator of the fixture's cloud configured; of the others, only the old defaults of policy.
 _CONFIGURED = {
-    "CORSFixture": "[cors]\nallowed_origin = http://valid.example.com\nallow_headers = openstack-api-version\n",
-    "OpenPolicyFixture": "[oslo_policy]\npolicy_file = open.yaml\n",
-    "SecureRBACPolicyFixture": "[oslo_policy]\nenforce_new_defaults = true\n",
-    "LegacyRBACPolicyFixture": "[oslo_policy]\nenforce_new_defaults = false\n",
+    "CORSFixture": f"{_OLD_DEFAULTS}[cors]\nallowed_origin = http://valid.example.com\n"
+    "allow_headers = openstack-api-version\n",
+    "OpenPolicyFixture": f"{_OLD_DEFAULTS}policy_file = open.yaml\n",
+    "SecureRBACPolicyFixture": "",
 }
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -80,7 +81,7 @@ def _run(file: Path, template: Path) -> tuple["Result", float]:
     tests = yaml.safe_load(file.read_text())
     (wanted,) = tests.get("fixtures") or ["APIFixture"]
     result = Result(len(tests["tests"]))
-    with _served(template, _CONFIGURED.get(wanted, "")) as app:
+    with _served(template, _CONFIGURED.get(wanted, _OLD_DEFAULTS)) as app:
         kind = type(wanted, (CloudFixture,), {"app": staticmethod(app), "nodes": CLOUDS[wanted]})
         fixtures = ModuleType("fixtures")
         setattr(fixtures, wanted, kind)

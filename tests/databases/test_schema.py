@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,20 +6,12 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from alembic.operations import Operations
-from alembic.script import ScriptDirectory
 
 from kilonova.cli.main import main
-from kilonova.db import instances, request_specs, schema
+from kilonova.db import schema
 from kilonova.db import tables as t
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.errors import ConfigurationError
-from kilonova.identifiers import new_uuid
-from kilonova.model.flavor import Flavor
-from kilonova.model.image import Image
-from kilonova.model.instance import Instance, VmState
-from kilonova.model.request_spec import RequestSpec
 
 
 def test_the_migrations_end_in_the_tables(database: Database) -> None:
@@ -92,27 +83,3 @@ def test_only_sqlite_is_upgraded_by_starting(empty_database_url: str, kind: str)
             assert sa.inspect(database.engine).get_table_names() == []
     finally:
         database.close()
-
-
-def test_instances_of_before_get_the_image_properties_of_their_requests(database: Database) -> None:
-    plain = Instance(0, new_uuid(), "plain", "p", "u", VmState.ACTIVE, Flavor("1", "m1", 1, 512, 1))
-    ubuntu, gone = replace(plain, uuid=new_uuid()), replace(plain, uuid=new_uuid())
-    image = Image("i", properties={"os_distro": "ubuntu"})
-
-    def store(tx: Transaction) -> None:
-        instances.insert(tx, [(each, None) for each in (plain, ubuntu, gone)])
-        for each, asked in ((plain, None), (ubuntu, image), (gone, image)):
-            request_specs.insert(tx, [(RequestSpec(each.flavor, asked), None, [each.uuid])])
-        tx.execute(sa.update(t.instances).values(image_properties=sa.null()))
-        instances.mark_deleted(tx, gone.uuid)
-
-    database.write(store)
-    migration = ScriptDirectory(str(schema.MIGRATIONS)).get_revision("0003").module
-    with database.engine.begin() as connection, Operations.context(MigrationContext.configure(connection)):
-        migration._fill_in()
-    with database.read() as connection:
-        found = {row.uuid: row.image_properties for row in connection.execute(sa.select(t.instances))}
-        assert instances.get(connection, plain.uuid).image_properties == {}
-        assert instances.get(connection, ubuntu.uuid).image_properties == image.properties
-    assert found[ubuntu.uuid] == {"os_distro": "ubuntu"}
-    assert not found[gone.uuid]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import aggregates, change_log, workflows
+from kilonova.db import aggregates, change_log, host_agents
 from kilonova.db import tables as t
 from kilonova.db.database import Database, utc_now
 from kilonova.db.transaction import Transaction
@@ -177,9 +177,9 @@ def test_power_actions_reach_hosts_of_other_processes(start: Callable[..., Cell]
 def test_the_work_of_a_live_process_is_left_alone(start: Callable[..., Cell], clock: Clock) -> None:
     one, other = start("a"), start("b")
     one.boot(2)
-    clock.ahead += workflows.LEASE / 2
+    clock.ahead += host_agents.LEASE / 2
     one.renew_leases()
-    clock.ahead += workflows.LEASE / 2 + timedelta(seconds=5)
+    clock.ahead += host_agents.LEASE / 2 + timedelta(seconds=5)
     assert other.conductor.resume() == 0
     run(one, other)
     assert set(check([one, other]).values()) == {VmState.ACTIVE}
@@ -189,7 +189,7 @@ def test_the_work_of_a_dead_process_is_finished_by_another(start: Callable[..., 
     dead, other = start("a"), start("b")
     dead.boot(3)  # stored, and never claimed
     assert other.conductor.resume() == 0
-    clock.ahead += workflows.LEASE + timedelta(seconds=5)
+    clock.ahead += host_agents.LEASE + timedelta(seconds=5)
     other.renew_leases()
     run(other)
     check_done(other)
@@ -205,10 +205,10 @@ def test_what_is_handed_to_a_process_that_dies_waits_for_its_successor(
     one, dead = start(), start("b", folder="b")
     uuids = one.boot(2)
     one.bus.run()  # claimed on b, handed over, and never taken
-    clock.ahead += workflows.LEASE / 2
+    clock.ahead += host_agents.LEASE / 2
     one.renew_leases()
     successor = start("b", folder="b")
-    clock.ahead += workflows.LEASE / 2 + timedelta(seconds=5)
+    clock.ahead += host_agents.LEASE / 2 + timedelta(seconds=5)
     for cell in (one, successor):
         cell.renew_leases()
     run(one, successor)
@@ -221,7 +221,7 @@ def test_a_host_whose_process_died_for_good_is_given_up(start: Callable[..., Cel
     del dead
     uuids = one.boot(8)
     one.bus.run()
-    clock.ahead += workflows.LEASE + timedelta(seconds=5)
+    clock.ahead += host_agents.LEASE + timedelta(seconds=5)
     one.renew_leases()
     run(one)
     check_done(one)

@@ -15,6 +15,7 @@ from kilonova.db import (
     inventories,
     keypairs,
     providers,
+    request_specs,
     resource_classes,
     services,
     traits,
@@ -33,6 +34,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.keypair import Keypair
 from kilonova.model.provider import Inventory
+from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 FLAVOR = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1, extra_specs={"ssd": "true"})
 ODD = "ü 漢字 😀 \"'\\ %s :x {} \x7f"
@@ -55,11 +57,13 @@ def names(database: Database, **query: Any) -> list[str]:
 def test_text_json_booleans_and_microseconds_come_back_as_they_were(database: Database) -> None:
     body = {"text": ODD, "deep": [{"none": None, "true": True, "number": 2**53, "float": 0.1}]}
     flow = Workflow(new_uuid(), "build", new_uuid(), "r", "req", "claim", 0, body)
-    one = server(ODD, user_data="x" * 65_535, metadata={ODD: ODD})
+    asked = StoredRequest(new_uuid(), RequestSpec(FLAVOR, hints={ODD: (ODD,)}), None, "x" * 65_535)
+    one = server(ODD, request_spec_uuid=asked.uuid, metadata={ODD: ODD})
     moments: list[datetime] = []
 
     def write(tx: Transaction) -> None:
         workflows.insert(tx, [flow], "me")
+        request_specs.insert(tx, [asked])
         instances.insert(tx, [(one, None)])
         moments.append(tx.now)
 
@@ -67,7 +71,8 @@ def test_text_json_booleans_and_microseconds_come_back_as_they_were(database: Da
     with database.read() as connection:
         assert workflows.get(connection, flow.uuid, "me") == flow
         found = instances.get(connection, one.uuid)
-    assert (found.name, found.user_data, found.metadata, found.flavor) == (ODD, one.user_data, {ODD: ODD}, FLAVOR)
+        assert request_specs.get_many(connection, [found]) == {one.uuid: asked}
+    assert (found.name, found.metadata, found.flavor) == (ODD, {ODD: ODD}, FLAVOR)
     assert found.created_at == moments[0]
     assert moments[0].microsecond, "the clock of this machine should do better than a millisecond"
 

@@ -5,6 +5,7 @@ These tests run in ``.venv-nova``, where Nova is installed and Kilonova is not; 
 Nova nothing here is collected.
 """
 
+import json
 import os
 import signal
 import socket
@@ -26,9 +27,9 @@ _START_S = 120.0
 _NOAUTH = "auth_type = admin_token\ntoken = admin\nendpoint = {url}\n"
 _KEYSTONE = """auth_type = password
 auth_url = {auth_url}
-username = {username}
+username = service
 password = {password}
-project_name = {project_name}
+project_name = service
 user_domain_name = Default
 project_domain_name = Default
 region_name = {region}
@@ -54,6 +55,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         config.write_text(
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{port}\n"
             f"[database]\nconnection = sqlite:///{folder}/kilonova.db\n"
+            "[oslo_policy]\nenforce_new_defaults = false\n"  # the token admin has no role service
         )
         command = ["api", "--config-file", str(config)]
     else:
@@ -65,7 +67,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         )
     try:
         _wait(process, url, folder / "log", supervised=command[0] == "up")
-        yield Service(url, _section(folder / "data/clouds.yaml", url))
+        yield Service(url, _section(folder / "data", url))
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -96,13 +98,14 @@ def peer(configured: Service) -> Peer:
     return Peer(report.SchedulerReportClient(), context.RequestContext(user_id="u", project_id="p"), configured.url)
 
 
-def _section(clouds_file: Path, url: str) -> str:
-    if not clouds_file.exists():
+def _section(data: Path, url: str) -> str:
+    if not data.exists():
         return _NOAUTH.format(url=url)
     import yaml
 
-    cloud = yaml.safe_load(clouds_file.read_text())["clouds"]["kilonova"]
-    return _KEYSTONE.format(region=cloud["region_name"], **cloud["auth"])
+    cloud = yaml.safe_load((data / "clouds.yaml").read_text())["clouds"]["kilonova"]
+    password = json.loads((data / "passwords.json").read_text())["service"]
+    return _KEYSTONE.format(region=cloud["region_name"], auth_url=cloud["auth"]["auth_url"], password=password)
 
 
 def _wait(process: subprocess.Popen[bytes], url: str, log: Path, *, supervised: bool) -> None:

@@ -170,6 +170,7 @@ def start_cell(
     engine: Any = None,
     driver: OutsideDriver | None = None,
     max_attempts: int = 3,
+    piece: int = 100,
     config: SchedulerConfig | None = None,
 ) -> Cell:
     """Start a control process as ``cli/control.py`` does, on a bus of the test's own."""
@@ -189,6 +190,7 @@ def start_cell(
         rng=np.random.default_rng(1),
         driver=driver,
         aliases=read_aliases(config.pci_alias),
+        piece=piece,
     )
     conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts)
     (folder / "hypervisors").mkdir(exist_ok=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the WSGI application: one falcon app per API family, mounted under /compute, /placement and /operator.
 
-Around every request, in this order: authentication, route and method, microversion, content type, body, schemas,
-handler, faults. All that differs between the families is in a :class:`Family`.
+Around every request, in this order: authentication, microversion, route and method, scope of the token, body, content
+type, schemas, handler, faults. All that differs between the families is in a :class:`Family`.
 """
 
 import ipaddress
@@ -21,10 +21,10 @@ from kilonova.api import faults
 from kilonova.api.backend import Backend
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
-from kilonova.api.policy import Credentials
+from kilonova.api.policy import PROJECT, Credentials
 from kilonova.api.request_body import read_body
 from kilonova.deadline import NEVER, Deadline, nobody_left
-from kilonova.errors import ClientGone, DeadlineExceeded, InvalidRequest, KilonovaError, NotFound
+from kilonova.errors import ClientGone, DeadlineExceeded, Forbidden, InvalidRequest, KilonovaError, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.wsgi_keys import CLIENT_GONE
 
@@ -114,10 +114,12 @@ class Exchange:
             headers = _Headers(environ)
             version = self.family.version(headers, self.req.path)
             endpoint = find(version)
+            credentials = _credentials(environ)
+            if self.needs_token:
+                _require_project_scope(credentials)
             raw = read_body(environ, getattr(self.backend.settings.bodies, self.family.name))
             query = _query(environ.get("QUERY_STRING", ""))
             body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
-            credentials = _credentials(environ)
             _require_storable(path, query, raw, body)
             _require_own_project(path, credentials)
             if endpoint.query is not None:
@@ -133,6 +135,10 @@ class Exchange:
             reply = self.fault(error, version)
         self.write(resp, reply, version)
 
+    @property
+    def needs_token(self) -> bool:
+        return self.family.needs_token(self.req.path, self.method)
+
     def deadline(self) -> Deadline:
         """Return when to stop. What changes nothing may end halfway: nobody misses what a client did not wait for."""
         if self.method not in _READING:
@@ -142,7 +148,8 @@ class Exchange:
         return Deadline(ends_at, self.req.env.get(CLIENT_GONE, nobody_left))
 
     def authenticate(self, environ: Mapping[str, Any]) -> None:
-        if environ.get("HTTP_X_IDENTITY_STATUS") != "Confirmed" and self.family.needs_token(self.req.path, self.method):
+        is_known = environ.get("HTTP_X_IDENTITY_STATUS") == "Confirmed" and environ.get("HTTP_X_USER_ID")
+        if not is_known and self.needs_token:
             raise faults.HttpError(
                 401,
                 "The request you have made requires authentication.",
@@ -228,6 +235,13 @@ def _holds_null(value: Any) -> bool:
     return False
 
 
+def _require_project_scope(credentials: Credentials) -> None:
+    """Refuse a token of anything but a project, whatever its roles and the rules of policy say. Raises: Forbidden."""
+    if credentials.scope != PROJECT:
+        kind = "unscoped" if credentials.scope is None else f"{credentials.scope}-scoped"
+        raise Forbidden(f"This request needs a token that is scoped to a project; yours is {kind}.")
+
+
 def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> None:
     """Refuse a path of another project than the token's (the compute API takes one there, and needs none)."""
     project_id = path.get("project_id", credentials.project_id)
@@ -261,7 +275,8 @@ def _credentials(environ: Mapping[str, Any]) -> Credentials:
         user_id=environ.get("HTTP_X_USER_ID") or "",
         project_id=environ.get("HTTP_X_PROJECT_ID") or "",
         roles=tuple(role.strip() for role in roles.split(",") if role.strip()),
-        system_scope="all" if environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE") == "all" else None,
+        domain_id=environ.get("HTTP_X_DOMAIN_ID") or None,
+        system_scope=environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE") or None,
         token=environ.get("HTTP_X_AUTH_TOKEN"),
         user_domain_id=environ.get("HTTP_X_USER_DOMAIN_ID"),
         project_domain_id=environ.get("HTTP_X_PROJECT_DOMAIN_ID"),

@@ -14,12 +14,21 @@ from kilonova.api.application import WsgiApp
 
 _MEMORY_KEY = "kilonova.token_memory"
 _TOKENS_KEPT = 20_000
-_IDENTITY_HEADERS = (
-    "HTTP_X_IDENTITY_STATUS",
-    "HTTP_X_USER_ID",
-    "HTTP_X_USER_DOMAIN_ID",
-    "HTTP_X_PROJECT_DOMAIN_ID",
-    "HTTP_X_TENANT_ID",
+_OF_A_TOKEN = (
+    "IDENTITY_STATUS", "USER_ID", "USER_NAME", "USER_DOMAIN_ID", "USER_DOMAIN_NAME", "PROJECT_ID", "PROJECT_NAME",
+    "PROJECT_DOMAIN_ID", "PROJECT_DOMAIN_NAME", "DOMAIN_ID", "DOMAIN_NAME", "ROLES",
+)  # fmt: skip
+_SYSTEM_SCOPE = "HTTP_OPENSTACK_SYSTEM_SCOPE"
+#: Everything in which keystonemiddleware says who the caller and the calling service are, old names included.
+IDENTITY_HEADERS = frozenset(
+    {
+        *(f"HTTP_X_{name}" for name in _OF_A_TOKEN),
+        *(f"HTTP_X_SERVICE_{name}" for name in _OF_A_TOKEN),
+        *(f"HTTP_X_{name}" for name in ("USER", "TENANT", "TENANT_ID", "TENANT_NAME", "ROLE")),
+        "HTTP_X_IS_ADMIN_PROJECT",
+        "HTTP_X_SERVICE_CATALOG",
+        _SYSTEM_SCOPE,
+    }
 )
 
 
@@ -29,22 +38,33 @@ def strip_environment_headers() -> None:
         del os.environ[name]
 
 
-def noauth2(app: WsgiApp, *, plain_roles: tuple[str, ...]) -> WsgiApp:
-    """Trust the token: ``admin`` is an administrator, ``user:project`` has ``plain_roles``.
+def take_identity(environ: dict[str, Any]) -> dict[str, str]:
+    """Remove the identity headers that a client sent, and return them."""
+    return {name: environ.pop(name) for name in IDENTITY_HEADERS if name in environ}
 
-    ``X-Roles`` and ``X-Project-Id`` are honoured, as in Nova's and Placement's own test authentication.
+
+def noauth2(app: WsgiApp, *, plain_roles: tuple[str, ...]) -> WsgiApp:
+    """Trust the token: ``admin`` is an administrator, ``user:project`` has ``plain_roles``, ``user:`` has no scope.
+
+    ``X-Roles`` and one of ``X-Project-Id``, ``X-Domain-Id`` and ``OpenStack-System-Scope`` are honoured, much as in
+    Nova's and Placement's own test authentication.
     """
 
     def middleware(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        for name in _IDENTITY_HEADERS:
-            environ.pop(name, None)
+        said = take_identity(environ)
         token = environ.get("HTTP_X_AUTH_TOKEN")
         if token:
-            user, _, project = token.partition(":")
-            roles = environ.get("HTTP_X_ROLES") or ("admin" if user == "admin" else ",".join(plain_roles))
-            environ["HTTP_X_ROLES"] = roles
+            user, colon, project = token.partition(":")
             environ["HTTP_X_USER_ID"] = user
-            environ["HTTP_X_PROJECT_ID"] = environ.get("HTTP_X_PROJECT_ID") or project or user
+            environ["HTTP_X_ROLES"] = said.get("HTTP_X_ROLES") or (
+                "admin" if user == "admin" else ",".join(plain_roles)
+            )
+            if said.get(_SYSTEM_SCOPE):
+                environ[_SYSTEM_SCOPE] = said[_SYSTEM_SCOPE]
+            elif said.get("HTTP_X_DOMAIN_ID"):
+                environ["HTTP_X_DOMAIN_ID"] = said["HTTP_X_DOMAIN_ID"]
+            else:
+                environ["HTTP_X_PROJECT_ID"] = said.get("HTTP_X_PROJECT_ID") or project or ("" if colon else user)
             environ["HTTP_X_IDENTITY_STATUS"] = "Confirmed"
         return app(environ, start_response)
 
@@ -92,6 +112,7 @@ def keystone(conf: Any) -> Callable[[WsgiApp], WsgiApp]:
         protocol: WsgiApp = auth_token.AuthProtocol(app, options)
 
         def middleware(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+            take_identity(environ)  # the middleware itself leaves OpenStack-System-Scope in place
             environ[_MEMORY_KEY] = memory
             return protocol(environ, start_response)
 

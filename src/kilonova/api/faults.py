@@ -16,6 +16,7 @@ _STATUS: tuple[tuple[type[errors.KilonovaError], int], ...] = (
     (errors.NotFound, 404),
     (errors.Conflict, 409),
     (errors.NoValidHost, 409),
+    (errors.StorageFull, 507),
     (errors.Unavailable, 503),
 )
 
@@ -31,6 +32,7 @@ _COMPUTE_NAMES = {
     429: "overLimit",
     501: "notImplemented",
     503: "serviceUnavailable",
+    507: "insufficientStorage",
 }
 
 _TITLES = {
@@ -45,6 +47,7 @@ _TITLES = {
     415: "Unsupported Media Type",
     500: "Internal Server Error",
     503: "Service Unavailable",
+    507: "Insufficient Storage",
 }
 
 

@@ -70,14 +70,21 @@ class Context:
         return self.credentials.project_id
 
     def may(self, rule: str, *, project_id: str | None = None, user_id: str | None = None) -> bool:
-        """Whether policy allows ``rule`` on something of ``project_id`` / ``user_id`` (default: the caller's own)."""
-        target = {"project_id": project_id or self.project_id, "user_id": user_id or self.user_id}
+        """Whether policy allows ``rule`` on something of ``project_id`` / ``user_id`` (None: the caller's own)."""
+        target = {
+            "project_id": self.project_id if project_id is None else project_id,
+            "user_id": self.user_id if user_id is None else user_id,
+        }
         return self.backend.policy.allows(rule, target, self.credentials)
 
     def authorize(self, rule: str, *, project_id: str | None = None, user_id: str | None = None) -> None:
         """Raise Forbidden unless :meth:`may`."""
         if not self.may(rule, project_id=project_id, user_id=user_id):
             raise Forbidden(f"Policy doesn't allow {rule} to be performed.", rule=rule)
+
+    def sees(self, rule: str, project_id: str) -> bool:
+        """Whether something of a project is there for the caller at all: what is not answers as if it did not exist."""
+        return project_id == self.project_id or self.may(rule, project_id=project_id)
 
 
 Handler = Callable[[Context, Request], Reply]

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kilonova.cli import addresses
 from kilonova.errors import ConfigurationError
 from kilonova.logs import setup
 
@@ -26,11 +27,22 @@ def api(
 
     settings = config.load(config_file)
     os.environ[CONFIG_VARIABLE] = os.pathsep.join(os.path.abspath(path) for path in config_file)  # noqa: PTH100
+    require_protected(settings.api)
     listener, tls = open_port(settings)
     require_known_scenario_options(settings)
     wsgi_application = application()
     with listener:
         serve_until_told(http_server(settings, wsgi_application, listener, tls))
+
+
+def require_protected(api: Any) -> None:
+    """Refuse to serve an API without authentication to other machines. Raises: ConfigurationError."""
+    if api.auth_strategy != "noauth2" or api.noauth2_beyond_loopback or addresses.is_loopback(api.bind_host):
+        return
+    raise ConfigurationError(
+        f"[api] auth_strategy = noauth2 makes anybody an administrator, and {api.bind_host} can be reached from other "
+        "machines: bind to 127.0.0.1, use keystone, or set [api] noauth2_beyond_loopback = true."
+    )
 
 
 def application() -> Callable[..., Any]:

@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 
 import typer
 
-from kilonova.errors import ConfigurationError, InvalidRequest, KilonovaError
+from kilonova.errors import NO_ROOM, ConfigurationError, InvalidRequest, KilonovaError, StorageFull, full_disk
 
 # Each command is a function for typer, or a typer.Typer with commands of its own, in a module named after it.
 COMMANDS: Mapping[str, str] = {
     "up": "kilonova.cli.up:up",
     "api": "kilonova.cli.api:api",
     "db": "kilonova.cli.db:app",
+    "backup": "kilonova.cli.backup:backup",
+    "restore": "kilonova.cli.backup:restore",
     "placement": "kilonova.cli.placement:app",
     "explain": "kilonova.cli.explain:explain",
     "whatif": "kilonova.cli.whatif:whatif",
@@ -37,8 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(error.format_message(), 2)  # type: ignore[attr-defined]
     except (ConfigurationError, InvalidRequest) as error:
         return _complain(error.message, 2)
+    except StorageFull as error:
+        return _complain(error.what, 1)
     except KilonovaError as error:
         return _complain(error.message, 1)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        return _complain(full_disk(error).what, 1)
     except typer.Abort:
         return _complain("interrupted", 130)
     return result if isinstance(result, int) else 0

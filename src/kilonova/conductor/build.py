@@ -10,20 +10,23 @@
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kilonova.claims.claimer import Order
+from kilonova.conductor import story
 from kilonova.conductor.actions import release_claim
 from kilonova.conductor.steps import TAKEN_OVER, Step, step_id, steps
-from kilonova.db import compute_nodes, instances, workflows
+from kilonova.db import compute_nodes, group_guards, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import KilonovaError, Unavailable
+from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
 from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
-from kilonova.model.request_spec import RequestSpec
+from kilonova.model.request_spec import StoredRequest
 
 if TYPE_CHECKING:
     from kilonova.conductor.service import Conductor
@@ -32,31 +35,84 @@ LOG = logging.getLogger(__name__)
 KIND = "build"
 
 
+@dataclass(eq=False)
+class CannotPlaceError(Exception):
+    """There is no host for some server of a request. ``details`` are for administrators."""
+
+    message: str
+    details: str = ""
+
+
+def new_workflow(instance: Instance, request_id: str) -> Workflow:
+    """Return the workflow that builds an instance."""
+    return Workflow(new_uuid(), KIND, instance.uuid, instance.reservation_id, request_id, "claim")
+
+
+def store(
+    tx: Transaction, built: Sequence[Instance], flows: Sequence[Workflow], group_uuid: str | None, owner: str
+) -> None:
+    """Store instances of one request with their workflows, as members of their group."""
+    instances.insert(tx, [(instance, group_uuid) for instance in built])
+    if group_uuid is not None:
+        group_guards.add_members(tx, group_uuid, [instance.uuid for instance in built])
+    workflows.insert(tx, flows, owner)
+
+
 def claim_together(conductor: "Conductor", flows: Sequence[Workflow]) -> tuple[Workflow, ...]:
     """Claim hosts for the instances of one request, all or none, and return their workflows at the next step."""
     jobs = conductor.build_jobs(flows)
     flows = [flow for flow in flows if flow.uuid in jobs]
     if not flows:
         return ()
-    _, spec, group_uuid = jobs[flows[0].uuid]
-    tried = {(host, node): None for flow in flows for host, node in flow.body.get("tried", ())}
-    spec = replace(spec, instance_uuids=tuple(flow.instance_uuid for flow in flows), tried=tuple(tried))
-    at_spawn = tuple(replace(flow, step="spawn", attempt=flow.attempt + 1) for flow in flows)
+    request = jobs[flows[0].uuid][1]
     try:
-        placed = conductor.claimer.place(Order(spec, at_spawn, group_uuid))
-    except Unavailable:
-        raise  # the database is away: tried again later
-    except KilonovaError as error:
-        _give_up(conductor, flows, error.message)
-        return ()
-    except Exception as error:
-        LOG.exception("Scheduling failed [%s]", spec.request_id)
-        _give_up(conductor, flows, "Scheduling failed.", f"{type(error).__name__}: {error}")
-        return ()
+        return claim(conductor, flows, request)
+    except CannotPlaceError as error:
+        refused = error
+    group = request.group_uuid
+    for flow in conductor.database.write(lambda tx: fail(tx, flows, conductor.owner, refused, group)):
+        story.failed(flow, refused.message)
+    for flow in flows:
+        conductor.forget(flow)
+    return ()
+
+
+def require_room(conductor: "Conductor", request: StoredRequest, count: int, one_of_them: Workflow) -> None:
+    """Raise CannotPlaceError unless there is room for ``count`` servers of a request now."""
+    with _refusals(request.spec.request_id):
+        conductor.claimer.require_room(request.spec, request.group_uuid, count, one_of_them.instance_uuid)
+
+
+def claim(conductor: "Conductor", flows: Sequence[Workflow], request: StoredRequest) -> tuple[Workflow, ...]:
+    """Claim hosts for instances of one request and return their workflows at the next step.
+
+    Raises: CannotPlaceError; then none of them is to be built, also if it has a host already.
+    """
+    tried = {(host, node): None for flow in flows for host, node in flow.body.get("tried", ())}
+    spec = replace(request.spec, instance_uuids=tuple(flow.instance_uuid for flow in flows), tried=tuple(tried))
+    at_spawn = tuple(replace(flow, step="spawn", attempt=flow.attempt + 1) for flow in flows)
+    with _refusals(spec.request_id):
+        placed = conductor.claimer.place(Order(spec, at_spawn, request.group_uuid))
     for flow in flows:
         if flow.instance_uuid in placed.gone:
             conductor.forget(flow)  # and nothing else of the instance: a delete is under way
+    for flow in placed.workflows:
+        story.placed(flow)
     return placed.workflows
+
+
+@contextmanager
+def _refusals(request_id: str) -> Iterator[None]:
+    """Turn what the scheduler raises into CannotPlaceError, but for a database that is away: that is tried again."""
+    try:
+        yield
+    except Unavailable:
+        raise
+    except KilonovaError as error:
+        raise CannotPlaceError(error.message) from error
+    except Exception as error:
+        LOG.exception("Scheduling failed [%s]", request_id)
+        raise CannotPlaceError("Scheduling failed.", f"{type(error).__name__}: {error}") from error
 
 
 def spawn_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
@@ -64,8 +120,7 @@ def spawn_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
     job = conductor.build_jobs([flow]).get(flow.uuid)
     if job is None:
         return None
-    instance, spec, _ = job
-    message = SpawnGuest(step_id(flow), guest_of(instance, spec))
+    message = SpawnGuest(step_id(flow), guest_of(*job))
     return conductor.send(flow, message)
 
 
@@ -77,6 +132,8 @@ def guest_spawned(conductor: "Conductor", flow: Workflow, reply: StepReply) -> W
         conductor.database.submit_merged(conductor.activate, flow).result()
     except TAKEN_OVER as error:
         LOG.info("Instance %s is no longer being built: %s", flow.instance_uuid, error)
+    else:
+        story.done(flow, "spawned")
     conductor.forget(flow)
     return None
 
@@ -97,7 +154,8 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
     job = conductor.build_jobs([flow]).get(flow.uuid)
     if job is None:
         return None
-    _, spec, group_uuid = job
+    request = job[1]
+    spec = request.spec
     host = flow.body["host"]
     tried = [*flow.body.get("tried", ()), (host, flow.body["node"])]
     error = flow.body.get("error", "")
@@ -110,7 +168,7 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
             workflows.move(tx, again, conductor.owner)
         else:
             workflows.finish(tx, flow, conductor.owner)
-        release_claim(tx, flow.instance_uuid, group_uuid, host)
+        release_claim(tx, flow.instance_uuid, request.group_uuid, host)
         values: dict[str, Any] = {"host": None, "node": None, "task_state": TaskState.SCHEDULING}
         if not may_retry:
             values |= {"vm_state": VmState.ERROR, "task_state": None}
@@ -132,9 +190,9 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
     return None
 
 
-def guest_of(instance: Instance, spec: RequestSpec) -> GuestSpec:
+def guest_of(instance: Instance, request: StoredRequest) -> GuestSpec:
     """Return what a hypervisor needs to make the guest of an instance."""
-    flavor = instance.flavor
+    flavor, image = instance.flavor, request.spec.image
     return GuestSpec(
         uuid=instance.uuid,
         name=instance.instance_name,
@@ -145,40 +203,34 @@ def guest_of(instance: Instance, spec: RequestSpec) -> GuestSpec:
         ephemeral_gib=flavor.ephemeral_gib,
         swap_mib=flavor.swap_mib,
         image_ref=instance.image_ref,
-        image_properties=dict(spec.image.properties) if spec.image else {},
+        image_properties=dict(image.properties) if image else {},
         extra_specs=dict(flavor.extra_specs),
         project_id=instance.project_id,
         user_id=instance.user_id,
         key_name=instance.key_name,
-        user_data=instance.user_data,
+        user_data=request.user_data,
         metadata=dict(instance.metadata),
     )
 
 
-def _give_up(conductor: "Conductor", flows: Sequence[Workflow], message: str, details: str = "") -> None:
-    """Fail the instances of one request together, so that no later start finds room for only some of them."""
+def fail(
+    tx: Transaction, flows: Sequence[Workflow], owner: str, refused: CannotPlaceError, group_uuid: str | None
+) -> Sequence[Workflow]:
+    """Put instances of one request in error, release what they hold, and return the workflows that end so.
 
-    def fail(tx: Transaction) -> None:
-        for flow in flows:
-            shown = _exhausted(flow, message)
-            fault = Fault(500, shown, _details(flow.body.get("tried", []), details or shown))
-            try:
-                with tx.savepoint():
-                    workflows.finish(tx, flow, conductor.owner)
-                    instances.record_fault(tx, flow.instance_uuid, fault)
-                    instances.change(
-                        tx,
-                        flow.instance_uuid,
-                        expected_tasks={TaskState.SCHEDULING},
-                        vm_state=VmState.ERROR,
-                        task_state=None,
-                    )
-            except TAKEN_OVER as error:
-                LOG.info("Instance %s is no longer being built: %s", flow.instance_uuid, error)
-
-    conductor.database.write(fail)
-    for flow in flows:
-        conductor.forget(flow)
+    Those that somebody else took over are left alone.
+    """
+    present = workflows.finish_present(tx, flows, owner)
+    for flow in present:
+        if flow.step == "spawn":
+            release_claim(tx, flow.instance_uuid, group_uuid, flow.body["host"])
+    faults = {}
+    for flow in present:
+        shown = _exhausted(flow, refused.message)
+        details = _details(flow.body.get("tried", []), refused.details or shown)
+        faults[flow.instance_uuid] = Fault(500, shown, details)
+    instances.fail(tx, faults, {TaskState.SCHEDULING, TaskState.SPAWNING})
+    return present
 
 
 def _exhausted(flow: Workflow, message: str) -> str:

@@ -36,7 +36,7 @@ def guest_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) ->
     def vanish(tx: Transaction) -> None:
         workflows.finish(tx, flow, conductor.owner)
         release_claim(tx, flow.instance_uuid, flow.body.get("group"), flow.body.get("host"))
-        group_guards.forget_member(tx, flow.instance_uuid)
+        group_guards.forget_members(tx, [flow.instance_uuid])
         instances.mark_deleted(tx, flow.instance_uuid)
 
     conductor.end(flow, vanish)

@@ -2,17 +2,19 @@
 """Hosts that start: their services, hypervisors and resource providers, and the guests that nobody owns."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
-from kilonova.db import aggregates, compute_nodes, host_agents, instances, providers, services, workflows
+from kilonova.db import aggregates, compute_nodes, host_agents, instances, providers, services
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import HostsStarted, Orphans
 from kilonova.model.host import COMPUTE
 
 
-def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None) -> Orphans:
+def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None, lease: timedelta) -> Orphans:
     """Register hypervisors that start and tell which of their guests belong to no server.
 
     ``owner``: the process that has their agents from now on; None where there is only one.
+    ``lease``: how long that counts as alive from now on.
     """
     for report in message.reports:
         service = services.ensure(tx, report.host, COMPUTE)
@@ -26,7 +28,7 @@ def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None) ->
     services.record_heartbeats(tx, hosts)
     if owner is not None:
         host_agents.take(tx, hosts, owner)
-        host_agents.keep_alive(tx, owner, workflows.LEASE)
+        host_agents.keep_alive(tx, owner, lease)
     orphans = {host: _orphans(tx, host, tuple(guests)) for host in hosts if (guests := message.guests.get(host))}
     return Orphans({host: uuids for host, uuids in orphans.items() if uuids})
 

@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from kilonova.claims.claimer import Claimer
-from kilonova.conductor import build, delete, power
+from kilonova.conductor import batch, build, delete, power, story
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.steps import TAKEN_OVER, UNREACHABLE, Step, Steps, step_id
 from kilonova.db import compute_nodes, group_guards, host_agents, instances, request_specs, services, workflows
@@ -35,13 +36,18 @@ from kilonova.messaging.messages import (
     StepReply,
 )
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
-from kilonova.model.request_spec import RequestSpec
+from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 LOG = logging.getLogger(__name__)
 
-KINDS: Mapping[str, Steps] = {build.KIND: build.BUILD, delete.KIND: delete.DELETE, **power.POWER}
+KINDS: Mapping[str, Steps] = {
+    batch.KIND: batch.BATCH,
+    build.KIND: build.BUILD,
+    delete.KIND: delete.DELETE,
+    **power.POWER,
+}
 
-BuildJob = tuple[Instance, RequestSpec, str | None]
+BuildJob = tuple[Instance, StoredRequest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +55,28 @@ class NewServers:
     """What one request brings to be stored: its instances with a workflow each."""
 
     instances: tuple[Instance, ...]
-    spec: RequestSpec
-    group_uuid: str | None
+    request: StoredRequest
     flows: tuple[Workflow, ...]
 
 
 class Conductor:
     """The workflows of one control process, named ``owner``."""
 
-    def __init__(self, database: Database, claimer: Claimer, bus: LocalBus, owner: str, *, max_attempts: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        claimer: Claimer,
+        bus: LocalBus,
+        owner: str,
+        *,
+        max_attempts: int,
+        lease: timedelta = host_agents.LEASE,
+    ) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
         self.max_attempts = max_attempts
+        self.lease = lease
         self._bus = bus
         self._lock = threading.Lock()
         self._store = together(self._store_together)
@@ -76,26 +91,32 @@ class Conductor:
 
     # --- what the API asks for ----------------------------------------------------------------------------------------
 
-    def build(self, built: Sequence[Instance], spec: RequestSpec, group_uuid: str | None) -> None:
+    def build(
+        self, built: Sequence[Instance], spec: RequestSpec, group_uuid: str | None, user_data: str | None = None
+    ) -> None:
         """Store new instances with their request and start building them. Returns once they are durable."""
-        flows = [
-            Workflow(new_uuid(), build.KIND, instance.uuid, instance.reservation_id, spec.request_id, "claim")
-            for instance in built
-        ]
-        new = NewServers(tuple(built), spec, group_uuid, tuple(flows))
+        request = StoredRequest(new_uuid(), spec, group_uuid, user_data)
+        built = [replace(instance, request_spec_uuid=request.uuid) for instance in built]
+        if len(built) > self.claimer.piece:
+            batch.store(self, built, request)
+            return
+        flows = [build.new_workflow(instance, spec.request_id) for instance in built]
+        new = NewServers(tuple(built), request, tuple(flows))
         numbers = self.database.submit_merged(self._store, new).result()
         with self._lock:
             for flow, instance in zip(flows, built, strict=True):
                 self._flows[flow.uuid] = flow
-                self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), spec, group_uuid)
+                self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), request)
+        for flow in flows:
+            story.created(flow)
         self.claim_soon(flows)
 
     def _store_together(self, tx: Transaction, requests: Sequence[NewServers]) -> Sequence[Mapping[str, int]]:
-        instances.insert(tx, [(instance, new.group_uuid) for new in requests for instance in new.instances])
-        request_specs.insert(tx, [(new.spec, new.group_uuid, [i.uuid for i in new.instances]) for new in requests])
+        request_specs.insert(tx, [new.request for new in requests])
+        instances.insert(tx, [(instance, new.request.group_uuid) for new in requests for instance in new.instances])
         for new in requests:
-            if new.group_uuid is not None:
-                group_guards.add_members(tx, new.group_uuid, [instance.uuid for instance in new.instances])
+            if new.request.group_uuid is not None:
+                group_guards.add_members(tx, new.request.group_uuid, [instance.uuid for instance in new.instances])
         workflows.insert(tx, [flow for new in requests for flow in new.flows], self.owner)
         reservations = {instance.reservation_id for new in requests for instance in new.instances}
         numbers = instances.numbers(tx.connection, reservations)
@@ -120,7 +141,7 @@ class Conductor:
         flow = self.database.write(begin)
         if flow is not None:
             self.forget_instance(instance.uuid)
-            self._begin(flow)
+            self.begin(flow)
 
     def change_power(
         self,
@@ -148,16 +169,24 @@ class Conductor:
 
         self.database.write(begin)
         self.forget_instance(instance.uuid)
-        self._begin(flow)
+        self.begin(flow)
 
     # --- workflows of before and of others ----------------------------------------------------------------------------
 
     def resume(self) -> int:
         """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are."""
         everything = self.database.is_sqlite
-        adopted = self.database.write(lambda tx: workflows.adopt(tx, self.owner, everything=everything))
-        self._go_on(adopted)
-        return len(adopted)
+
+        def adopt(tx: Transaction) -> tuple[Workflow, ...]:
+            if not everything:
+                host_agents.keep_alive(tx, self.owner, self.lease)
+            return workflows.adopt(tx, self.owner, everything=everything)
+
+        count = 0
+        while adopted := self.database.write(adopt):
+            self._go_on(adopted)
+            count += len(adopted)
+        return count
 
     def retry_broken(self) -> None:
         """Go on with workflows of this process whose step broke, at the step that the journal has."""
@@ -184,12 +213,24 @@ class Conductor:
             for flow in adopted:
                 self._flows[flow.uuid] = flow
         for flow in adopted:
+            if flow.kind == batch.KIND:
+                self._take_members(flow)
             if flow.kind == build.KIND and flow.step == "claim" and not flow.body.get("tried"):
                 waiting[flow.reservation_id].append(flow)
             else:
-                self._bus.run_in_conductor(lambda flow=flow: self._run(flow))  # type: ignore[misc]
+                self.begin(flow)
         for flows in waiting.values():
             self.claim_soon(flows)
+
+    def _take_members(self, leader: Workflow) -> None:
+        """Make the workflows that a batch leads ours, as far as nobody alive has them."""
+        everything = self.database.is_sqlite
+
+        def take(tx: Transaction) -> int:
+            return workflows.take_members(tx, leader.uuid, self.owner, everything=everything)
+
+        while self.database.write(take):
+            pass
 
     # --- what agents say ----------------------------------------------------------------------------------------------
 
@@ -204,7 +245,7 @@ class Conductor:
     def greet(self, message: HostsStarted) -> Orphans:
         """Register hypervisors that start and tell which of their guests belong to no server."""
         owner = None if self.database.is_sqlite else self.owner
-        return self.database.write(lambda tx: register_hosts(tx, message, owner))
+        return self.database.write(lambda tx: register_hosts(tx, message, owner, self.lease))
 
     # --- for the steps ------------------------------------------------------------------------------------------------
 
@@ -283,19 +324,18 @@ class Conductor:
                 self._awaited.pop(flow.uuid, None)
 
     def build_jobs(self, flows: Sequence[Workflow]) -> Mapping[str, BuildJob]:
-        """Return workflow uuid → (instance, request, group uuid); workflows without an instance end here."""
+        """Return workflow uuid → (instance, request); workflows without an instance end here."""
         with self._lock:
             found = {flow.uuid: self._jobs[flow.uuid] for flow in flows if flow.uuid in self._jobs}
         missing = [flow for flow in flows if flow.uuid not in found]
         if missing:
             uuids = [flow.instance_uuid for flow in missing]
             with self.database.read() as connection:
-                specs = request_specs.get_many(connection, uuids)
                 present = {instance.uuid: instance for instance in instances.get_many(connection, uuids)}
+                requests = request_specs.get_many(connection, present.values())
             for flow in missing:
-                if flow.instance_uuid in present and flow.instance_uuid in specs:
-                    spec, group_uuid = specs[flow.instance_uuid]
-                    found[flow.uuid] = (present[flow.instance_uuid], spec, group_uuid)
+                if flow.instance_uuid in requests:
+                    found[flow.uuid] = (present[flow.instance_uuid], requests[flow.instance_uuid])
                 else:
                     self.end(flow, lambda tx, flow=flow: workflows.finish(tx, flow, self.owner))  # type: ignore[misc]
             with self._lock:
@@ -317,10 +357,13 @@ class Conductor:
 
     # --- running ------------------------------------------------------------------------------------------------------
 
-    def _begin(self, flow: Workflow) -> None:
+    def begin(self, flow: Workflow) -> None:
+        """Run a workflow from its present step on, in the background and behind what waits there already."""
         with self._lock:
             self._flows[flow.uuid] = flow
-        self._bus.run_in_conductor(lambda: self._run(flow))
+        is_slow = flow.kind == batch.KIND and self.claimer.may_be_slow
+        run = self._bus.run_aside if is_slow else self._bus.run_in_conductor
+        run(lambda: self._run(flow))
 
     def claim_soon(self, flows: Sequence[Workflow]) -> None:
         """Claim hosts for the servers of one request in the background, where it holds up nothing else."""
@@ -341,8 +384,12 @@ class Conductor:
         """Log what nobody foresaw and have the workflows tried again later, as the journal has them."""
         try:
             yield
-        except Exception:
-            LOG.exception("A step broke: %s", ", ".join(f"{flow.kind} {flow.instance_uuid}" for flow in flows))
+        except Exception as error:
+            names = ", ".join(f"{flow.kind} {flow.instance_uuid}" for flow in flows)
+            if isinstance(error, Unavailable):
+                LOG.warning("Tried again later: %s: %s", names, error.message)
+            else:
+                LOG.exception("A step broke: %s", names)
             with self._lock:
                 self._broken |= {flow.uuid for flow in flows if self._flows.pop(flow.uuid, None) is not None}
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from kilonova.conductor.service import Conductor
-from kilonova.db import change_log, host_agents, services, workflows
+from kilonova.db import change_log, host_agents, services
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Unavailable
 
@@ -74,7 +74,6 @@ class Upkeep:
                 LOG.exception("Leases were not renewed")
 
     def _sign_of_life(self, tx: Transaction) -> None:
-        workflows.renew(tx, self._conductor.owner)
         if not self._database.is_sqlite:
-            host_agents.keep_alive(tx, self._conductor.owner, workflows.LEASE)
+            host_agents.keep_alive(tx, self._conductor.owner, self._conductor.lease)
         services.record_heartbeats(tx, [self._host], binaries=self._binaries)

@@ -267,8 +267,8 @@ def _mend_server(tx: Transaction, *, uuid: str) -> None:
     if node is None:
         raise Conflict(f"There is no hypervisor {row.node} on host {row.host}: start its agent, or delete the server.")
     server = instances.get(tx.connection, uuid)
-    asked = request_specs_of(tx.connection, [uuid])
-    spec = asked[uuid][0] if uuid in asked else RequestSpec(server.flavor)
+    asked = request_specs_of(tx.connection, [server])
+    spec = asked[uuid].spec if uuid in asked else RequestSpec(server.flavor)
     resources = resource_query(server.flavor, spec.image, volume_backed=spec.volume_backed).totals
     present = allocations.for_consumer(tx.connection, uuid)
     whole = {**(present.allocations if present else {}), node.uuid: resources}

@@ -31,10 +31,19 @@ from sqlalchemy.exc import DBAPIError
 
 from kilonova import deadline
 from kilonova.db import change_log
-from kilonova.db.engines import checked_url, is_away, is_cancelled, is_retryable, open_engines
+from kilonova.db.engines import (
+    checked_url,
+    is_away,
+    is_cancelled,
+    is_full,
+    is_retryable,
+    open_engines,
+    settle,
+    storage_full,
+)
 from kilonova.db.pulse import Pulse
 from kilonova.db.transaction import AllUndone, Commit, FramesNeeded, Framing, Merged, Transaction, run_singly
-from kilonova.errors import DeadlineExceeded, Unavailable
+from kilonova.errors import DeadlineExceeded, StorageFull, Unavailable
 from kilonova.identifiers import new_uuid
 
 LOG = logging.getLogger(__name__)
@@ -81,6 +90,7 @@ class Database:
         #: Held while a job is queued, so that none can slip in behind the end.
         self._gate = threading.Lock()
         self._closed = False
+        self._is_full = False
 
     def on_commit(self, listener: Callable[[Commit], None]) -> None:
         """Call ``listener`` with every commit of this process, in commit order, before its writers resume.
@@ -120,6 +130,8 @@ class Database:
                 raise DeadlineExceeded("The request took longer than the service allows.") from error
             if is_away(error):
                 raise Unavailable("The database cannot be reached.") from error
+            if is_full(error):
+                raise storage_full(self.url, error) from error
             raise
 
     def newest_seq(self) -> int:
@@ -162,6 +174,8 @@ class Database:
             thread.join()
         self._pulse.close()
         self._engines.dispose()
+        if self.is_sqlite:
+            settle(str(self.url.database))
 
     # --- the writer thread --------------------------------------------------------------------------------------------
 
@@ -199,9 +213,15 @@ class Database:
                 for job in batch:
                     self._write_batch([job])
                 return
-            LOG.exception("A write failed")
+            if isinstance(error, StorageFull):
+                self._tell_of_full_disk(error)
+            else:
+                LOG.exception("A write failed")
             batch[0].future.set_exception(error)
             return
+        if self._is_full and not all(isinstance(outcome, BaseException) for outcome in done.outcomes):
+            LOG.info("There is room for writes again")
+            self._is_full = False
         if done.commit is not None:
             self._announce(done.commit)
         for job, outcome in zip(batch, done.outcomes, strict=True):
@@ -209,6 +229,12 @@ class Database:
                 job.future.set_exception(outcome)
             else:
                 job.future.set_result(outcome)
+
+    def _tell_of_full_disk(self, error: StorageFull) -> None:
+        """Log it once, however many writes are refused until there is room."""
+        if not self._is_full:
+            LOG.error("Writes are refused: %s", error.what)
+            self._is_full = True
 
     def _transact_until_done(self, batch: list[_Job]) -> "_Done":
         """Repeat the transaction while that may help: a few times after a conflict, for ever while the server is away.
@@ -229,7 +255,8 @@ class Database:
             except _InDoubt as unknown:
                 doubt = unknown
                 conflicts += 1
-                LOG.warning("A commit of %d writes went unanswered: %s", len(batch), doubt.error.orig)
+                if not is_full(doubt.error):
+                    LOG.warning("A commit of %d writes went unanswered: %s", len(batch), doubt.error.orig)
             except DBAPIError as error:
                 if is_away(error) and not self._closed:
                     if not waits:
@@ -244,6 +271,8 @@ class Database:
                     raise _OutcomeUnknown from error
                 elif is_away(error):
                     raise Unavailable("The database cannot be reached.") from error
+                elif is_full(error):
+                    raise storage_full(self.url, error) from error
                 else:
                     raise
             else:

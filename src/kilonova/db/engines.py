@@ -7,9 +7,13 @@ that nobody else writes meanwhile; every statement must see what was committed b
 shall not lock gaps between rows on top.
 """
 
+import contextlib
+import os
+import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -20,7 +24,7 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from kilonova import deadline
-from kilonova.errors import ConfigurationError
+from kilonova.errors import ConfigurationError, StorageFull
 
 _DRIVERS = {
     "sqlite": "sqlite",
@@ -41,6 +45,12 @@ _ALL_ENGINES: Mapping[str, Any] = {
     "hide_parameters": True,
 }
 _DEADLOCKS = {"40001", "40P01", "55P03", 1205, 1213, 1020}
+#: PostgreSQL: disk full. MariaDB: disk full, table full, and the errors that quote the system's own number.
+_FULL = {"53100", 1021, 1114}
+_QUOTING_ERRNO = {3, 1026, 1030}
+_ERRNO_FULL = re2.compile(r"(?i)(errcode|errno|error): ?(28|122)\b|got error (28|122) ")
+#: SQLite: full, and what it says where a quota or a limit of the file's size is in the way.
+_FULL_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 #: A statement that took too long or was killed.
 _CANCELLED = {"57014", 1317, 1969}
 #: Shut down, starting up, too many connections; MariaDB: the same, and every way to say that the connection is gone.
@@ -93,6 +103,28 @@ def open_engines(url: URL, longest_read_s: float | None = None) -> Engines:
         raise ConfigurationError(f"[database] connection: the driver of {url.drivername!r} is missing.") from error
 
 
+def private_file(name: str) -> None:
+    """Make the file of an SQLite database, which SQLite would let everybody read; one that is there stays as it is.
+
+    Its log and its shared memory get the same mode from SQLite.
+    """
+    if name.startswith("file:"):
+        return
+    with contextlib.suppress(FileExistsError, PermissionError):
+        os.close(os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def settle(name: str) -> None:
+    """Put all that was committed into the file of an SQLite database itself, so that it alone is a whole copy.
+
+    Nobody else may be writing. Absent is success.
+    """
+    if name.startswith("file:") or not Path(name).exists():
+        return
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(name, timeout=5)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
 def is_retryable(error: BaseException) -> bool:
     """Whether the same transaction may succeed later: deadlock, serialisation failure, lock time-out, server away."""
     return isinstance(error, DBAPIError) and (
@@ -100,6 +132,28 @@ def is_retryable(error: BaseException) -> bool:
         or is_away(error)
         or (isinstance(error, OperationalError) and "database is locked" in str(error.orig))
     )
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether there is no room on the database's disk, by a quota or in fact."""
+    if not isinstance(error, DBAPIError):
+        return False
+    code = _code(error)
+    if code in _QUOTING_ERRNO:
+        return _ERRNO_FULL.search(str(error.orig)) is not None
+    return code in _FULL or getattr(error.orig, "sqlite_errorcode", None) in _FULL_SQLITE
+
+
+def storage_full(url: URL, error: DBAPIError) -> StorageFull:
+    """Say of what :func:`is_full` found which disk it is about."""
+    kind = url.get_backend_name()
+    where = str(url.database) if kind == "sqlite" else f"the {kind} server {url.host or ''}".rstrip()
+    return StorageFull(where, str(error.orig).strip().splitlines()[0])
+
+
+def ends_transaction(error: BaseException) -> bool:
+    """Whether the transaction cannot go on without the statement that failed, whichever job it belongs to."""
+    return is_retryable(error) or is_full(error)
 
 
 def is_away(error: DBAPIError) -> bool:
@@ -181,6 +235,8 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
         raise ConfigurationError(
             "[database] connection must name a file: an SQLite database in memory cannot be shared."
         )
+    if Path(url.database).parent.is_dir():
+        private_file(url.database)
     engine = sa.create_engine(
         url,
         poolclass=sa.pool.QueuePool,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which control process the agent of a host runs, where agents run in control processes at all."""
+"""Which control processes are alive, and in which of them the agent of a host runs, where it runs in one at all."""
 
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -11,6 +11,8 @@ from kilonova.db import tables as t
 from kilonova.db.statements import insert_missing
 from kilonova.db.transaction import Transaction
 
+#: How long a process counts as alive after its last sign of life, unless it is told otherwise.
+LEASE = timedelta(seconds=60)
 _A, _P = t.host_agents.c, t.processes.c
 
 
@@ -35,6 +37,11 @@ def keep_alive(tx: Transaction, process: str, lease: timedelta) -> None:
     tx.execute(sa.delete(t.processes).where(_P.lease_until < tx.now - 10 * lease))
 
 
+def alive(now: datetime) -> sa.Select[tuple[str]]:
+    """Return the query for the processes that have their lease."""
+    return sa.select(_P.uuid).where(_P.lease_until > now)
+
+
 def is_alive(tx: Transaction, process: str) -> bool:
     """Return whether ``process`` still has its lease."""
-    return tx.execute(sa.select(_P.uuid).where(_P.uuid == process, _P.lease_until > tx.now)).first() is not None
+    return tx.execute(alive(tx.now).where(_P.uuid == process)).first() is not None

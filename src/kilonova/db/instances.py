@@ -77,7 +77,6 @@ def _new_row(instance: Instance, now: datetime, group_uuid: str | None) -> dict[
         "image_ref": instance.image_ref,
         "image_properties": dict(instance.image_properties),
         "key_name": instance.key_name,
-        "user_data": instance.user_data,
         "config_drive": instance.config_drive,
         "metadata": dict(instance.metadata),
         "reservation_id": instance.reservation_id,
@@ -88,6 +87,7 @@ def _new_row(instance: Instance, now: datetime, group_uuid: str | None) -> dict[
         "access_ip_v6": instance.access_ip_v6,
         "progress": 0,
         "group_uuid": group_uuid,
+        "request_spec_uuid": instance.request_spec_uuid,
         "created_at": now,
         "deleted": False,
     }
@@ -250,14 +250,44 @@ def _value(row: sa.Row[Any]) -> dict[str, Any]:
 
 def record_fault(tx: Transaction, uuid: str, fault: Fault) -> None:
     """Keep the newest fault of an instance."""
+    record_faults(tx, {uuid: fault})
+
+
+def record_faults(tx: Transaction, faults: Mapping[str, Fault]) -> None:
+    """Keep the newest fault of each instance."""
     table = t.instance_faults
-    tx.execute(sa.delete(table).where(table.c.instance_uuid == uuid))
-    row = {"instance_uuid": uuid, "code": fault.code, "message": fault.message[:_FAULT_TEXT]}
-    tx.execute(sa.insert(table), {**row, "details": fault.details, "created_at": tx.now})
+    tx.execute(sa.delete(table).where(table.c.instance_uuid.in_(list(faults))))
+    rows = [
+        {
+            "instance_uuid": uuid,
+            "code": fault.code,
+            "message": fault.message[:_FAULT_TEXT],
+            "details": fault.details,
+            "created_at": tx.now,
+        }
+        for uuid, fault in faults.items()
+    ]
+    tx.execute(sa.insert(table), rows)
 
 
-def mark_deleted(tx: Transaction, uuid: str) -> None:
-    """Turn an instance into a deleted one; done already is success."""
+def fail(tx: Transaction, faults: Mapping[str, Fault], expected_tasks: Collection[TaskState]) -> frozenset[str]:
+    """Put instances that have one of the expected tasks in error, on no host, each with its fault; return which."""
+    waiting = sa.and_(_I.uuid.in_(list(faults)), _I.deleted.is_(False), _one_of(_I.task_state, expected_tasks))
+    failed = list(tx.execute(sa.select(_I.uuid, _I.host).where(waiting)))
+    if not failed:
+        return frozenset()
+    uuids = [row.uuid for row in failed]
+    values = {"vm_state": VmState.ERROR.value, "task_state": None, "host": None, "node": None, "updated_at": tx.now}
+    tx.execute(sa.update(t.instances).where(_I.uuid.in_(uuids)).values(values))
+    record_faults(tx, {uuid: faults[uuid] for uuid in uuids})
+    for row in failed:
+        if row.host is not None:
+            tx.log("instance", row.uuid, None)
+    return frozenset(uuids)
+
+
+def mark_deleted(tx: Transaction, *uuids: str) -> None:
+    """Turn instances into deleted ones; done already is success."""
     values = {
         "deleted": True,
         "vm_state": VmState.DELETED.value,
@@ -269,8 +299,9 @@ def mark_deleted(tx: Transaction, uuid: str) -> None:
         "terminated_at": tx.now,
         "updated_at": tx.now,
     }
-    tx.execute(sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False)).values(values))
-    tx.log("instance", uuid, None)
+    tx.execute(sa.update(t.instances).where(_I.uuid.in_(uuids), _I.deleted.is_(False)).values(values))
+    for uuid in uuids:
+        tx.log("instance", uuid, None)
 
 
 def _conditions(query: InstanceQuery) -> list[Any]:

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request specs: what was asked when the instance was made, kept for every later move (hints included)."""
+"""Request specs: what was asked when instances were made, kept for every later move (hints included).
 
-from collections.abc import Iterator, Sequence
+One row for all instances of a request; it goes with the last of them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,11 +13,14 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
+from kilonova.errors import NotFound
 from kilonova.model.image import Image
+from kilonova.model.instance import Instance
 from kilonova.model.placed_server import PlacedServer
-from kilonova.model.request_spec import RequestedNetwork, RequestSpec
+from kilonova.model.request_spec import RequestedNetwork, RequestSpec, StoredRequest
 
 _INSERT = sa.insert(t.request_specs)
+_GET = sa.select(t.request_specs).where(t.request_specs.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
 _PLAIN = (
     "project_id",
     "user_id",
@@ -31,26 +37,51 @@ _PLAIN = (
 _IMAGE_FIELDS = tuple(Image.__dataclass_fields__)
 
 
-def insert(tx: Transaction, requests: Sequence[tuple[RequestSpec, str | None, Sequence[str]]]) -> None:
-    """Store requests, each with its group and for each of its instances."""
+def insert(tx: Transaction, requests: Sequence[StoredRequest]) -> None:
+    """Store requests, each once for all of its instances."""
     rows = [
-        {"instance_uuid": uuid, "request_id": spec.request_id, "body": body}
-        for spec, group_uuid, uuids in requests
-        for body in (as_json(spec, group_uuid),)
-        for uuid in uuids
+        {
+            "uuid": request.uuid,
+            "request_id": request.spec.request_id,
+            "user_data": request.user_data,
+            "body": as_json(request.spec, request.group_uuid),
+        }
+        for request in requests
     ]
     tx.execute(_INSERT, rows)
 
 
-def get_many(connection: Connection, uuids: Sequence[str]) -> dict[str, tuple[RequestSpec, str | None]]:
-    """Return instance uuid → (request, group uuid)."""
-    table = t.request_specs
-    found: dict[str, tuple[RequestSpec, str | None]] = {}
+def get(connection: Connection, uuid: str) -> StoredRequest:
+    """Return a request. Raises: NotFound."""
+    row = connection.execute(_GET, {"uuids": [uuid]}).first()
+    if row is None:
+        raise NotFound(f"Request spec {uuid} could not be found.")
+    return _request(row)
+
+
+def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, StoredRequest]:
+    """Return instance uuid → its request, for the given instances that have one; instances share equal ones."""
+    wanted = {instance.uuid: instance.request_spec_uuid for instance in found if instance.request_spec_uuid}
+    uuids = list(dict.fromkeys(wanted.values()))
+    requests: dict[str, StoredRequest] = {}
     for start in range(0, len(uuids), 500):
-        statement = sa.select(table).where(table.c.instance_uuid.in_(list(uuids[start : start + 500])))
-        for row in connection.execute(statement):
-            found[row.instance_uuid] = from_json(row.body)
-    return found
+        for row in connection.execute(_GET, {"uuids": uuids[start : start + 500]}):
+            requests[row.uuid] = _request(row)
+    return {uuid: requests[name] for uuid, name in wanted.items() if name in requests}
+
+
+def _request(row: Any) -> StoredRequest:
+    return StoredRequest(row.uuid, *from_json(row.body), row.user_data)
+
+
+def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
+    """Forget those of the given requests that no instance, deleted ones included, belongs to; return how many."""
+    used = sa.select(t.instances.c.id).where(t.instances.c.request_spec_uuid == t.request_specs.c.uuid)
+    gone = 0
+    for start in range(0, len(uuids), 500):
+        some = t.request_specs.c.uuid.in_(list(uuids[start : start + 500]))
+        gone += tx.execute(sa.delete(t.request_specs).where(some, ~used.exists())).rowcount
+    return gone
 
 
 def placed(connection: Connection) -> Iterator[PlacedServer]:
@@ -59,7 +90,7 @@ def placed(connection: Connection) -> Iterator[PlacedServer]:
     columns = (server.uuid, server.name, server.host, server.project_id, server.flavor, t.request_specs.c.body)
     joined = (
         sa.select(*columns)
-        .outerjoin(t.request_specs, t.request_specs.c.instance_uuid == server.uuid)
+        .outerjoin(t.request_specs, t.request_specs.c.uuid == server.request_spec_uuid)
         .where(server.deleted.is_(False), server.host.is_not(None))
         .order_by(server.id)
     )
@@ -78,6 +109,7 @@ def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
         "flavor": flavors.as_json(spec.flavor),
         "image": image,
         "hints": {name: list(values) for name, values in spec.hints.items()},
+        "unseen_instances": sorted(spec.unseen_instances),
         "ignore_hosts": sorted(spec.ignore_hosts),
         "group": group_uuid,
         "networks": [
@@ -94,6 +126,7 @@ def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:
         flavor=flavors.from_json(body["flavor"]),
         image=None if image is None else Image(**image),
         hints={name: tuple(values) for name, values in body["hints"].items()},
+        unseen_instances=frozenset(body.get("unseen_instances", ())),
         ignore_hosts=frozenset(body["ignore_hosts"]),
         networks=tuple(
             RequestedNetwork(each["id"], each["vnic_type"], tuple(map(frozenset, each["segments"])))

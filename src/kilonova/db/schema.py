@@ -11,14 +11,15 @@ from sqlalchemy.exc import DBAPIError
 
 from kilonova.db import tables as t
 from kilonova.db.database import Database
+from kilonova.db.engines import is_full, storage_full
 from kilonova.db.transaction import Transaction
-from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.errors import ConfigurationError, StorageFull, Unavailable
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 #: The newest revision that this release knows. Alembic would tell too, but is slow to import (a test compares them).
-HEAD = "0005"
+HEAD = "0006"
 
 
 def head() -> str:
@@ -37,6 +38,8 @@ def current(database: Database) -> str | None:
                 return None
             found: str | None = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
             return found
+    except StorageFull:
+        raise
     except (DBAPIError, sqlite3.Error, Unavailable) as error:
         cause = error.__cause__ if isinstance(error, Unavailable) else error
         reason = str(cause.orig if isinstance(cause, DBAPIError) else cause).strip().splitlines()[0]
@@ -46,6 +49,16 @@ def current(database: Database) -> str | None:
 
 def upgrade(database: Database) -> None:
     """Apply every missing migration, then the standard traits and resource classes. Safe to repeat."""
+    try:
+        _migrate(database)
+    except DBAPIError as error:
+        if is_full(error):
+            raise storage_full(database.url, error) from error
+        raise
+    database.write(sync_vocabulary)
+
+
+def _migrate(database: Database) -> None:
     found = current(database)
     if found != HEAD:
         from alembic import command  # noqa: PLC0415 - slow to import, and nearly every start finds nothing to do
@@ -63,7 +76,6 @@ def upgrade(database: Database) -> None:
             # Every transaction needs the counter, the first one too.
             if connection.execute(sa.select(t.change_counter.c.seq)).first() is None:
                 connection.execute(sa.insert(t.change_counter), {"id": 1, "seq": 0})
-    database.write(sync_vocabulary)
 
 
 def require_current(database: Database) -> None:
@@ -71,12 +83,17 @@ def require_current(database: Database) -> None:
     if database.is_sqlite:
         upgrade(database)
         return
+    require_present(database)
+    database.write(sync_vocabulary)
+
+
+def require_present(database: Database) -> None:
+    """Raise ConfigurationError unless the schema is the present one; change nothing."""
     found, wanted = current(database), head()
     if found != wanted:
         raise ConfigurationError(
             f"The database is at revision {found or 'none'}, this release needs {wanted}: run `kilonova db upgrade`."
         )
-    database.write(sync_vocabulary)
 
 
 def sync_vocabulary(tx: Transaction) -> None:

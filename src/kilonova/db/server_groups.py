@@ -69,10 +69,15 @@ def delete(tx: Transaction, uuid: str) -> None:
     tx.log("group", uuid, None)
 
 
+def missing(uuid: str) -> NotFound:
+    """Return the error for a group that is not there, or not for the caller."""
+    return NotFound(f"Instance group {uuid} could not be found.", uuid=uuid)
+
+
 def _row(connection: Connection, uuid: str) -> Mapping[Any, Any]:
     row = connection.execute(sa.select(t.server_groups).where(t.server_groups.c.uuid == uuid)).mappings().first()
     if row is None:
-        raise NotFound(f"Instance group {uuid} could not be found.", uuid=uuid)
+        raise missing(uuid)
     return row
 
 

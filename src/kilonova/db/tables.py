@@ -329,7 +329,6 @@ instances = _table(
     Column("flavor", _Json, nullable=False),
     Column("image_ref", String(255)),
     Column("key_name", String(255)),
-    Column("user_data", _Long),
     Column("config_drive", String(255), nullable=False),
     Column("metadata", _Json, nullable=False),
     Column("reservation_id", String(64), nullable=False),
@@ -348,6 +347,8 @@ instances = _table(
     Column("deleted_at", Time),
     Column("deleted", Boolean, nullable=False),
     Column("image_properties", _Json),
+    # Servers of one request share it; one that is changed later gets one of its own.
+    Column("request_spec_uuid", String(36), index=True),
     Index("ix_instances_listing", "deleted", "project_id", "created_at"),
     Index("ix_instances_host", "host", "deleted"),
     Index("ix_instances_reservation_id", "reservation_id"),
@@ -369,10 +370,12 @@ instance_faults = _table(
     Column("created_at", Time, nullable=False),
 )
 
+# What was asked when servers were made: one row for all servers of a request, gone with the last of them.
 request_specs = _table(
     "request_specs",
-    Column("instance_uuid", ForeignKey("instances.uuid"), primary_key=True),
+    Column("uuid", String(36), primary_key=True),
     Column("request_id", String(64), nullable=False),
+    Column("user_data", _Long),
     Column("body", _Json, nullable=False),
 )
 
@@ -388,11 +391,13 @@ workflows = _table(
     Column("step", String(32), nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("body", _Json, nullable=False),
+    # The process that runs it, for as long as that one has its lease (``processes``).
     Column("owner", String(36), nullable=False, index=True),
-    Column("lease_until", Time, nullable=False, index=True),
     # Set by a process that gave the workflow to another one, which has not noticed yet.
     Column("handed_over", Boolean, nullable=False, default=False),
     *_times(),
+    # The workflow of the whole request, which decides when this one goes on; none any more once that one is gone.
+    Column("batch_uuid", String(36), index=True),
 )
 
 # Which control processes are alive, and in which of them the agent of a host runs.

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection, CursorResult
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import Executable
 
-from kilonova.db.engines import is_retryable
+from kilonova.db.engines import ends_transaction
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -110,7 +110,7 @@ class Transaction:
             yield
         except Exception as error:
             self.is_spoilt = True
-            if self._framing is Framing.NONE and not is_retryable(error):
+            if self._framing is Framing.NONE and not ends_transaction(error):
                 raise FramesNeeded from error
             raise
 
@@ -132,7 +132,7 @@ def together(
             with tx.attempt():
                 return write(tx, items)
         except Exception as error:
-            if is_retryable(error):
+            if ends_transaction(error):
                 raise
             if len(items) > 1:
                 half = len(items) // 2
@@ -150,7 +150,7 @@ def run_singly(tx: Transaction, jobs: Sequence[Callable[[Transaction], Any]]) ->
             with tx.attempt():
                 outcomes.append(job(tx))
         except Exception as error:
-            if is_retryable(error):
+            if ends_transaction(error):
                 raise
             outcomes.append(error)  # handed to the caller who waits for this job
     return outcomes

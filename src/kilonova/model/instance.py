@@ -117,7 +117,7 @@ class Fault:
 class Instance:
     """An instance with its own copy of its flavor; ``id`` is the number in its hypervisor name.
 
-    ``image_properties``: those of its image when it was made.
+    ``image_properties``: those of its image when it was made. ``request_spec_uuid``: what was asked then.
     """
 
     id: int
@@ -136,7 +136,6 @@ class Instance:
     image_ref: str | None = None
     image_properties: Mapping[str, str] = field(default_factory=dict)
     key_name: str | None = None
-    user_data: str | None = None
     config_drive: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
@@ -154,6 +153,7 @@ class Instance:
     launched_at: datetime | None = None
     terminated_at: datetime | None = None
     deleted_at: datetime | None = None
+    request_spec_uuid: str | None = None
     fault: Fault | None = None
 
     @property

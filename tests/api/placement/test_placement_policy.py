@@ -50,21 +50,21 @@ def test_administrators_and_services_of_a_project_pass(serve: Started, new: bool
     assert not may_list(client, "admin", Openstack_System_Scope="all")
 
 
-def test_only_services_reshape_once_the_new_defaults_are_enforced(serve: Started) -> None:
-    client = serve(enforce_new_defaults=True)
+def test_only_services_reshape(serve: Started) -> None:
+    client = serve()
     assert may_reshape(client, "service")
     assert not may_reshape(client, "admin")
 
 
-def test_administrators_reshape_too_until_then(serve: Started) -> None:
-    client = serve()
+def test_administrators_reshape_too_where_the_old_defaults_go_on_to_hold(serve: Started) -> None:
+    client = serve(enforce_new_defaults=False)
     assert may_reshape(client, "service")
     assert may_reshape(client, "admin")
     assert not may_reshape(client, "member")
 
 
 def test_readers_see_the_usages_of_their_own_project(serve: Started) -> None:
-    client = serve(enforce_new_defaults=True)
+    client = serve()
     assert may_see_usages(client, "reader", "p1")
     assert not may_see_usages(client, "reader", "p2")
     assert may_see_usages(client, "admin", "p2")

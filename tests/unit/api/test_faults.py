@@ -17,6 +17,7 @@ from kilonova.api.faults import HttpError, compute_fault, message_of, status_of
         (errors.UnexpectedTaskState("x"), 409),
         (errors.NoValidHost("x"), 409),
         (errors.Unavailable("x"), 503),
+        (errors.StorageFull("/data", "x"), 507),
         (errors.DriverError("x"), 500),
         (errors.ConfigurationError("x"), 500),
         (HttpError(415, "x"), 415),

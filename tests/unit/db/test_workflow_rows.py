@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from kilonova.db import workflows
+from kilonova.db import host_agents, workflows
 from kilonova.db.database import Database
 from kilonova.db.workflows import Workflow
 from kilonova.errors import ConcurrentUpdate
@@ -44,6 +45,7 @@ def test_only_the_owner_moves_and_ends_a_workflow(journalled: Database) -> None:
 
 
 def test_what_somebody_else_runs_is_adopted_when_nobody_else_can_be_alive(journalled: Database) -> None:
+    journalled.write(lambda tx: host_agents.keep_alive(tx, "me", timedelta(seconds=60)))
     assert journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=False)) == ()
     assert journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=True)) == (FLOW,)
     assert journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=True)) == ()

@@ -6,7 +6,7 @@ from typing import Any
 from kilonova.api.compute.links import bookmark_links, next_page
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
-from kilonova.api.policy import ADMIN, ANYONE, PROJECT_READER_OR_ADMIN, rule
+from kilonova.api.policy import ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import flavors as schemas
 from kilonova.api.schemas.types import MAX_FLOAT, MAX_INTEGER, as_bool
 from kilonova.api.validation import invalid_field
@@ -26,7 +26,6 @@ RULES = (
         "See extra specs",
         ("GET", "/flavors/detail"),
     ),
-    rule("os_compute_api:flavors", ANYONE, "List flavors", ("GET", "/flavors")),
 )
 
 _SORT_KEYS = {

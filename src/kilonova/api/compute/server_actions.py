@@ -50,7 +50,7 @@ _STOP = Allowed(frozenset({VmState.ACTIVE, VmState.ERROR}))
 
 def act(ctx: Context, request: Request) -> Reply:
     """POST /servers/{server_id}/action."""
-    return run_action(ctx, request, _ACTIONS)
+    return run_action(ctx, request, ACTIONS)
 
 
 def reboot(ctx: Context, request: Request) -> Reply:
@@ -98,7 +98,7 @@ def check_allowed(instance: Instance, action: str, allowed: Allowed) -> None:
         raise Conflict(f"{refusal} launched_at None")
 
 
-_ACTIONS: Mapping[str, Endpoint] = {
+ACTIONS: Mapping[str, Endpoint] = {
     "reboot": Endpoint(reboot, body=ACTION_SCHEMAS["reboot"]),
     "os-start": Endpoint(start, body=ACTION_SCHEMAS["os-start"]),
     "os-stop": Endpoint(stop, body=ACTION_SCHEMAS["os-stop"]),

@@ -17,7 +17,7 @@ from kilonova.api.compute.target import Target, read_hints, read_target
 from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
-from kilonova.db import keypairs, server_groups
+from kilonova.db import instances, keypairs, server_groups
 from kilonova.errors import Forbidden, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
@@ -26,6 +26,7 @@ from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
+from kilonova.scheduler.filters import different_host, same_host
 
 _GIB = 1024**3
 _HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
@@ -48,7 +49,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     if "hostname" in asked and count > 1:
         raise invalid_field("hostname", "It cannot be used with max_count above 1.")
     reservation_id = "r-" + secrets.token_hex(4)
-    built = _instances(ctx, asked, flavor, image, target, user_data, count, reservation_id)
+    built = _instances(ctx, asked, flavor, image, target, count, reservation_id)
     spec = RequestSpec(
         flavor=flavor,
         image=image,
@@ -58,6 +59,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         instance_uuids=tuple(instance.uuid for instance in built),
         availability_zone=target.zone,
         hints=hints,
+        unseen_instances=_unseen_instances(ctx, hints),
         force_host=target.forced_host,
         force_node=target.forced_node,
         requested_host=target.requested_host,
@@ -65,7 +67,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         remote_address=ctx.remote_address,
         is_admin=ctx.may("context_is_admin"),
     )
-    ctx.backend.conductor.build(built, spec, group_uuid)
+    ctx.backend.conductor.build(built, spec, group_uuid, user_data)
     if as_bool(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": reservation_id})
     return _created(ctx, request, built[0], asked)
@@ -196,13 +198,22 @@ def _group(ctx: Context, hints: dict[str, tuple[str, ...]]) -> str | None:
     return group.uuid
 
 
+def _unseen_instances(ctx: Context, hints: dict[str, tuple[str, ...]]) -> frozenset[str]:
+    """Return the instances in the hints that the caller may not see; nobody is put next to somebody unknown."""
+    named = {uuid for hint in (same_host.HINT, different_host.HINT) for uuid in hints.get(hint, ())}
+    if not named:
+        return frozenset()
+    with ctx.backend.database.read() as connection:
+        found = instances.get_many(connection, sorted(named))
+    return frozenset(each.uuid for each in found if not ctx.sees("os_compute_api:servers:show", each.project_id))
+
+
 def _instances(
     ctx: Context,
     asked: dict[str, Any],
     flavor: Flavor,
     image: Image,
     target: Target,
-    user_data: str | None,
     count: int,
     reservation_id: str,
 ) -> list[Instance]:
@@ -225,7 +236,6 @@ def _instances(
                 image_ref=image.id,
                 image_properties=image.properties,
                 key_name=asked.get("key_name"),
-                user_data=user_data,
                 config_drive="True" if as_bool(asked.get("config_drive") or False) else "",
                 metadata=asked.get("metadata") or {},
                 tags=tuple(dict.fromkeys(asked.get("tags") or ())),

@@ -3,6 +3,8 @@
 
 from typing import Any
 
+from sqlalchemy.engine import Connection
+
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
@@ -68,8 +70,7 @@ def create_server_group(ctx: Context, request: Request) -> Reply:
 def show_server_group(ctx: Context, request: Request) -> Reply:
     """GET /os-server-groups/{server_group_id}.  Errors: 404."""
     with ctx.backend.database.read() as connection:
-        group = server_groups.get(connection, request.path["server_group_id"])
-    ctx.authorize("os_compute_api:os-server-groups:show", project_id=group.project_id)
+        group = find_group(ctx, connection, request.path["server_group_id"], "os_compute_api:os-server-groups:show")
     return Reply(200, {"server_group": server_group_view(group, request.version)})
 
 
@@ -78,12 +79,20 @@ def delete_server_group(ctx: Context, request: Request) -> Reply:
     uuid = request.path["server_group_id"]
 
     def job(tx: Transaction) -> None:
-        group = server_groups.get(tx.connection, uuid)
-        ctx.authorize("os_compute_api:os-server-groups:delete", project_id=group.project_id)
+        find_group(ctx, tx.connection, uuid, "os_compute_api:os-server-groups:delete")
         server_groups.delete(tx, uuid)
 
     ctx.backend.database.write(job)
     return Reply(204)
+
+
+def find_group(ctx: Context, connection: Connection, uuid: str, rule_name: str) -> ServerGroup:
+    """Return a group that the caller may act on. Raises: NotFound (also for those of others), Forbidden."""
+    group = server_groups.get(connection, uuid)
+    if not ctx.sees(rule_name, group.project_id):
+        raise server_groups.missing(uuid)
+    ctx.authorize(rule_name, project_id=group.project_id)
+    return group
 
 
 def server_group_view(group: ServerGroup, version: Version) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from kilonova.db import aggregates, request_specs, services
 from kilonova.db.database import utc_now
 from kilonova.model.host import Service
 from kilonova.model.instance import Instance, VmState, status_of
-from kilonova.model.request_spec import RequestSpec
+from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 _SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
 
@@ -27,17 +27,16 @@ class Surroundings:
 
     zones: Mapping[str, str]
     services: Mapping[str, Service]
-    specs: Mapping[str, tuple[RequestSpec, str | None]]
+    requests: Mapping[str, StoredRequest]
 
 
 def surroundings(connection: Connection, found: Sequence[Instance], version: Version) -> Surroundings:
-    """Read zones, services and, from 2.71, the stored requests of the given instances."""
-    wants_specs = version >= Version(2, 71)
+    """Read zones, services and, from 2.3 on, the stored requests of the given instances."""
     hosts = {instance.host for instance in found if instance.host}
     return Surroundings(
         zones=aggregates.zones_of_hosts(connection, hosts) if hosts else {},
         services=services.computes_of(connection, hosts) if hosts and version >= Version(2, 16) else {},
-        specs=request_specs.get_many(connection, [instance.uuid for instance in found]) if wants_specs else {},
+        requests=request_specs.get_many(connection, found) if version >= Version(2, 3) else {},
     )
 
 
@@ -52,7 +51,8 @@ def detail_view(
     """Return a server as ``GET /servers/detail`` and, with groups, ``GET /servers/{id}`` show it."""
     version = request.version
     status = status_of(instance.vm_state, instance.task_state)
-    spec, group_uuid = around.specs.get(instance.uuid, (None, None))
+    asked = around.requests.get(instance.uuid)
+    spec = asked.spec if asked else None
     view: dict[str, Any] = {
         **summary_view(request, instance),
         "status": status,
@@ -83,7 +83,7 @@ def detail_view(
     if instance.fault is not None and instance.vm_state in {VmState.ERROR, VmState.DELETED}:
         view["fault"] = _fault(ctx, instance)
     if ctx.may("os_compute_api:os-extended-server-attributes", project_id=instance.project_id):
-        view |= _administrators_part(instance, version)
+        view |= _administrators_part(instance, asked, version)
     if version >= Version(2, 9):
         view["locked"] = instance.locked_by is not None
     if version >= Version(2, 16) and ctx.may("os_compute_api:servers:show:host_status", project_id=instance.project_id):
@@ -95,7 +95,7 @@ def detail_view(
     if version >= Version(2, 63):
         view["trusted_image_certificates"] = None
     if version >= Version(2, 71) and with_groups:
-        view["server_groups"] = [group_uuid] if group_uuid else []
+        view["server_groups"] = [asked.group_uuid] if asked and asked.group_uuid else []
     if version >= Version(2, 73):
         view["locked_reason"] = instance.locked_reason
     if version >= Version(2, 90):
@@ -171,7 +171,7 @@ def _fault(ctx: Context, instance: Instance) -> dict[str, Any]:
     return view
 
 
-def _administrators_part(instance: Instance, version: Version) -> dict[str, Any]:
+def _administrators_part(instance: Instance, asked: StoredRequest | None, version: Version) -> dict[str, Any]:
     view: dict[str, Any] = {
         "OS-EXT-SRV-ATTR:host": instance.host,
         "OS-EXT-SRV-ATTR:hypervisor_hostname": instance.node,
@@ -185,6 +185,6 @@ def _administrators_part(instance: Instance, version: Version) -> dict[str, Any]
             "OS-EXT-SRV-ATTR:launch_index": instance.launch_index,
             "OS-EXT-SRV-ATTR:reservation_id": instance.reservation_id,
             "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda",
-            "OS-EXT-SRV-ATTR:user_data": instance.user_data,
+            "OS-EXT-SRV-ATTR:user_data": asked.user_data if asked else None,
         }
     return view

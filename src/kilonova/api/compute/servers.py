@@ -129,8 +129,7 @@ def find_server(ctx: Context, server_id: str, rule_name: str) -> Instance:
     """Return a server that the caller may act on. Raises: NotFound (also for those of others), Forbidden."""
     with ctx.backend.database.read() as connection:
         instance = instances.find(connection, server_id)
-    is_foreign = instance is not None and instance.project_id != ctx.project_id
-    if instance is None or (is_foreign and not ctx.may(rule_name, project_id=instance.project_id)):
+    if instance is None or not ctx.sees(rule_name, instance.project_id):
         raise NotFound(f"Instance {server_id} could not be found.")
     ctx.authorize(rule_name, project_id=instance.project_id)
     return instance

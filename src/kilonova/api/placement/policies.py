@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules that those of the Placement resources are made of, under the names operators know.
 
-Until an operator sets ``[oslo_policy] enforce_new_defaults``, an administrator passes everywhere, as before there were
-service users.
+With ``[oslo_policy] enforce_new_defaults = false`` an administrator passes everywhere, as before there were service
+users.
 """
 
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from oslo_policy import policy
 
 from kilonova.api import policy as api_policy
+from kilonova.api.policy import PROJECT
 
 ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 SERVICE = "rule:service_api"
@@ -23,15 +24,14 @@ _ONLY_ADMIN = policy.DeprecatedRule(
 )
 
 BASE_RULES = (
-    policy.RuleDefault("service_api", "role:service", scope_types=["project"], deprecated_rule=_ONLY_ADMIN),
+    policy.RuleDefault("service_api", "role:service", scope_types=[PROJECT], deprecated_rule=_ONLY_ADMIN),
     policy.RuleDefault(
-        "admin_or_service_api", "role:admin or role:service", scope_types=["project"], deprecated_rule=_ONLY_ADMIN
+        "admin_or_service_api", "role:admin or role:service", scope_types=[PROJECT], deprecated_rule=_ONLY_ADMIN
     ),
-    policy.RuleDefault("project_reader_api", "role:reader and project_id:%(project_id)s", deprecated_rule=_ONLY_ADMIN),
     policy.RuleDefault(
         "admin_or_project_reader_or_service_api",
         "role:admin or rule:project_reader_api or role:service",
-        scope_types=["project"],
+        scope_types=[PROJECT],
         deprecated_rule=_ONLY_ADMIN,
     ),
 )
@@ -39,4 +39,4 @@ BASE_RULES = (
 
 def rule(name: str, description: str, *operations: tuple[str, str], check: str = ADMIN_OR_SERVICE) -> Any:
     """Declare a Placement rule next to the handler that uses it."""
-    return api_policy.rule(name, check, description, *operations, scope_types=["project"])
+    return api_policy.rule(name, check, description, *operations)

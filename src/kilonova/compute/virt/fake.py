@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A simulated hypervisor. Its guests live in a file of its own, so it outlives its agent as a real one would."""
 
+import contextlib
 import os
 import threading
 import time
@@ -61,15 +62,14 @@ class FakeDriver:
             if self._failures_left:
                 self._failures_left -= self._failures_left > 0
                 raise DriverError(f"Simulated failure to start guest {guest.name}.")
-            self._guests[guest.uuid] = int(PowerState.RUNNING)
-            self._write()
+            self._store({**self._guests, guest.uuid: int(PowerState.RUNNING)})
 
     def destroy(self, uuid: str) -> None:
         if self._host.destroy_delay_s:
             self._sleep(self._host.destroy_delay_s)
         with self._lock:
-            if self._guests.pop(uuid, None) is not None:
-                self._write()
+            if uuid in self._guests:
+                self._store({other: state for other, state in self._guests.items() if other != uuid})
 
     def start(self, uuid: str) -> None:
         self._set(uuid, PowerState.RUNNING)
@@ -86,8 +86,7 @@ class FakeDriver:
             if uuid not in self._guests:
                 raise DriverError(f"Guest {uuid} does not exist.")
             if self._guests[uuid] != state:
-                self._guests[uuid] = int(state)
-                self._write()
+                self._store({**self._guests, uuid: int(state)})
 
     def _read(self) -> dict[str, int]:
         try:
@@ -96,8 +95,15 @@ class FakeDriver:
             return {}
         return guests
 
-    def _write(self) -> None:
-        """Replace the file in one step: a kill leaves the old or the new one."""
+    def _store(self, guests: dict[str, int]) -> None:
+        """Replace the file in one step, then what is known here: a kill or a full disk leaves both as they were."""
         draft = self._file.with_suffix(".new")
-        draft.write_bytes(orjson.dumps(self._guests))
-        os.replace(draft, self._file)  # noqa: PTH105 - the one-step replace is the point
+        try:
+            draft.touch(0o600)
+            draft.write_bytes(orjson.dumps(guests))
+            os.replace(draft, self._file)  # noqa: PTH105 - the one-step replace is the point
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+            raise DriverError(f"Host {self._host.name} cannot store its guests: {error.strerror}.") from error
+        self._guests = guests

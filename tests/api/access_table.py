@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may use each route, written down by hand: the contract that the rules of policy are held to.
+
+A key is what the family calls itself, the method, the route, and for routes of actions the action. The routes of the
+compute API with a project in their path are the same endpoints and are not repeated.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from support.identity import ROLES
+
+Roles = frozenset[str]
+
+ANY: Roles = frozenset(ROLES)
+READER: Roles = frozenset({"reader", "member", "manager", "admin"})
+MEMBER: Roles = frozenset({"member", "manager", "admin"})
+ADMIN: Roles = frozenset({"admin"})
+SERVICE: Roles = frozenset({"service"})
+
+
+@dataclass(frozen=True)
+class Access:
+    """``home``: roles that pass with a token of the project that has what is asked for.
+
+    ``elsewhere``: roles that pass with a token of another project; ``refused_elsewhere``: what the others get there.
+    ``body`` and ``query`` are right as far as policy is concerned; ``path`` stands in for values of the route.
+    """
+
+    home: Roles
+    elsewhere: Roles
+    body: Any = None
+    query: str = ""
+    path: Mapping[str, str] | None = None
+    refused_elsewhere: int = 403
+
+
+def anywhere(roles: Roles, body: Any = None, query: str = "", **path: str) -> Access:
+    """Return the access to something that is no project's, or the caller's own: one project is as good as another."""
+    return Access(roles, roles, body, query, path)
+
+
+def of_home(roles: Roles, body: Any = None, **path: str) -> Access:
+    """Return the access to something of one project, which for others does not exist."""
+    return Access(roles, ADMIN, body, path=path, refused_elsewhere=404)
+
+
+_ACTION = "compute POST /v2.1/servers/{server_id}/action"
+_GONE = {"flavor_id": "gone", "aggregate_id": "999999"}
+_FLAVOR = {"name": "m1.tiny", "ram": 1, "vcpus": 1, "disk": 1}
+_SERVER = {"name": "vm", "imageRef": "70a599e0-31e7-49b7-b260-868f441e862b", "flavorRef": "gone", "networks": "none"}
+_ON_FLAVOR = "compute POST /v2.1/flavors/{flavor_id}/action"
+_ON_AGGREGATE = "compute POST /v2.1/os-aggregates/{aggregate_id}/action"
+
+COMPUTE: Mapping[str, Access] = {
+    "compute GET /v2.1/os-aggregates": anywhere(ADMIN),
+    "compute POST /v2.1/os-aggregates": anywhere(ADMIN, {"aggregate": {"name": "there"}}),
+    "compute GET /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN),
+    "compute PUT /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN, {"aggregate": {"name": "there"}}),
+    "compute DELETE /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN, **_GONE),
+    f"{_ON_AGGREGATE} add_host": anywhere(ADMIN, {"add_host": {"host": "gone"}}),
+    f"{_ON_AGGREGATE} remove_host": anywhere(ADMIN, {"remove_host": {"host": "gone"}}),
+    f"{_ON_AGGREGATE} set_metadata": anywhere(ADMIN, {"set_metadata": {"metadata": {"a": "b"}}}, **_GONE),
+    "compute GET /v2.1/os-availability-zone": anywhere(ANY),
+    "compute GET /v2.1/os-availability-zone/detail": anywhere(ADMIN),
+    "compute GET /v2.1/flavors": anywhere(ANY),
+    "compute POST /v2.1/flavors": anywhere(ADMIN, {"flavor": _FLAVOR}),
+    "compute GET /v2.1/flavors/detail": anywhere(ANY),
+    "compute GET /v2.1/flavors/{flavor_id}": anywhere(ANY),
+    "compute PUT /v2.1/flavors/{flavor_id}": anywhere(ADMIN, {"flavor": {"description": "words"}}),
+    "compute DELETE /v2.1/flavors/{flavor_id}": anywhere(ADMIN, **_GONE),
+    "compute GET /v2.1/flavors/{flavor_id}/os-flavor-access": anywhere(ADMIN),
+    f"{_ON_FLAVOR} addTenantAccess": anywhere(ADMIN, {"addTenantAccess": {"tenant": "p"}}, **_GONE),
+    f"{_ON_FLAVOR} removeTenantAccess": anywhere(ADMIN, {"removeTenantAccess": {"tenant": "p"}}, **_GONE),
+    "compute GET /v2.1/flavors/{flavor_id}/os-extra_specs": anywhere(READER),
+    "compute POST /v2.1/flavors/{flavor_id}/os-extra_specs": anywhere(ADMIN, {"extra_specs": {"a": "b"}}),
+    "compute GET /v2.1/flavors/{flavor_id}/os-extra_specs/{key}": anywhere(READER),
+    "compute PUT /v2.1/flavors/{flavor_id}/os-extra_specs/{key}": anywhere(ADMIN, {"a": "b"}),
+    "compute DELETE /v2.1/flavors/{flavor_id}/os-extra_specs/{key}": anywhere(ADMIN, **_GONE),
+    "compute GET /v2.1/os-hypervisors": anywhere(ADMIN),
+    "compute GET /v2.1/os-hypervisors/detail": anywhere(ADMIN),
+    "compute GET /v2.1/os-hypervisors/statistics": anywhere(ADMIN),
+    "compute GET /v2.1/os-hypervisors/{hypervisor_id}": anywhere(ADMIN),
+    "compute GET /v2.1/os-hypervisors/{hypervisor_id}/uptime": anywhere(ADMIN),
+    "compute GET /v2.1/os-hypervisors/{hypervisor_id}/search": anywhere(ADMIN),
+    "compute GET /v2.1/os-hypervisors/{hypervisor_id}/servers": anywhere(ADMIN),
+    "compute GET /v2.1/os-keypairs": anywhere(ANY),
+    "compute POST /v2.1/os-keypairs": anywhere(ANY, {"keypair": {"name": "k", "public_key": "none"}}),
+    "compute GET /v2.1/os-keypairs/{keypair_name}": anywhere(ANY),
+    "compute DELETE /v2.1/os-keypairs/{keypair_name}": anywhere(ANY),
+    "compute GET /v2.1/os-server-groups": anywhere(READER),
+    "compute POST /v2.1/os-server-groups": anywhere(
+        MEMBER, {"server_group": {"name": "g", "policy": "affinity", "rules": {"max_server_per_host": 1}}}
+    ),
+    "compute GET /v2.1/os-server-groups/{server_group_id}": of_home(READER),
+    "compute DELETE /v2.1/os-server-groups/{server_group_id}": of_home(MEMBER, server_group_id="@new_group"),
+    "compute GET /v2.1/servers": anywhere(READER),
+    "compute POST /v2.1/servers": anywhere(MEMBER, {"server": _SERVER}),
+    "compute GET /v2.1/servers/detail": anywhere(READER),
+    "compute GET /v2.1/servers/{server_id}": of_home(READER),
+    "compute DELETE /v2.1/servers/{server_id}": of_home(MEMBER, server_id="@new_server"),
+    f"{_ACTION} os-start": of_home(MEMBER, {"os-start": None}),
+    f"{_ACTION} os-stop": of_home(MEMBER, {"os-stop": None}),
+    f"{_ACTION} reboot": of_home(MEMBER, {"reboot": {"type": "SOFT"}}),
+    "compute GET /v2.1/os-services": anywhere(ADMIN),
+    "compute PUT /v2.1/os-services/{service_id}": anywhere(ADMIN, {"status": "enabled"}),
+    "compute DELETE /v2.1/os-services/{service_id}": anywhere(ADMIN),
+}
+
+_INVENTORIES = {"inventories": {}, "resource_provider_generation": 99}
+PLACEMENT: Mapping[str, Access] = {
+    **{
+        f"placement {route}": anywhere(ADMIN | SERVICE)
+        for route in (
+            "GET /resource_providers",
+            "POST /resource_providers",
+            "GET /resource_providers/{uuid}",
+            "PUT /resource_providers/{uuid}",
+            "DELETE /resource_providers/{uuid}",
+            "GET /resource_providers/{uuid}/aggregates",
+            "PUT /resource_providers/{uuid}/aggregates",
+            "GET /resource_providers/{uuid}/allocations",
+            "GET /resource_providers/{uuid}/inventories",
+            "POST /resource_providers/{uuid}/inventories",
+            "PUT /resource_providers/{uuid}/inventories",
+            "DELETE /resource_providers/{uuid}/inventories",
+            "GET /resource_providers/{uuid}/inventories/{resource_class}",
+            "PUT /resource_providers/{uuid}/inventories/{resource_class}",
+            "DELETE /resource_providers/{uuid}/inventories/{resource_class}",
+            "GET /resource_providers/{uuid}/traits",
+            "PUT /resource_providers/{uuid}/traits",
+            "DELETE /resource_providers/{uuid}/traits",
+            "GET /resource_providers/{uuid}/usages",
+            "GET /resource_classes",
+            "POST /resource_classes",
+            "GET /resource_classes/{name}",
+            "PUT /resource_classes/{name}",
+            "DELETE /resource_classes/{name}",
+            "GET /traits",
+            "GET /traits/{name}",
+            "PUT /traits/{name}",
+            "DELETE /traits/{name}",
+            "GET /allocation_candidates",
+            "POST /allocations",
+            "GET /allocations/{consumer_uuid}",
+            "PUT /allocations/{consumer_uuid}",
+            "DELETE /allocations/{consumer_uuid}",
+        )
+    },
+    "placement POST /reshaper": anywhere(SERVICE, {"inventories": {}, "allocations": {}}),
+    "placement GET /usages": Access(READER | SERVICE, ADMIN | SERVICE, query="?project_id=@home"),
+}
+
+OPERATOR: Mapping[str, Access] = {
+    "operator GET /v1/decisions/{name}": anywhere(ADMIN),
+    "operator POST /v1/explain": anywhere(ADMIN, {"flavor": {"vcpus": 1, "ram": 1}}),
+    "operator GET /v1/isolation": anywhere(ADMIN),
+    "operator GET /v1/options": anywhere(ADMIN),
+}
+
+ROUTES: Mapping[str, Access] = {**COMPUTE, **PLACEMENT, **OPERATOR}
+
+#: Routes that say more, or do more, for some: the same routes, asked for that.
+PARTICULAR: Mapping[str, tuple[str, Access]] = {
+    "servers of all projects": ("compute GET /v2.1/servers", anywhere(ADMIN, query="?all_tenants=1")),
+    "details of all projects": ("compute GET /v2.1/servers/detail", anywhere(ADMIN, query="?all_tenants=1")),
+    "servers sorted by host": ("compute GET /v2.1/servers", anywhere(ADMIN, query="?sort_key=host")),
+    "deleted servers": ("compute GET /v2.1/servers", anywhere(ADMIN, query="?status=DELETED")),
+    "a forced host": (
+        "compute POST /v2.1/servers",
+        anywhere(ADMIN, {"server": {**_SERVER, "availability_zone": "nova:node1"}}),
+    ),
+    "a requested host": ("compute POST /v2.1/servers", anywhere(ADMIN, {"server": {**_SERVER, "host": "node1"}})),
+    "key pairs of others": ("compute GET /v2.1/os-keypairs", anywhere(ADMIN, query="?user_id=somebody")),
+    "a key pair of others": (
+        "compute GET /v2.1/os-keypairs/{keypair_name}",
+        anywhere(ADMIN, query="?user_id=somebody"),
+    ),
+    "deleting a key pair of others": (
+        "compute DELETE /v2.1/os-keypairs/{keypair_name}",
+        anywhere(ADMIN, query="?user_id=somebody"),
+    ),
+    "a key pair for others": (
+        "compute POST /v2.1/os-keypairs",
+        anywhere(ADMIN, {"keypair": {"name": "k", "public_key": "none", "user_id": "somebody"}}),
+    ),
+    "the use of nobody": ("placement GET /usages", anywhere(ADMIN | SERVICE, query="?project_id=")),
+}
+
+#: What tells clients which versions there are, before they have a token.
+DISCOVERY = frozenset(
+    {
+        "compute GET /",
+        "compute GET /v2.1",
+        "compute GET /v2.1/",
+        "placement GET /",
+        "operator GET /",
+        "operator GET /v1",
+    }
+)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Keystone of a test's own, and tokens of every role in every scope."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from kilonova.companions.settings import Account, CatalogEntry, KeystoneSettings, save
+from support.database_servers import free_port
+
+ROLES = ("reader", "member", "manager", "admin", "service")
+#: Two projects, the domain that they are in, the whole system, and nothing.
+HOME, ELSEWHERE, DOMAIN, SYSTEM, UNSCOPED = SCOPES = ("home", "elsewhere", "domain", "system", "unscoped")
+_PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True)
+class Identity:
+    """``projects``: ids of ``home`` and ``elsewhere``; ``users``: ids by role; ``tokens``: by role and scope.
+
+    The user of each role has that role, and what Keystone implies by it, in both projects, the domain and the system.
+    """
+
+    section: str
+    projects: Mapping[str, str]
+    users: Mapping[str, str]
+    tokens: Mapping[tuple[str, str], str]
+
+
+@contextmanager
+def start_identity(folder: Path) -> Iterator[Identity]:
+    """Run Keystone in ``folder`` for as long as the block lasts."""
+    url = f"http://127.0.0.1:{free_port()}"
+    admin, service = (
+        Account("root", "secret-root", "admin", ("admin",)),
+        Account("k", "secret-k", "service", ("service",)),
+    )
+    catalog = (CatalogEntry("identity", "keystone", f"{url}/identity"),)
+    folder.mkdir()
+    settings = KeystoneSettings(
+        str(folder), "127.0.0.1", int(url.rpartition(":")[2]), "RegionOne", (admin, service), catalog
+    )
+    save(settings, folder / "settings.json")
+    command = [sys.executable, "-m", "kilonova.companions.keystone", "--settings", str(folder / "settings.json")]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        _wait(process, url, folder / "log")
+        yield _people(f"{url}/v3", admin, service)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            requests.get(url, timeout=5)
+        except requests.ConnectionError:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _people(url: str, admin: Account, service: Account) -> Identity:
+    session = requests.Session()
+
+    def call(method: str, path: str, body: Any = None) -> Any:
+        answer = session.request(method, f"{url}/{path}", json=body, timeout=60)
+        assert answer.ok, answer.text
+        return answer.json() if answer.content else None
+
+    def token(name: str, password: str, scope: Any) -> str:
+        user = {"name": name, "password": password, "domain": {"id": "default"}}
+        identity = {"methods": ["password"], "password": {"user": user}}
+        answer = requests.post(f"{url}/auth/tokens", json={"auth": {"identity": identity, "scope": scope}}, timeout=60)
+        assert answer.ok, answer.text
+        return str(answer.headers["X-Subject-Token"])
+
+    named = {"name": admin.project, "domain": {"id": "default"}}
+    session.headers["X-Auth-Token"] = token(admin.user, admin.password, {"project": named})
+    projects = {
+        name: call("POST", "projects", {"project": {"name": name}})["project"]["id"] for name in (HOME, ELSEWHERE)
+    }
+    roles = {role["name"]: role["id"] for role in call("GET", "roles")["roles"]}
+    users: dict[str, str] = {}
+    tokens: dict[tuple[str, str], str] = {}
+    scopes = {
+        HOME: {"project": {"id": projects[HOME]}},
+        ELSEWHERE: {"project": {"id": projects[ELSEWHERE]}},
+        DOMAIN: {"domain": {"id": "default"}},
+        SYSTEM: {"system": {"all": True}},
+        UNSCOPED: {"unscoped": {}},
+    }
+    places = (f"projects/{projects[HOME]}", f"projects/{projects[ELSEWHERE]}", "domains/default", "system")
+    for role in ROLES:
+        password = f"secret-{role}"
+        user = call("POST", "users", {"user": {"name": role, "password": password, "domain_id": "default"}})["user"][
+            "id"
+        ]
+        users[role] = user
+        for place in places:
+            call("PUT", f"{place}/users/{user}/roles/{roles[role]}")
+        for scope, content in scopes.items():
+            tokens[role, scope] = token(role, password, content)
+    section = (
+        f"[keystone_authtoken]\nauth_type = password\nauth_url = {url}\nwww_authenticate_uri = {url}\n"
+        f"username = {service.user}\npassword = {service.password}\nproject_name = {service.project}\n"
+        "user_domain_name = Default\nproject_domain_name = Default\nservice_token_roles_required = true\n"
+    )
+    return Identity(section, projects, users, tokens)
