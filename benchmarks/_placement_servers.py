@@ -101,7 +101,9 @@ class Connection:
 
     def ask(self, request: bytes, *expected: int) -> tuple[float, bytes]:
         """Return how long an answer took, in seconds, and its body."""
-        if select.select([self.socket], [], [], 0)[0]:  # closed by the server, which heard nothing for long
+        readable = select.poll()
+        readable.register(self.socket, select.POLLIN)
+        if readable.poll(0):  # closed by the server, which heard nothing for long
             self.close()
             self._open()
         started = time.perf_counter()

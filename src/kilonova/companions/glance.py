@@ -20,7 +20,7 @@ from kilonova.companions.settings import GlanceSettings, load_glance
 from kilonova.errors import ConfigurationError
 from kilonova.server.limits import Limits
 
-_TRANSFERS = 8  # uploads and downloads at once
+_TRANSFERS = 16  # uploads and downloads at once
 _CONF = """\
 # Written at every start by `kilonova up`.
 [DEFAULT]

@@ -11,7 +11,7 @@ from kilonova.server.server import Server
 from kilonova.server.serving import serve_until_told
 
 Application = Callable[..., Any]
-_THREADS = 12
+_THREADS = 24
 
 warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")  # imported by oslo libraries, never used here
 

@@ -32,6 +32,7 @@ Application = Callable[..., Iterable[bytes]]
 
 _SWEEP_S = 0.5
 _ACCEPTED_AT_ONCE = 64
+_TOO_MANY = "Too many uploads and downloads are under way."
 _ROOM_MADE = 16  # one in so many connections goes when there are too many
 
 
@@ -231,23 +232,25 @@ class Server:
 
     def answer(self, connection: Connection, request: Request) -> bool:
         if not request.streamed:
-            return self._run(connection, request, None)
-        if not self._streams.acquire(blocking=False):
-            connection.send(refusal(503, "Too many uploads and downloads are under way."))
+            return self._run(connection, request, None, _Permit(self._streams))
+        permit = _Permit(self._streams)
+        if not permit.obtain():
+            connection.send(refusal(503, _TOO_MANY))
             return False
         try:
-            return self._run(connection, request, BodyStream(connection, request))
+            return self._run(connection, request, BodyStream(connection, request), permit)
         finally:
-            self._streams.release()
+            permit.give_back()
 
-    def _run(self, connection: Connection, request: Request, stream: BodyStream | None) -> bool:
+    def _run(self, connection: Connection, request: Request, stream: BodyStream | None, permit: "_Permit") -> bool:
         response = Response()
         parts: Any = ()
         try:
             parts = self._application(request.environ(connection.base, stream), response)
             if isinstance(parts, (list, tuple)):
+                permit.give_back()  # before the client hears of it: it may send its next upload at once
                 return self._send(connection, request, response, parts)
-            return self._send_stream(connection, request, response, parts)
+            return self._send_stream(connection, request, response, parts, permit)
         except OSError as error:  # of the connection: an application answers its own
             LOG.info("%s %s: %s", request.method, request.path[:200].encode("unicode_escape").decode(), error)
             connection.close()
@@ -272,7 +275,9 @@ class Server:
             connection.send(head)
         return keep
 
-    def _send_stream(self, connection: Connection, request: Request, response: Response, parts: Any) -> bool:
+    def _send_stream(
+        self, connection: Connection, request: Request, response: Response, parts: Any, permit: "_Permit"
+    ) -> bool:
         """Send an answer that the application makes piece by piece."""
         pieces = iter(parts)
         first = next(pieces, b"")  # the status is there with the first piece
@@ -280,9 +285,8 @@ class Server:
         chunked = length is None and request.version == "1.1" and response.has_body
         keep = request.keep_alive and not self.stopping and (length is not None or chunked)
         keep = keep and (not request.streamed or request.complete)
-        held = not request.streamed and self._streams.acquire(blocking=False)
-        if not (held or request.streamed):
-            connection.send(refusal(503, "Too many uploads and downloads are under way."))
+        if not permit.obtain():
+            connection.send(refusal(503, _TOO_MANY))
             return False
         try:
             connection.send(response.head(request, keep=keep, chunked=chunked))
@@ -291,9 +295,25 @@ class Server:
             drain(connection)
             send_all(connection, chain(response.written, (first,), pieces), chunked=chunked)
         finally:
-            if held:
-                self._streams.release()
+            permit.give_back()
         return keep
+
+
+class _Permit:
+    """One of the uploads and downloads that there may be at once."""
+
+    def __init__(self, all_of_them: threading.BoundedSemaphore) -> None:
+        self._all = all_of_them
+        self._is_held = False
+
+    def obtain(self) -> bool:
+        self._is_held = self._is_held or self._all.acquire(blocking=False)
+        return self._is_held
+
+    def give_back(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._all.release()
 
 
 class _Errors:
