@@ -39,9 +39,9 @@ class Echo:
         body = environ["wsgi.input"].read()
         if path.startswith("/big/"):
             body = b"x" * int(path[5:])
-        elif path == "/pieces":
+        elif path.startswith("/pieces/"):
             start_response("200 OK", [("Content-Type", "text/plain")])
-            return (piece for piece in (b"one", b"", b"two"))
+            return (piece for piece in (b"one", b"", b"two") * int(path[8:]))
         else:
             plain = {key: value for key, value in environ.items() if isinstance(value, (str, int))}
             body = json.dumps({**plain, "body": body.decode("latin-1"), "length": len(body)}).encode()

@@ -14,7 +14,7 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -32,6 +32,7 @@ Application = Callable[..., Iterable[bytes]]
 
 _SWEEP_S = 0.5
 _ACCEPTED_AT_ONCE = 64
+_KEPT = 1 << 20  # an answer that is larger, and comes in pieces, is sent while it is made
 _TOO_MANY = "Too many uploads and downloads are under way."
 _ROOM_MADE = 16  # one in so many connections goes when there are too many
 
@@ -248,9 +249,14 @@ class Server:
         try:
             parts = self._application(request.environ(connection.base, stream), response)
             if isinstance(parts, (list, tuple)):
-                permit.give_back()  # before the client hears of it: it may send its next upload at once
+                permit.give_back()
                 return self._send(connection, request, response, parts)
-            return self._send_stream(connection, request, response, parts, permit)
+            pieces = iter(parts)
+            first = _first(pieces, _KEPT)
+            if sum(map(len, first)) <= _KEPT:
+                permit.give_back()  # before the client hears of it: it may send its next upload at once
+                return self._send(connection, request, response, first)
+            return self._send_stream(connection, request, response, chain(first, pieces), permit)
         except OSError as error:  # of the connection: an application answers its own
             LOG.info("%s %s: %s", request.method, request.path[:200].encode("unicode_escape").decode(), error)
             connection.close()
@@ -279,8 +285,6 @@ class Server:
         self, connection: Connection, request: Request, response: Response, parts: Any, permit: "_Permit"
     ) -> bool:
         """Send an answer that the application makes piece by piece."""
-        pieces = iter(parts)
-        first = next(pieces, b"")  # the status is there with the first piece
         length = response.length
         chunked = length is None and request.version == "1.1" and response.has_body
         keep = request.keep_alive and not self.stopping and (length is not None or chunked)
@@ -293,10 +297,21 @@ class Server:
             if request.method == "HEAD" or not response.has_body:
                 return keep
             drain(connection)
-            send_all(connection, chain(response.written, (first,), pieces), chunked=chunked)
+            send_all(connection, chain(response.written, parts), chunked=chunked)
         finally:
             permit.give_back()
         return keep
+
+
+def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:
+    """Return pieces until they are larger than ``size``, or all of them."""
+    taken, found = 0, []
+    for piece in pieces:
+        found.append(piece)
+        taken += len(piece)
+        if taken > size:
+            break
+    return found
 
 
 class _Permit:

@@ -94,12 +94,15 @@ def test_an_answer_without_content_has_no_length(echo: Serving) -> None:
     assert client.ask(get()).status == 200
 
 
-def test_an_answer_in_pieces(echo: Serving) -> None:
+@pytest.mark.parametrize("count", [0, 1, 300_000])
+def test_an_answer_in_pieces(echo: Serving, count: int) -> None:
     client = echo.client()
-    assert client.ask(get("/pieces")).body == b"onetwo"
+    answer = client.ask(get(f"/pieces/{count}"))
+    assert answer.body == b"onetwo" * count
+    assert ("content-length" in answer.headers) is (count < 300_000)  # a large one is sent while it is made
     assert client.ask(get()).status == 200
     old = echo.client()
-    assert old.ask(get("/pieces", version="1.0")).body == b"onetwo"
+    assert old.ask(get(f"/pieces/{count}", version="1.0")).body == b"onetwo" * count
 
 
 def test_a_client_that_waits_to_be_asked_for_the_body(echo: Serving) -> None:
