@@ -195,6 +195,11 @@ def _with_configured_bind(options: UpOptions) -> UpOptions:
     except (configparser.Error, OSError, UnicodeDecodeError) as error:
         first = str(error).splitlines()[0]
         raise ConfigurationError(f"--config-file {options.config_file} cannot be read: {first}") from error
+    if parser.get("api", "cert_file", fallback=None):
+        raise ConfigurationError(
+            f"[api] cert_file in {options.config_file}: the services of `kilonova up` find each other over HTTP; put a "
+            "proxy with the certificate in front, or serve HTTPS with `kilonova api`."
+        )
     bind = parser.get("api", "bind", fallback=None)
     return replace(options, compute=addresses.parse(bind, f"[api] bind in {options.config_file}")) if bind else options
 
