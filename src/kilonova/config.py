@@ -17,6 +17,8 @@ from oslo_config import cfg
 
 from kilonova.errors import ConfigurationError
 from kilonova.logs.rotation import LogFile
+from kilonova.model.quota import NO_LIMITS, Limits
+from kilonova.placement.search_budget import DEFAULT_STEPS
 from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
@@ -32,6 +34,10 @@ class ApiSettings:
     bind_host: str = "127.0.0.1"
     bind_port: int = 8774
     max_limit: int = 1000
+    max_servers_per_request: int = 1000
+    max_query_length: int = 32_768
+    max_query_parameters: int = 1000
+    max_hints_size: int = 16_384
     enable_instance_password: bool = True
     threads: int = 16
     request_timeout_s: float | None = 60.0
@@ -83,13 +89,44 @@ class ComputeSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
-    """How Placement answers. ``max_allocation_candidates`` -1: any number of candidates is generated."""
+    """How Placement answers. ``max_allocation_candidates`` -1: any number of candidates is generated.
+
+    ``max_search_steps``: 0: any number.
+    """
 
     randomize_allocation_candidates: bool = False
     max_allocation_candidates: int = -1
+    max_search_steps: int = DEFAULT_STEPS
     allocation_candidates_generation_strategy: str = "depth-first"
     incomplete_consumer_project_id: str = NO_OWNER
     incomplete_consumer_user_id: str = NO_OWNER
+
+
+DB_QUOTAS, NO_QUOTAS, UNIFIED_LIMITS = (
+    f"nova.quota.{name}" for name in ("DbQuotaDriver", "NoopQuotaDriver", "UnifiedLimitsDriver")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSettings:
+    """The limits where nobody has set others, and who has the limits. -1: none. Units: ``ram`` in MiB."""
+
+    driver: str = DB_QUOTAS
+    instances: int = 10
+    cores: int = 20
+    ram: int = 50 * 1024
+    metadata_items: int = 128
+    injected_files: int = 5
+    injected_file_content_bytes: int = 10 * 1024
+    injected_file_path_length: int = 255
+    key_pairs: int = 100
+    server_groups: int = 10
+    server_group_members: int = 10
+
+    def limits(self) -> Limits:
+        """Return the limit of every resource."""
+        known = {name: getattr(self, name) for name in NO_LIMITS if hasattr(self, name)}
+        return {**NO_LIMITS, **known, "injected_file_path_bytes": self.injected_file_path_length}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +140,7 @@ class Settings:
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
+    quota: QuotaSettings = field(default_factory=QuotaSettings)
     glance_endpoint: str | None = None
     debug: bool = False
     log_file: LogFile | None = None
@@ -144,6 +182,14 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.StrOpt("auth_strategy", default="keystone", choices=["keystone", "noauth2"]),
         cfg.StrOpt("bind", default=DEFAULT_BIND, help="HOST:PORT to listen on (Kilonova's own)."),
         cfg.IntOpt("max_limit", default=1000, min=1, help="Most items in one answer of a list."),
+        cfg.IntOpt(
+            "max_servers_per_request", default=1000, min=1, help="Most servers of one request (Kilonova's own)."
+        ),
+        cfg.IntOpt("max_query_length", default=32_768, min=1, help="Longest query string in bytes (Kilonova's own)."),
+        cfg.IntOpt("max_query_parameters", default=1000, min=1, help="Most parameters of one query (Kilonova's own)."),
+        cfg.IntOpt(
+            "max_hints_size", default=16_384, min=2, help="Most bytes of all scheduler hints as JSON (Kilonova's own)."
+        ),
         cfg.BoolOpt("enable_instance_password", default=True),
         cfg.BoolOpt(
             "use_forwarded_for",
@@ -194,6 +240,12 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         ),
         cfg.BoolOpt("randomize_allocation_candidates", default=False, help="A random choice in random order."),
         cfg.IntOpt("max_allocation_candidates", default=-1, min=-1, help="Most candidates generated; -1: no limit."),
+        cfg.IntOpt(
+            "max_search_steps",
+            default=DEFAULT_STEPS,
+            min=0,
+            help="Steps after which a search for allocation candidates is refused; 0: no limit (Kilonova's own).",
+        ),
         cfg.StrOpt(
             "allocation_candidates_generation_strategy",
             default="depth-first",
@@ -202,6 +254,36 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         ),
         cfg.StrOpt("incomplete_consumer_project_id", default=NO_OWNER),
         cfg.StrOpt("incomplete_consumer_user_id", default=NO_OWNER),
+    ),
+    "quota": (
+        cfg.StrOpt(
+            "driver",
+            default=DB_QUOTAS,
+            choices=[DB_QUOTAS, NO_QUOTAS, UNIFIED_LIMITS],
+            help="Who has the limits: this cloud's database, nobody (nothing is limited), or Keystone.",
+        ),
+        *(
+            cfg.IntOpt(
+                item.name,
+                default=item.default,
+                min=-1,
+                help="Limit where no other has been set; -1: none.",
+                deprecated_opts=[cfg.DeprecatedOpt(f"quota_{item.name}", group="DEFAULT")],
+            )
+            for item in dataclasses.fields(QuotaSettings)
+            if item.type is int
+        ),
+        cfg.BoolOpt("recheck_quota", default=True, help=_NOT_NEEDED + "servers are counted when they are stored."),
+        cfg.BoolOpt(
+            "count_usage_from_placement", default=False, help=_NOT_NEEDED + "servers are counted when they are stored."
+        ),
+        cfg.StrOpt("unified_limits_resource_strategy", default="require", help=_NOT_NEEDED + "see docs/quotas.md."),
+        cfg.ListOpt("unified_limits_resource_list", default=["servers"], help=_NOT_NEEDED + "see docs/quotas.md."),
+    ),
+    "keystone": (
+        cfg.StrOpt("endpoint_override", help="URL of Keystone; unset: [keystone_authtoken] auth_url."),
+        cfg.StrOpt("cafile", help="File of the authorities that vouch for Keystone's certificate."),
+        cfg.BoolOpt("insecure", default=False, help="Do not check Keystone's certificate."),
     ),
     "glance": (cfg.StrOpt("endpoint_override", help="URL of the image service."),),
     "fake": (
@@ -348,6 +430,10 @@ def _settings(conf: Any) -> Settings:
                 bind_host=host,
                 bind_port=port,
                 max_limit=conf.api.max_limit,
+                max_servers_per_request=conf.api.max_servers_per_request,
+                max_query_length=conf.api.max_query_length,
+                max_query_parameters=conf.api.max_query_parameters,
+                max_hints_size=conf.api.max_hints_size,
                 enable_instance_password=conf.api.enable_instance_password,
                 threads=conf.api.threads,
                 request_timeout_s=conf.api.request_timeout or None,
@@ -393,6 +479,7 @@ def _settings(conf: Any) -> Settings:
             placement=PlacementSettings(
                 **{item.name: conf.placement[item.name] for item in dataclasses.fields(PlacementSettings)}
             ),
+            quota=QuotaSettings(**{item.name: conf.quota[item.name] for item in dataclasses.fields(QuotaSettings)}),
             glance_endpoint=conf.glance.endpoint_override,
             debug=conf.debug,
             log_file=_log_file(conf),

@@ -163,11 +163,12 @@ def write_conf(
             "state_dir": cloud.folder / "hypervisors",
             **({"scenario": cloud.scenario} if cloud.scenario else {}),
         },
+        # Nobody wants to run out of servers on a machine of his own; `openstack quota set` still limits a project.
+        "quota": {"instances": -1, "cores": -1, "ram": -1},
     }
     if people is not None:
         sections["api"] = {"auth_strategy": "keystone", **sections["api"]}
-        sections["keystone_authtoken"] = {
-            "www_authenticate_uri": cloud.auth_url,
+        login = {
             "auth_url": f"{cloud.identity.local_url}/identity",
             "auth_type": "password",
             "username": people.service.user,
@@ -176,9 +177,14 @@ def write_conf(
             "user_domain_name": "Default",
             "project_domain_name": "Default",
             "region_name": REGION,
+        }
+        sections["keystone_authtoken"] = {
+            "www_authenticate_uri": cloud.auth_url,
+            **login,
             "service_token_roles_required": "true",
             "include_service_catalog": "false",
         }
+        sections["oslo_limit"] = {**login, "endpoint_service_type": "compute"}
         sections["glance"] = {"endpoint_override": cloud.image.local_url}
     header = "# Written at every start by `kilonova up`; put settings of your own in a file for --config-file.\n"
     write_private(cloud.conf, header + conf_text(with_defaults(sections, scenario_options or {})))

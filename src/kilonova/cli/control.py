@@ -32,10 +32,12 @@ from kilonova.compute.virt.fake import FakeDriver
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
-from kilonova.config import Settings, scheduling_digest
+from kilonova.config import NO_QUOTAS, UNIFIED_LIMITS, Settings, scheduling_digest
 from kilonova.db import schema
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError
+from kilonova.identity.limits import LimitSource, StoredLimits, Unlimited
+from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.messaging.local import LocalBus
 from kilonova.mirror.mirror import Mirror
@@ -115,7 +117,8 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
             driver=rules.driver,
         )
         undo.callback(claimer.close)
-        conductor = Conductor(database, claimer, bus, owner, max_attempts=attempts)
+        quotas = settings.quota.limits()
+        conductor = Conductor(database, claimer, bus, owner, max_attempts=attempts, limits=quotas)
         upkeep = Upkeep(conductor, os.uname().nodename, _ONE_PROCESS_SERVICES)
         upkeep.register()
         heartbeat = _start_hosts(settings, scenario, bus)
@@ -124,7 +127,17 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         resumed = conductor.resume()
         if resumed:
             LOG.info("%d unfinished operations are resumed", resumed)
-        backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario), rules.engine)
+        backend = Backend(
+            settings,
+            database,
+            mirror,
+            policy,
+            conductor,
+            _images(settings, scenario),
+            rules.engine,
+            limits=_limits(settings),
+            projects=_projects(settings),
+        )
         app = _application(settings, backend)
         upkeep.start()
         checkpointer = Checkpointer(database, settings.checkpoints_kept if settings.decision_retention else 0)
@@ -164,6 +177,22 @@ def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
         Image(image_id(image.name), image.name, disk_format=image.disk_format, properties=image.properties)
         for image in known
     )
+
+
+def _limits(settings: Settings) -> LimitSource:
+    if settings.quota.driver == UNIFIED_LIMITS:
+        from kilonova.identity.keystone import limits_of  # noqa: PLC0415 - brings an HTTP client
+
+        return limits_of(settings.conf)
+    return Unlimited() if settings.quota.driver == NO_QUOTAS else StoredLimits()
+
+
+def _projects(settings: Settings) -> Projects:
+    if settings.api.auth_strategy == "noauth2":
+        return AnyProject()
+    from kilonova.identity.keystone import projects_of  # noqa: PLC0415 - brings an HTTP client
+
+    return projects_of(settings.conf)
 
 
 def image_id(name: str) -> str:

@@ -278,6 +278,9 @@ def _announce(cloud: Cloud, options: UpOptions, seconds: float) -> None:
             "  export OS_CLOUD=kilonova",
             f"  {_client()} server create --flavor m1.tiny --image {tiny_image.NAME} --wait first",
         ]
+        if options.config_file is None:
+            limit = f"{_client()} quota set --instances 10 demo"
+            lines.append(f"Projects may have any number of servers here; limit one with: {limit}")
     else:
         lines[0] = lines[0].removesuffix(" Type next:")
     print("\n".join(lines), flush=True)

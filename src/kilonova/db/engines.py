@@ -12,7 +12,6 @@ import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -248,7 +247,6 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
         connection.isolation_level = None
-        connection.create_function("regexp", 2, _matches, deterministic=True)
         connection.set_progress_handler(deadline.is_over, _STEPS_BETWEEN_LOOKS)
         cursor = connection.cursor()
         for pragma in (
@@ -268,18 +266,3 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
     # listener every statement pays for looking through all kinds of them: a fifth of what a claim takes.
     engine.dialect.do_begin = _begin  # type: ignore[assignment, method-assign]
     return engine
-
-
-@lru_cache(maxsize=64)
-def _pattern(text: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(text, options)
-
-
-def _matches(pattern: str, value: str | None) -> bool:
-    """Tell whether a value matches a tenant's regular expression, in a time that grows with its length and no faster.
-
-    Python's own would let one tenant stop the whole process with a pattern like ``(a+)+$``.
-    """
-    return value is not None and _pattern(pattern).search(value) is not None

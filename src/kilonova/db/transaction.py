@@ -119,7 +119,7 @@ Merged = Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseExceptio
 
 
 def together(
-    write: Callable[[Transaction, Sequence[Item]], Sequence[Outcome]],
+    write: Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]],
     refusal: Callable[[Exception], Outcome | BaseException] = lambda error: error,
 ) -> Merged[Item, Outcome]:
     """Return what runs ``write`` for all waiting items at once, and for halves, down to single ones, when that fails.

@@ -12,8 +12,9 @@ import secrets
 from typing import Any
 
 from kilonova.api.compute.flavors import find_visible
+from kilonova.api.compute.hints import read_hints
 from kilonova.api.compute.links import bookmark_links
-from kilonova.api.compute.target import Target, read_hints, read_target
+from kilonova.api.compute.target import Target, read_target
 from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
@@ -29,14 +30,16 @@ from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
 from kilonova.scheduler.filters import different_host, same_host
 
 _GIB = 1024**3
+_TO_HYPHEN = re.compile(r"[ _.]")
+_NOT_IN_A_HOST_NAME = re.compile(r"[^a-z0-9-]")
 _HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
 
 
 def create_server(ctx: Context, request: Request) -> Reply:
-    """POST /servers.  Errors: 400, 403."""
+    """POST /servers.  Errors: 400, 403 also over quota."""
     ctx.authorize("os_compute_api:servers:create")
     asked = request.body["server"]
-    count = _count(asked)
+    least, count = _counts(asked, ctx.backend.settings.api.max_servers_per_request)
     _refuse_what_needs_other_services(asked)
     target = read_target(ctx, asked)
     flavor = _flavor(ctx, asked)
@@ -44,7 +47,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     _check_cells_and_devices(ctx, flavor, image)
     _check_key(ctx, asked)
     user_data = _user_data(asked)
-    hints = read_hints(next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
+    hints = read_hints(ctx, next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
     group_uuid = _group(ctx, hints)
     if "hostname" in asked and count > 1:
         raise invalid_field("hostname", "It cannot be used with max_count above 1.")
@@ -67,7 +70,8 @@ def create_server(ctx: Context, request: Request) -> Reply:
         remote_address=ctx.remote_address,
         is_admin=ctx.may("context_is_admin"),
     )
-    ctx.backend.conductor.build(built, spec, group_uuid, user_data)
+    limits = ctx.backend.limits.of_project(ctx.project_id)
+    ctx.backend.conductor.build(built, spec, group_uuid, user_data, at_least=least, limits=limits)
     if as_bool(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": reservation_id})
     return _created(ctx, request, built[0], asked)
@@ -86,8 +90,8 @@ def _created(ctx: Context, request: Request, first: Instance, asked: dict[str, A
     return Reply(202, {"server": view}, {"Location": links[0]["href"]})
 
 
-def _count(asked: dict[str, Any]) -> int:
-    """Return how many servers are made: ``max_count``, since no quota lowers it."""
+def _counts(asked: dict[str, Any], maximum: int) -> tuple[int, int]:
+    """Return how many servers there have to be, and how many there shall be where quotas allow it."""
     least = int(asked.get("min_count", 1))
     most = int(asked.get("max_count", least))
     for field, value in (("min_count", least), ("max_count", most)):
@@ -95,7 +99,10 @@ def _count(asked: dict[str, Any]) -> int:
             raise invalid_field(field, f"Value: {value}. It must be at least 1.")
     if least > most:
         raise invalid_field("min_count", "min_count must be <= max_count")
-    return most
+    if most > maximum:
+        field = "max_count" if "max_count" in asked else "min_count"
+        raise invalid_field(field, f"Value: {most}. One request may create at most {maximum} servers.")
+    return least, most
 
 
 def _refuse_what_needs_other_services(asked: dict[str, Any]) -> None:
@@ -252,6 +259,6 @@ def _instances(
 
 def host_name_of(name: str, instance_uuid: str) -> str:
     """Return a host name made from a server's name: lower-case letters, digits and inner hyphens, at most 63."""
-    cleaned = re.sub(r"[ _.]", "-", name.encode("ascii", "ignore").decode().lower())
-    cleaned = re.sub(r"[^a-z0-9-]", "", cleaned).strip("-")[:63].rstrip("-")
+    cleaned = _TO_HYPHEN.sub("-", name.encode("ascii", "ignore").decode().lower())
+    cleaned = _NOT_IN_A_HOST_NAME.sub("", cleaned).strip("-")[:63].rstrip("-")
     return cleaned or f"server-{instance_uuid}"
