@@ -136,9 +136,9 @@ class StorageFull(Unavailable):
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-def full_disk(error: OSError) -> StorageFull:
-    """Say of an error of the system which file had no room."""
-    return StorageFull(str(error.filename or "a file that was being written"), error.strerror or str(error))
+def full_disk(error: OSError, folder: object = "a file that was being written") -> StorageFull:
+    """Say of an error of the system which file had no room, or at least in which folder."""
+    return StorageFull(str(error.filename or folder), error.strerror or str(error))
 
 
 class DriverError(KilonovaError):

@@ -39,7 +39,7 @@ from kilonova.cli.cloud_files import (
 )
 from kilonova.cli.scenario_file import find_scenario
 from kilonova.cli.start_progress import StartProgress
-from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.errors import NO_ROOM, ConfigurationError, Unavailable, full_disk
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import Scenario
 
@@ -102,19 +102,23 @@ def up(
         raise ConfigurationError(f"--config-file {config_file} is not a file")
     if not companions and config_file is None:
         raise ConfigurationError("--no-companions needs --config-file with your own identity and image services")
-    run(
-        UpOptions(
-            folder=(data or default_folder()).expanduser().absolute(),
-            compute=compute,
-            identity=Address(compute.host, identity_port),
-            image=Address(compute.host, image_port),
-            control_command=CONTROL_COMMAND,
-            hosts=hosts,
-            scenario=find_scenario(scenario) if scenario else None,
-            config_file=config_file.absolute() if config_file else None,
-            companions=companions,
-        )
+    options = UpOptions(
+        folder=(data or default_folder()).expanduser().absolute(),
+        compute=compute,
+        identity=Address(compute.host, identity_port),
+        image=Address(compute.host, image_port),
+        control_command=CONTROL_COMMAND,
+        hosts=hosts,
+        scenario=find_scenario(scenario) if scenario else None,
+        config_file=config_file.absolute() if config_file else None,
+        companions=companions,
     )
+    try:
+        run(options)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise full_disk(error, options.folder) from error
 
 
 def run(options: UpOptions) -> None:

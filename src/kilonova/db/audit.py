@@ -24,6 +24,7 @@ from kilonova.db import (
     group_guards,
     host_devices,
     instances,
+    provider_states,
     providers,
     quotas,
     services,
@@ -87,7 +88,7 @@ def _mend_capacity(tx: Transaction, *, provider_id: int, class_id: int) -> None:
     if row is not None:
         right = floored_capacity(row.total, row.reserved, row.allocation_ratio)
         tx.execute(sa.update(table).where(cell).values(capacity=right, updated_at=tx.now))
-        providers.log_provider(tx, provider_id)
+        provider_states.log_stored(tx, [provider_id])
 
 
 def wrong_usages(connection: Connection) -> Iterator[Finding]:
@@ -144,7 +145,7 @@ def _mend_inventory(tx: Transaction, *, provider_id: int, class_id: int) -> None
     keys = {"resource_provider_id": provider_id, "resource_class_id": class_id, "created_at": tx.now}
     tx.execute(sa.insert(table), {**keys, **figures, "allocation_ratio": 1.0, "capacity": amount, "used": amount})
     providers.touch(tx, [provider_id])
-    providers.log_provider(tx, provider_id)
+    provider_states.log_stored(tx, [provider_id])
 
 
 def _require_provider(tx: Transaction, provider_id: int) -> None:
