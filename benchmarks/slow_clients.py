@@ -24,7 +24,7 @@ from pathlib import Path
 from benchmarks._placement_data import claims, flat_hosts
 from benchmarks._placement_servers import Target, ours
 
-HOSTS = 200
+HOSTS = 5_000
 _HEAD = b"PUT /placement/allocations/x HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\n"
 ATTACKS = {
     "slow bodies": _HEAD + b"Content-Type: application/json\r\nContent-Length: 90000\r\n\r\n",
