@@ -133,7 +133,7 @@ def test_who_does_not_fetch_answers_gets_no_more_of_them() -> None:
             client.send(get(f"/big/{4 * MIB}") * 6)
         assert served.client().ask(get()).status == 200
         assert served.server._unsent <= 20 * MIB
-        assert psutil.Process().memory_info().rss - before < 150 * MIB
+        assert psutil.Process().memory_info().rss - before < 400 * MIB  # of 960
         assert served.open_connections(0)
     assert served.server._unsent == 0
 
