@@ -354,6 +354,8 @@ _DEPRECATED: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("scheduler", "driver"): (("DEFAULT", "scheduler_driver"),),
 }
 _GONE = ("scheduler_host_manager", "scheduler_json_config_location")
+#: Options whose settings are named in a warning as soon as they are read.
+RETIRED = frozenset({*(("DEFAULT", name) for name in _GONE), ("filter_scheduler", "pci_in_placement")})
 
 
 class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no types
@@ -514,6 +516,18 @@ def public_options(conf: Any) -> dict[str, dict[str, Any]]:
             values = conf if group == "DEFAULT" else conf[group]
             shown.setdefault(group, {})[option.name] = values[option.dest]
     return shown
+
+
+def former_names() -> frozenset[tuple[str, str]]:
+    """Return (group, name) of options under the names that they had before."""
+    return frozenset(place for places in _DEPRECATED.values() for place in places)
+
+
+def without_effect(group: str, name: str) -> str | None:
+    """Return why an option is accepted and does nothing, None for one that does something."""
+    found = next((option for option in _OPTIONS.get(group, ()) if option.name == name), None)
+    text = found.help or "" if found is not None else ""
+    return text.removeprefix(_NOT_NEEDED) if text.startswith(_NOT_NEEDED) else None
 
 
 def split_bind(text: str, name: str) -> tuple[str, int]:

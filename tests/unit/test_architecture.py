@@ -51,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
 HARMLESS = {
     "__future__", "abc", "bisect", "collections", "contextlib", "dataclasses", "datetime", "decimal", "enum", "fnmatch",
     "fractions", "functools", "heapq", "inspect", "ipaddress", "itertools", "json", "math", "numpy", "operator",
-    "os_traits", "re", "string", "types", "typing",
+    "os_resource_classes", "os_traits", "re", "string", "types", "typing",
 }  # fmt: skip
 PURE = {"model", "placement", "scheduler"}
 

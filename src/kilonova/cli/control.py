@@ -24,6 +24,7 @@ from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.cli.database_lock import lock_database, warn_if_exposed
+from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent, start_agents
@@ -88,6 +89,8 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
     """
     rules = load_rules(settings) if engine is None else Rules(engine)
     policy = Policy(settings.conf, (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES))
+    for sentence in ineffective_options(settings.conf, settings.scheduler):
+        LOG.warning("%s", sentence)
     scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
     with ExitStack() as undo:
         database = Database(settings.database_url, longest_read_s=settings.api.request_timeout_s)

@@ -17,7 +17,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -145,7 +145,7 @@ def run(options: UpOptions) -> None:
             scenario=options.scenario,
         )
         people = accounts(options.folder) if options.companions else None
-        write_conf(cloud, people, scenario.options)
+        write_conf(cloud, people, scenario.options, operator_options(options.config_file))
         if people is not None:
             write_companion_settings(cloud, people)
             write_clouds_yaml(cloud, people)
@@ -191,21 +191,30 @@ def _say(text: str) -> None:
 
 def _with_configured_bind(options: UpOptions) -> UpOptions:
     """Let ``[api] bind`` of the operator's own file decide where the control process is looked for."""
-    if options.config_file is None:
-        return options
-    parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
-    try:
-        parser.read(options.config_file, encoding="utf-8")
-    except (configparser.Error, OSError, UnicodeDecodeError) as error:
-        first = str(error).splitlines()[0]
-        raise ConfigurationError(f"--config-file {options.config_file} cannot be read: {first}") from error
-    if parser.get("api", "cert_file", fallback=None):
+    of_the_api = operator_options(options.config_file).get("api", {})
+    if of_the_api.get("cert_file"):
         raise ConfigurationError(
             f"[api] cert_file in {options.config_file}: the services of `kilonova up` find each other over HTTP; put a "
             "proxy with the certificate in front, or serve HTTPS with `kilonova api`."
         )
-    bind = parser.get("api", "bind", fallback=None)
-    return replace(options, compute=addresses.parse(bind, f"[api] bind in {options.config_file}")) if bind else options
+    bind = of_the_api.get("bind")
+    if not bind:
+        return options
+    return replace(options, compute=addresses.parse(bind, f"[api] bind in {options.config_file}"))
+
+
+def operator_options(file: Path | None) -> Mapping[str, Mapping[str, str]]:
+    """Return section → option → value of the operator's own file. Raises: ConfigurationError."""
+    parser = configparser.ConfigParser(
+        strict=False, interpolation=None, allow_no_value=True, default_section="(no defaults)"
+    )
+    if file is not None:
+        try:
+            parser.read(file, encoding="utf-8")
+        except (configparser.Error, OSError, UnicodeDecodeError) as error:
+            first = str(error).splitlines()[0]
+            raise ConfigurationError(f"--config-file {file} cannot be read: {first}") from error
+    return {section: dict(parser.items(section)) for section in parser.sections()}
 
 
 def _needed(options: UpOptions) -> dict[str, Address]:

@@ -28,6 +28,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
 from kilonova.scheduler.filters import different_host, same_host
+from kilonova.scheduler.guest_features import require_possible
 
 _GIB = 1024**3
 _TO_HYPHEN = re.compile(r"[ _.]")
@@ -44,7 +45,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     target = read_target(ctx, asked)
     flavor = _flavor(ctx, asked)
     image = _image(ctx, asked, flavor)
-    _check_cells_and_devices(ctx, flavor, image)
+    _require_possible(ctx, flavor, image)
     _check_key(ctx, asked)
     user_data = _user_data(asked)
     hints = read_hints(ctx, next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
@@ -164,8 +165,9 @@ def _image(ctx: Context, asked: dict[str, Any], flavor: Flavor) -> Image:
     return image
 
 
-def _check_cells_and_devices(ctx: Context, flavor: Flavor, image: Image) -> None:
-    """Refuse what flavor and image contradict each other in, and devices that nobody has described."""
+def _require_possible(ctx: Context, flavor: Flavor, image: Image) -> None:
+    """Refuse what no host can make: values that there are not, contradictions, devices that nobody has described."""
+    require_possible(flavor, image)
     numa_request(flavor, image)
     pci_requests(flavor, image, read_aliases(ctx.backend.settings.scheduler.pci_alias))
 
