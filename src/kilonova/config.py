@@ -91,6 +91,7 @@ class Settings:
     log_file: LogFile | None = None
     decision_retention: int = 10_000
     checkpoints_kept: int = 4
+    lease_s: float = 60.0
     conf: Any = None
 
 
@@ -190,6 +191,15 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             help=_NOT_NEEDED + "group policies are part of the claim, no host checks them later.",
         ),
         cfg.BoolOpt("disable_fallback_pcpu_query", default=False),
+    ),
+    "conductor": (
+        cfg.FloatOpt(
+            "lease_time",
+            default=60.0,
+            min=1.0,
+            help="Seconds after which a silent control process counts as dead, and others take over its work. Not an "
+            "option of Nova's.",
+        ),
     ),
     "operator": (
         cfg.IntOpt("decision_retention", default=10_000, min=0, help="Decisions kept for `kilonova explain`."),
@@ -324,6 +334,7 @@ def _settings(conf: Any) -> Settings:
             log_file=_log_file(conf),
             decision_retention=conf.operator.decision_retention,
             checkpoints_kept=conf.operator.checkpoints_kept,
+            lease_s=conf.conductor.lease_time,
             conf=conf,
         )
     except ValueError as error:
