@@ -17,6 +17,7 @@ from oslo_config import cfg
 
 from kilonova.errors import ConfigurationError
 from kilonova.logs.rotation import LogFile
+from kilonova.placement.search_budget import DEFAULT_STEPS
 from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
@@ -32,10 +33,15 @@ class ApiSettings:
     bind_host: str = "127.0.0.1"
     bind_port: int = 8774
     max_limit: int = 1000
+    max_servers_per_request: int = 1000
+    max_query_length: int = 32_768
+    max_query_parameters: int = 1000
+    max_hints_size: int = 16_384
     enable_instance_password: bool = True
     threads: int = 16
     request_timeout_s: float | None = 60.0
     use_forwarded_for: bool = False
+    noauth2_beyond_loopback: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +73,14 @@ class ComputeSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
-    """How Placement answers. ``max_allocation_candidates`` -1: any number of candidates is generated."""
+    """How Placement answers. ``max_allocation_candidates`` -1: any number of candidates is generated.
+
+    ``max_search_steps``: 0: any number.
+    """
 
     randomize_allocation_candidates: bool = False
     max_allocation_candidates: int = -1
+    max_search_steps: int = DEFAULT_STEPS
     allocation_candidates_generation_strategy: str = "depth-first"
     incomplete_consumer_project_id: str = NO_OWNER
     incomplete_consumer_user_id: str = NO_OWNER
@@ -92,6 +102,7 @@ class Settings:
     decision_retention: int = 10_000
     checkpoints_kept: int = 4
     lease_s: float = 60.0
+    purge_deleted_after_days: int = 0
     conf: Any = None
 
 
@@ -127,11 +138,25 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.StrOpt("auth_strategy", default="keystone", choices=["keystone", "noauth2"]),
         cfg.StrOpt("bind", default=DEFAULT_BIND, help="HOST:PORT to listen on (Kilonova's own)."),
         cfg.IntOpt("max_limit", default=1000, min=1, help="Most items in one answer of a list."),
+        cfg.IntOpt(
+            "max_servers_per_request", default=1000, min=1, help="Most servers of one request (Kilonova's own)."
+        ),
+        cfg.IntOpt("max_query_length", default=32_768, min=1, help="Longest query string in bytes (Kilonova's own)."),
+        cfg.IntOpt("max_query_parameters", default=1000, min=1, help="Most parameters of one query (Kilonova's own)."),
+        cfg.IntOpt(
+            "max_hints_size", default=16_384, min=2, help="Most bytes of all scheduler hints as JSON (Kilonova's own)."
+        ),
         cfg.BoolOpt("enable_instance_password", default=True),
         cfg.BoolOpt(
             "use_forwarded_for",
             default=False,
             help="Take the caller's address from X-Forwarded-For. Only behind a proxy that sets it.",
+        ),
+        cfg.BoolOpt(
+            "noauth2_beyond_loopback",
+            default=False,
+            help="Let noauth2, which makes anybody an administrator, listen where other machines reach it "
+            "(Kilonova's own).",
         ),
         cfg.IntOpt("threads", default=16, min=1, max=64, help="Requests handled at once (Kilonova's own)."),
         cfg.FloatOpt(
@@ -145,6 +170,12 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
     "placement": (
         cfg.BoolOpt("randomize_allocation_candidates", default=False, help="A random choice in random order."),
         cfg.IntOpt("max_allocation_candidates", default=-1, min=-1, help="Most candidates generated; -1: no limit."),
+        cfg.IntOpt(
+            "max_search_steps",
+            default=DEFAULT_STEPS,
+            min=0,
+            help="Steps after which a search for allocation candidates is refused; 0: no limit (Kilonova's own).",
+        ),
         cfg.StrOpt(
             "allocation_candidates_generation_strategy",
             default="depth-first",
@@ -202,6 +233,12 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         ),
     ),
     "operator": (
+        cfg.IntOpt(
+            "purge_deleted_after_days",
+            default=0,
+            min=0,
+            help="Remove servers for good so many days after they were deleted; 0: never (Kilonova's own).",
+        ),
         cfg.IntOpt("decision_retention", default=10_000, min=0, help="Decisions kept for `kilonova explain`."),
         cfg.IntOpt(
             "checkpoints_kept", default=4, min=0, help="Checkpoints, one an hour, from which decisions are made again."
@@ -296,10 +333,15 @@ def _settings(conf: Any) -> Settings:
                 bind_host=host,
                 bind_port=port,
                 max_limit=conf.api.max_limit,
+                max_servers_per_request=conf.api.max_servers_per_request,
+                max_query_length=conf.api.max_query_length,
+                max_query_parameters=conf.api.max_query_parameters,
+                max_hints_size=conf.api.max_hints_size,
                 enable_instance_password=conf.api.enable_instance_password,
                 threads=conf.api.threads,
                 request_timeout_s=conf.api.request_timeout or None,
                 use_forwarded_for=conf.api.use_forwarded_for,
+                noauth2_beyond_loopback=conf.api.noauth2_beyond_loopback,
             ),
             fake=FakeSettings(
                 hosts=conf.fake.hosts,
@@ -335,6 +377,7 @@ def _settings(conf: Any) -> Settings:
             decision_retention=conf.operator.decision_retention,
             checkpoints_kept=conf.operator.checkpoints_kept,
             lease_s=conf.conductor.lease_time,
+            purge_deleted_after_days=conf.operator.purge_deleted_after_days,
             conf=conf,
         )
     except ValueError as error:

@@ -6,6 +6,7 @@
     KilonovaError
     ├── InvalidRequest        change the request
     │   ├── RequestFilterFailed   a request filter found no way to satisfy it
+    │   ├── SearchTooLarge        it takes more work to answer than one request may cause
     │   └── UnsupportedPolicy     no configured rule serves the policy of the server group
     ├── NotFound              the thing is not there
     ├── Forbidden             not with these rights
@@ -48,6 +49,12 @@ class InvalidRequest(KilonovaError):
 
 class RequestFilterFailed(InvalidRequest):
     code = "request.filter_failed"
+
+
+class SearchTooLarge(InvalidRequest):
+    """A search was given up before it could tell whether there is an answer."""
+
+    code = "request.search_too_large"
 
 
 class UnsupportedPolicy(InvalidRequest):

@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "placement": {"model", "errors"},
     "scheduler": {"model", "placement", "errors"},
     "scenario": {"model", "placement", "scheduler", "errors", "config"},
-    "config": {"logs", "scheduler", "errors"},
+    "config": {"logs", "placement", "scheduler", "errors"},
     "db": {"deadline", "model", "scheduler", "errors", "identifiers"},
     "mirror": {"db", "model", "placement", "scheduler", "errors"},
     "claims": {"db", "mirror", "model", "scheduler", "placement", "errors", "identifiers"},

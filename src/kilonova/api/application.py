@@ -22,6 +22,7 @@ from kilonova.api.backend import Backend
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT, Credentials
+from kilonova.config import ApiSettings
 from kilonova.deadline import NEVER, Deadline, nobody_left
 from kilonova.errors import ClientGone, DeadlineExceeded, Forbidden, InvalidRequest, KilonovaError, NotFound
 from kilonova.identifiers import new_uuid
@@ -118,7 +119,7 @@ class Exchange:
             if self.needs_token:
                 _require_project_scope(credentials)
             raw = self.req.bounded_stream.read() if _content_length(environ) else _chunked_body(environ)
-            query = _query(environ.get("QUERY_STRING", ""))
+            query = _query(environ.get("QUERY_STRING", ""), self.backend.settings.api)
             body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
             _require_storable(path, query, raw, body)
             _require_own_project(path, credentials)
@@ -252,10 +253,21 @@ def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> N
         )
 
 
-def _query(text: str) -> dict[str, list[str]]:
+def _query(text: str, settings: ApiSettings) -> dict[str, list[str]]:
+    """Read a query string. Raises: HttpError 414, InvalidRequest."""
+    if len(text) > settings.max_query_length:
+        raise faults.HttpError(
+            414, f"The query string may have {settings.max_query_length} bytes, and this one has {len(text)}."
+        )
     query: dict[str, list[str]] = {}
-    for name, value in parse_qsl(text, keep_blank_values=True):
-        query.setdefault(name, []).append(value)
+    try:
+        for name, value in parse_qsl(text, keep_blank_values=True, max_num_fields=settings.max_query_parameters):
+            query.setdefault(name, []).append(value)
+    except ValueError:
+        raise InvalidRequest(
+            f"Invalid input for query parameters: there may be {settings.max_query_parameters} of them, and there are"
+            f" {text.count('&') + 1}."
+        ) from None
     return query
 
 

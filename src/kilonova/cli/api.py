@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kilonova.cli import addresses
 from kilonova.companions.parent_death import die_with_parent
 from kilonova.errors import ConfigurationError, KilonovaError, StorageFull, Unavailable
 from kilonova.logs import setup
@@ -30,6 +31,7 @@ def api(
 
     settings = config.load(config_file)
     os.environ[CONFIG_VARIABLE] = os.pathsep.join(os.path.abspath(path) for path in config_file)  # noqa: PTH100
+    require_protected(settings.api)
     held = _hold_port(settings.api.bind_host, settings.api.bind_port)
     _check_start(settings)
     from granian import Granian  # noqa: PLC0415
@@ -53,6 +55,16 @@ def api(
     logging.getLogger("_granian").addFilter(_is_news)
     with held:
         server.serve()
+
+
+def require_protected(api: Any) -> None:
+    """Refuse to serve an API without authentication to other machines. Raises: ConfigurationError."""
+    if api.auth_strategy != "noauth2" or api.noauth2_beyond_loopback or addresses.is_loopback(api.bind_host):
+        return
+    raise ConfigurationError(
+        f"[api] auth_strategy = noauth2 makes anybody an administrator, and {api.bind_host} can be reached from other "
+        "machines: bind to 127.0.0.1, use keystone, or set [api] noauth2_beyond_loopback = true."
+    )
 
 
 def _is_news(record: logging.LogRecord) -> bool:

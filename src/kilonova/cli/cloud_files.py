@@ -65,14 +65,20 @@ class Accounts:
     demo: Account
 
 
-def make_folder(folder: Path) -> None:
-    """Create the data folder, private to its owner. Raises: ConfigurationError."""
+def make_folder(folder: Path) -> tuple[Path, ...]:
+    """Have the data folder, private to its owner. Returns what others could read so far. Raises: ConfigurationError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in ("log", "keystone", "glance", "hypervisors"):
-            (folder / name).mkdir(mode=0o700, exist_ok=True)
+        inner = [folder / name for name in ("log", "keystone", "glance", "hypervisors")]
+        for each in inner:
+            each.mkdir(mode=0o700, exist_ok=True)
+        databases = [path for each in (folder, *inner) for path in each.glob("*.db*")]
+        exposed = tuple(path for path in (folder, *inner, *databases) if path.stat().st_mode & 0o077)
+        for path in exposed:
+            path.chmod(0o700 if path.is_dir() else 0o600)
     except OSError as error:
         raise ConfigurationError(f"cannot use the data folder {folder}: {error.strerror}") from error
+    return exposed
 
 
 def lock_folder(folder: Path) -> int:

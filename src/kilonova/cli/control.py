@@ -24,13 +24,14 @@ from kilonova.api.policy import Policy
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
-from kilonova.cli.database_lock import lock_database
+from kilonova.cli.database_lock import lock_database, warn_if_exposed
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.heartbeat import HeartbeatTimer
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.conductor.lease import Lease
+from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config import Settings, scheduling_digest
@@ -60,6 +61,7 @@ class ControlProcess:
     conductor: Conductor
     upkeep: Upkeep
     checkpointer: Checkpointer
+    purger: Purger
     bus: LocalBus
     application: WsgiApp
     heartbeat: HeartbeatTimer | None
@@ -71,6 +73,7 @@ class ControlProcess:
         if self.heartbeat is not None:
             self.heartbeat.stop()
         self.checkpointer.stop()
+        self.purger.stop()
         self.upkeep.stop()
         self.bus.close()
         self.database.close()
@@ -92,6 +95,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         if lock is not None:
             undo.callback(lock.close)
         undo.callback(database.close)
+        warn_if_exposed(database)
         schema.require_current(database)
         mirror = Mirror.follow(database)
         owner = str(uuid.uuid4())
@@ -135,9 +139,11 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         upkeep.start()
         checkpointer = Checkpointer(database, settings.checkpoints_kept if settings.decision_retention else 0)
         checkpointer.start()
+        purger = Purger(database, settings.purge_deleted_after_days)
+        purger.start()
         undo.pop_all()
     return ControlProcess(
-        settings, database, mirror, claimer, conductor, upkeep, checkpointer, bus, app, heartbeat, lock
+        settings, database, mirror, claimer, conductor, upkeep, checkpointer, purger, bus, app, heartbeat, lock
     )
 
 
@@ -162,6 +168,7 @@ def _application(settings: Settings, backend: Backend) -> WsgiApp:
     placement = family_app(placement_api.PlacementFamily(), backend)
     operator = family_app(operator_api.OperatorFamily(), backend)
     if settings.api.auth_strategy == "noauth2":
+        LOG.warning("[api] auth_strategy = noauth2: there are no passwords, and whoever says so is an administrator")
         apps: Mapping[str, WsgiApp] = {
             "/compute": auth.noauth2(compute, plain_roles=("member", "reader")),
             "/placement": auth.noauth2(placement, plain_roles=()),
@@ -199,7 +206,7 @@ def _agents(
     if settings.fake.state_dir is None:
         raise ConfigurationError("[fake] state_dir must be set when there are simulated hosts.")
     folder = settings.fake.state_dir
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     ratios = ratios_of(settings)
     return tuple(Agent(host.name, _driver(host, folder, ratios), bus, may_act=may_act) for host in hosts)
 

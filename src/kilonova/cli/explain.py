@@ -24,6 +24,7 @@ from kilonova.errors import InvalidRequest, NotFound
 
 Decisions = Sequence[Mapping[str, Any]]
 _HOSTS_SHOWN = 1000
+_ID = re.compile(r"[\w.-]+", re.ASCII)
 _REQUEST_ID = re.compile(r"req-[0-9a-f-]{36}")
 
 
@@ -70,7 +71,7 @@ def find_decisions(api: Api, name: str, **query: str) -> Decisions:
 
 
 def _decisions(api: Api, name: str, query: Mapping[str, str]) -> Decisions:
-    if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+    if not _ID.fullmatch(name):
         raise NotFound(f"{name!r} is no id")
     found: Decisions = api.get(OPERATOR, f"/decisions/{name}", **query)["decisions"]
     return found

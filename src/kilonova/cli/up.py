@@ -24,7 +24,7 @@ from typing import Annotated
 
 import typer
 
-from kilonova.cli import addresses, tiny_image
+from kilonova.cli import addresses, backup_files, tiny_image
 from kilonova.cli.addresses import Address
 from kilonova.cli.children import Child, stop, wait_for_an_end
 from kilonova.cli.cloud_files import (
@@ -122,7 +122,11 @@ def run(options: UpOptions) -> None:
     started = time.monotonic()
     options = _with_configured_bind(options)
     scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
-    make_folder(options.folder)
+    os.umask(0o077)  # also what Keystone and Glance write is nobody else's business
+    if exposed := make_folder(options.folder):
+        names = ", ".join(map(str, exposed[:3]))
+        more = f" and {len(exposed) - 3} more" if len(exposed) > 3 else ""
+        _say(f"warning: others could read or write {names}{more}; from now on only you can")
     lock = lock_folder(options.folder)
     children: list[Child] = []
     try:
@@ -156,8 +160,17 @@ def run(options: UpOptions) -> None:
         for number in _STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         stop(children)
+        _settle_databases(options.folder)
         os.close(lock)
     _say("stopped")
+
+
+def _settle_databases(folder: Path) -> None:
+    """Leave each database in one file, so that whoever copies the folder copies everything."""
+    from kilonova.db.engines import settle  # noqa: PLC0415
+
+    for name in backup_files.DATABASES:
+        settle(str(folder / name))
 
 
 def _stop_on_signals() -> None:

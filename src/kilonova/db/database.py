@@ -38,6 +38,7 @@ from kilonova.db.engines import (
     is_full,
     is_retryable,
     open_engines,
+    settle,
     storage_full,
 )
 from kilonova.db.pulse import Pulse
@@ -173,6 +174,8 @@ class Database:
             thread.join()
         self._pulse.close()
         self._engines.dispose()
+        if self.is_sqlite:
+            settle(str(self.url.database))
 
     # --- the writer thread --------------------------------------------------------------------------------------------
 

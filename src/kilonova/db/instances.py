@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors
 from kilonova.db import tables as t
 from kilonova.db.mirror_source import instance_value
+from kilonova.db.name_patterns import matching, read_pattern
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest, NotFound, UnexpectedTaskState
@@ -27,6 +28,7 @@ _NUMBERS = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("r
 _HOSTS = sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True)))
 ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
 _FAULT_TEXT = 255
+_FAULT_DETAILS = 16_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class InstanceQuery:
     """Which instances to list. Fields left at their defaults do not restrict.
 
     ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
-    ``matches``: column → regex. ``sort``: (column, descending) pairs; creation time and id follow.
+    ``name``: a regular expression. ``sort``: (column, descending) pairs; creation time and id follow.
     ``tags``: has all of them; ``tags_any``: has one; ``not_tags``: has not all; ``not_tags_any``: has none.
     """
 
@@ -42,7 +44,7 @@ class InstanceQuery:
     deleted: bool | None = False
     states: tuple[tuple[VmState, frozenset[TaskState | None]], ...] | None = None
     equals: Mapping[str, Collection[Any]] = field(default_factory=dict)
-    matches: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
     changed_since: datetime | None = None
     changed_before: datetime | None = None
     tags: tuple[str, ...] = ()
@@ -125,23 +127,22 @@ def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ..
 
 def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, ...]:
     """Return one page. Raises: InvalidRequest for an unknown marker or a bad regular expression."""
-    statement = sa.select(t.instances).where(*_conditions(query))
+    pattern = None if query.name is None else read_pattern("name", query.name)
+    conditions = _conditions(query)
     sort = [*query.sort]
     for column in ("created_at", "id"):
         if column not in {name for name, _ in sort}:
             sort.append((column, True))
     if query.marker is not None:
-        statement = statement.where(_after(connection, query.marker, query.project_id, sort))
-    statement = statement.order_by(*(part for name, descending in sort for part in _ordered(_I[name], descending)))
-    try:
-        rows = connection.execute(statement.limit(query.limit)).mappings().all()
-    except sa.exc.DBAPIError as error:
-        if query.matches and any(
-            word in str(error.orig).lower() for word in ("expression", "regex", "user-defined function")
-        ):
-            raise InvalidRequest(f"Invalid filter {', '.join(query.matches)}: not a regular expression.") from None
-        raise
-    return _complete(connection, rows)
+        conditions.append(_after(connection, query.marker, query.project_id, sort))
+    order = [part for name, descending in sort for part in _ordered(_I[name], descending)]
+    if pattern is not None:
+        names = sa.select(_I.id, _I.name).where(*conditions).order_by(*order).execution_options(yield_per=1000)
+        with connection.execute(names) as rows:
+            found = matching("name", pattern, ((row.id, row.name) for row in rows), query.limit)
+        conditions = [_I.id.in_(found)]
+    page = sa.select(t.instances).where(*conditions).order_by(*order).limit(query.limit)
+    return _complete(connection, connection.execute(page).mappings().all())
 
 
 def on_host(connection: Connection, host: str) -> tuple[Instance, ...]:
@@ -271,7 +272,7 @@ def record_faults(tx: Transaction, faults: Mapping[str, Fault]) -> None:
             "instance_uuid": uuid,
             "code": fault.code,
             "message": fault.message[:_FAULT_TEXT],
-            "details": fault.details,
+            "details": fault.details[:_FAULT_DETAILS],
             "created_at": tx.now,
         }
         for uuid, fault in faults.items()
@@ -329,7 +330,6 @@ def _conditions(query: InstanceQuery) -> list[Any]:
         if None in values:
             either.append(column.is_(None))
         conditions.append(sa.or_(*either) if either else sa.false())
-    conditions += [_I[name].regexp_match(pattern) for name, pattern in query.matches.items()]
     if query.tags:
         conditions.append(_tagged_with_all(query.tags))
     if query.tags_any:
@@ -351,9 +351,8 @@ def _after(connection: Connection, marker: str, project_id: str | None, sort: Se
     row = connection.execute(sa.select(t.instances).where(_I.uuid == marker)).mappings().first()
     if row is None or project_id not in {None, row["project_id"]}:
         raise InvalidRequest(f"marker [{marker}] not found")
-    alternatives: list[Any] = []
-    equal: list[Any] = []
-    for name, descending in sort:
+    after: Any = sa.false()
+    for name, descending in reversed(sort):
         column, value = _I[name], row[name]
         if value is None:
             beyond: Any = sa.false() if descending else column.is_not(None)
@@ -361,9 +360,8 @@ def _after(connection: Connection, marker: str, project_id: str | None, sort: Se
         else:
             beyond = sa.or_(column < value, column.is_(None)) if descending else column > value
             same = column == value
-        alternatives.append(sa.and_(*equal, beyond))
-        equal.append(same)
-    return sa.or_(*alternatives)
+        after = sa.or_(beyond, sa.and_(same, after))
+    return after
 
 
 def _ordered(column: Any, descending: bool) -> list[Any]:
@@ -378,7 +376,9 @@ def _tagged(tags: Collection[str]) -> Any:
 
 
 def _tagged_with_all(tags: Collection[str]) -> Any:
-    return sa.and_(*(_tagged([tag]) for tag in tags))
+    table, wanted = t.instance_tags.c, set(tags)
+    having = sa.select(table.instance_uuid).where(table.tag.in_(sorted(wanted))).group_by(table.instance_uuid)
+    return _I.uuid.in_(having.having(sa.func.count() == len(wanted)))
 
 
 def _one_of(column: Any, tasks: Collection[TaskState | None]) -> Any:

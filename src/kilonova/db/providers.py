@@ -95,8 +95,13 @@ def list_matching(connection: Connection, query: ProviderQuery) -> tuple[Provide
         statement = statement.where(_ME.c.id.in_(_members(aggregates)))
     if query.not_member_of:
         statement = statement.where(_ME.c.id.not_in(_members(query.not_member_of)))
+    each = {name for names in query.required if len(names) == 1 for name in names}
+    if each:
+        counted = _having(each).group_by(t.resource_provider_traits.c.resource_provider_id)
+        statement = statement.where(_ME.c.id.in_(counted.having(sa.func.count() == len(each))))
     for names in query.required:
-        statement = statement.where(_ME.c.id.in_(_having(names)))
+        if len(names) > 1:
+            statement = statement.where(_ME.c.id.in_(_having(names)))
     if query.forbidden:
         statement = statement.where(_ME.c.id.not_in(_having(query.forbidden)))
     for name, amount in query.resources.items():

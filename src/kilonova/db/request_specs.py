@@ -109,6 +109,7 @@ def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
         "flavor": flavors.as_json(spec.flavor),
         "image": image,
         "hints": {name: list(values) for name, values in spec.hints.items()},
+        "unseen_instances": sorted(spec.unseen_instances),
         "ignore_hosts": sorted(spec.ignore_hosts),
         "group": group_uuid,
         "networks": [
@@ -125,6 +126,7 @@ def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:
         flavor=flavors.from_json(body["flavor"]),
         image=None if image is None else Image(**image),
         hints={name: tuple(values) for name, values in body["hints"].items()},
+        unseen_instances=frozenset(body.get("unseen_instances", ())),
         ignore_hosts=frozenset(body["ignore_hosts"]),
         networks=tuple(
             RequestedNetwork(each["id"], each["vnic_type"], tuple(map(frozenset, each["segments"])))

@@ -12,6 +12,7 @@ from kilonova.placement.candidate_query import CandidateQuery, Group
 from kilonova.placement.capacity import has_room, has_room_for_all
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 from kilonova.placement.provider_tree import ProviderTrees
+from kilonova.placement.search_budget import SearchBudget
 from kilonova.placement.tree_search import Choice, TreeCandidate, TreeSearch, can_isolate, tree_candidate
 
 _MATCHED_GROUPS = 200  # more are left to the search
@@ -32,8 +33,9 @@ class _Spread:
 class CandidateSearch:
     """One request on one table."""
 
-    def __init__(self, table: ProviderTable, trees: ProviderTrees, query: CandidateQuery) -> None:
+    def __init__(self, table: ProviderTable, trees: ProviderTrees, query: CandidateQuery, budget: SearchBudget) -> None:
         self._table = table
+        self._budget = budget
         self._trees = trees
         self._query = query
         self._counts: Counter[str] = Counter()
@@ -295,7 +297,8 @@ class CandidateSearch:
         return np.where(self._fits[0], copies, 0)
 
     def of_anchor(self, anchor: int, rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
-        """Yield the candidates that hang on one anchor."""
+        """Yield the candidates that hang on one anchor. Raises: SearchTooLarge."""
+        self._budget.check()
         rows = self._trees.of_root(anchor)
         shared = np.flatnonzero(self._trees.reach[:, anchor]) if len(self._trees.sharing) else rows[:0]
         guests = self._trees.sharing[shared]
@@ -318,9 +321,10 @@ class CandidateSearch:
                 replace(choice, rows=[choice.rows[i] for i in rng.permutation(len(choice.rows))]) for choice in choices
             ]
         granular = [choice.rows for choice in choices[spread_size:]]
-        if self._query.isolate and len(granular) <= _MATCHED_GROUPS and not can_isolate(granular):
+        if self._query.isolate and len(granular) <= _MATCHED_GROUPS and not can_isolate(granular, self._budget):
             return iter(())
-        return TreeSearch(self._table, self._query, spread.required if spread else (), choices, spread_size).run()
+        required = spread.required if spread else ()
+        return TreeSearch(self._table, self._query, required, choices, spread_size, self._budget).run()
 
     def _taken(self, resources: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
         columns = ((self._table.column(name), amount) for name, amount in resources.items())

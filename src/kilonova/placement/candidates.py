@@ -23,6 +23,7 @@ from kilonova.placement.candidate_query import CandidateQuery
 from kilonova.placement.candidate_search import CandidateSearch
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 from kilonova.placement.provider_tree import ProviderTrees, trees_of
+from kilonova.placement.search_budget import SearchBudget
 from kilonova.placement.tree_search import TreeCandidate
 
 
@@ -44,14 +45,21 @@ class Candidates:
         return len(self.single) + len(self.trees)
 
 
-def find_candidates(table: ProviderTable, query: CandidateQuery, rng: np.random.Generator | None = None) -> Candidates:
+def find_candidates(
+    table: ProviderTable,
+    query: CandidateQuery,
+    rng: np.random.Generator | None = None,
+    budget: SearchBudget | None = None,
+) -> Candidates:
     """Return candidates in a fixed order or, with ``rng``, a random choice of them in random order.
 
     Resource classes, traits, aggregates and trees that no provider knows match nothing.
+
+    Raises: SearchTooLarge, rather than to tell of a part of what there is.
     """
     wanted = _wanted(query)
     trees = trees_of(table)
-    search = CandidateSearch(table, trees, query)
+    search = CandidateSearch(table, trees, query, budget or SearchBudget())
     anchors = search.viable_anchors()
     single = search.lone_rows(anchors)
     alone, several, open_anchors = search.without_choice(anchors & ~trees.lone)
@@ -81,13 +89,15 @@ def find_candidates(table: ProviderTable, query: CandidateQuery, rng: np.random.
     return Candidates(single, search.totals, found, _summarised(trees, query, single, found), order)
 
 
-def roots_with_candidates(table: ProviderTable, query: CandidateQuery, among: BoolArray) -> BoolArray:
+def roots_with_candidates(
+    table: ProviderTable, query: CandidateQuery, among: BoolArray, budget: SearchBudget | None = None
+) -> BoolArray:
     """Return which roots ``among`` others have at least one candidate. Limits are not looked at. Shapes: (P,) → (P,).
 
-    Trees are searched one by one only where no rule on whole columns can tell.
+    Trees are searched one by one only where no rule on whole columns can tell. Raises: SearchTooLarge.
     """
     trees = trees_of(table)
-    search = CandidateSearch(table, trees, query)
+    search = CandidateSearch(table, trees, query, budget or SearchBudget())
     anchors = search.viable_anchors() & among
     found = np.zeros_like(anchors)
     found[search.lone_rows(anchors)] = True
@@ -100,8 +110,11 @@ def roots_with_candidates(table: ProviderTable, query: CandidateQuery, among: Bo
 
 
 def candidate_at(table: ProviderTable, query: CandidateQuery, root: int) -> TreeCandidate | None:
-    """Return the first candidate that hangs on ``root``, None when there is none. Limits are not looked at."""
-    search = CandidateSearch(table, trees_of(table), query)
+    """Return the first candidate that hangs on ``root``, None when there is none. Limits are not looked at.
+
+    Raises: SearchTooLarge.
+    """
+    search = CandidateSearch(table, trees_of(table), query, SearchBudget())
     return next(search.of_anchor(root, None), None) if search.viable_anchors()[root] else None
 
 

@@ -33,7 +33,7 @@ DEFAULT_CAPABILITIES = Capabilities(
     },
 )
 
-_PROJECT_REFERENCE = re.compile(r"\$\{project:([^}]*)\}")
+_PROJECT_REFERENCE = re.compile(r"\$\{project:([^${}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,13 @@ import secrets
 from typing import Any
 
 from kilonova.api.compute.flavors import find_visible
+from kilonova.api.compute.hints import read_hints
 from kilonova.api.compute.links import bookmark_links
-from kilonova.api.compute.target import Target, read_hints, read_target
+from kilonova.api.compute.target import Target, read_target
 from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
-from kilonova.db import keypairs, server_groups
+from kilonova.db import instances, keypairs, server_groups
 from kilonova.errors import Forbidden, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
@@ -26,8 +27,11 @@ from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
+from kilonova.scheduler.filters import different_host, same_host
 
 _GIB = 1024**3
+_TO_HYPHEN = re.compile(r"[ _.]")
+_NOT_IN_A_HOST_NAME = re.compile(r"[^a-z0-9-]")
 _HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
 
 
@@ -35,7 +39,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     """POST /servers.  Errors: 400, 403."""
     ctx.authorize("os_compute_api:servers:create")
     asked = request.body["server"]
-    count = _count(asked)
+    count = _count(asked, ctx.backend.settings.api.max_servers_per_request)
     _refuse_what_needs_other_services(asked)
     target = read_target(ctx, asked)
     flavor = _flavor(ctx, asked)
@@ -43,7 +47,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     _check_cells_and_devices(ctx, flavor, image)
     _check_key(ctx, asked)
     user_data = _user_data(asked)
-    hints = read_hints(next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
+    hints = read_hints(ctx, next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
     group_uuid = _group(ctx, hints)
     if "hostname" in asked and count > 1:
         raise invalid_field("hostname", "It cannot be used with max_count above 1.")
@@ -58,6 +62,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         instance_uuids=tuple(instance.uuid for instance in built),
         availability_zone=target.zone,
         hints=hints,
+        unseen_instances=_unseen_instances(ctx, hints),
         force_host=target.forced_host,
         force_node=target.forced_node,
         requested_host=target.requested_host,
@@ -84,7 +89,7 @@ def _created(ctx: Context, request: Request, first: Instance, asked: dict[str, A
     return Reply(202, {"server": view}, {"Location": links[0]["href"]})
 
 
-def _count(asked: dict[str, Any]) -> int:
+def _count(asked: dict[str, Any], maximum: int) -> int:
     """Return how many servers are made: ``max_count``, since no quota lowers it."""
     least = int(asked.get("min_count", 1))
     most = int(asked.get("max_count", least))
@@ -93,6 +98,9 @@ def _count(asked: dict[str, Any]) -> int:
             raise invalid_field(field, f"Value: {value}. It must be at least 1.")
     if least > most:
         raise invalid_field("min_count", "min_count must be <= max_count")
+    if most > maximum:
+        field = "max_count" if "max_count" in asked else "min_count"
+        raise invalid_field(field, f"Value: {most}. One request may create at most {maximum} servers.")
     return most
 
 
@@ -196,6 +204,16 @@ def _group(ctx: Context, hints: dict[str, tuple[str, ...]]) -> str | None:
     return group.uuid
 
 
+def _unseen_instances(ctx: Context, hints: dict[str, tuple[str, ...]]) -> frozenset[str]:
+    """Return the instances in the hints that the caller may not see; nobody is put next to somebody unknown."""
+    named = {uuid for hint in (same_host.HINT, different_host.HINT) for uuid in hints.get(hint, ())}
+    if not named:
+        return frozenset()
+    with ctx.backend.database.read() as connection:
+        found = instances.get_many(connection, sorted(named))
+    return frozenset(each.uuid for each in found if not ctx.sees("os_compute_api:servers:show", each.project_id))
+
+
 def _instances(
     ctx: Context,
     asked: dict[str, Any],
@@ -240,6 +258,6 @@ def _instances(
 
 def host_name_of(name: str, instance_uuid: str) -> str:
     """Return a host name made from a server's name: lower-case letters, digits and inner hyphens, at most 63."""
-    cleaned = re.sub(r"[ _.]", "-", name.encode("ascii", "ignore").decode().lower())
-    cleaned = re.sub(r"[^a-z0-9-]", "", cleaned).strip("-")[:63].rstrip("-")
+    cleaned = _TO_HYPHEN.sub("-", name.encode("ascii", "ignore").decode().lower())
+    cleaned = _NOT_IN_A_HOST_NAME.sub("", cleaned).strip("-")[:63].rstrip("-")
     return cleaned or f"server-{instance_uuid}"

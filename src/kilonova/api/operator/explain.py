@@ -4,7 +4,8 @@
 from dataclasses import replace
 from typing import Any
 
-from kilonova.api.compute.target import check_place, read_hints, split_zone
+from kilonova.api.compute.hints import read_hints
+from kilonova.api.compute.target import check_place, split_zone
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.paging import host_filters
 from kilonova.api.operator.views import decision_view, hosts_page, nearest_view, rules_view
@@ -55,7 +56,7 @@ def explain_request(ctx: Context, request: Request) -> Reply:
 
 
 def _asked(ctx: Context, body: dict[str, Any]) -> tuple[RequestSpec, ServerGroup | None]:
-    hints = read_hints(body.get("hints", {}))
+    hints = read_hints(ctx, body.get("hints", {}), field="hints")
     group = _group(ctx, body.get("group") or next(iter(hints.get("group", ())), None))
     project_id = body.get("project_id") or (group.project_id if group is not None else ctx.project_id)
     if group is not None:

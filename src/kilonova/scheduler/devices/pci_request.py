@@ -15,7 +15,7 @@ from kilonova.model.pci import PF, STANDARD, VF, NumaPolicy, PciRequest
 
 _SPEC = "pci_passthrough:alias"
 _POLICY = "pci_numa_affinity_policy"
-_REQUESTED = re.compile(r"\s*([^:,]+?)\s*:\s*(\d{1,6})\s*")
+_REQUESTED = re.compile(r"([^:]+):\s*(\d{1,6})")
 _ID = re.compile(r"[0-9a-fA-F]{4}")
 _KEYS = frozenset(
     {
@@ -76,10 +76,10 @@ def pci_requests(flavor: Flavor, image: Image | None, aliases: Mapping[str, Alia
         return ()
     requests: list[PciRequest] = []
     for part in asked.split(","):
-        found = _REQUESTED.fullmatch(part)
+        found = _REQUESTED.fullmatch(part.strip())
         if found is None or not int(found[2]):
             raise InvalidRequest(f"{_SPEC} must be NAME:COUNT,…, not '{asked}'.")
-        alias = aliases.get(found[1])
+        alias = aliases.get(found[1].strip())
         if alias is None:
             raise InvalidRequest(f"{_SPEC}: PCI alias {found[1]} is not defined.")
         requests.append(PciRequest(alias.name, int(found[2]), alias.specs, policy or alias.numa_policy))

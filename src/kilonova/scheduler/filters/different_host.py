@@ -25,7 +25,7 @@ class DifferentHostFilter:
     reason: str = "holds an instance to stay away from"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        shunned = spec.hints.get(HINT, ())
+        shunned = spec.hinted_instances(HINT)
         if not shunned:
             return hosts.everyone
         passed = np.ones(len(hosts), dtype=np.bool_)

@@ -25,9 +25,9 @@ class SameHostFilter:
     reason: str = "holds none of the instances to stay with"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        sought = spec.hints.get(HINT, ())
-        if not sought:
+        if not spec.hints.get(HINT):
             return hosts.everyone
+        sought = spec.hinted_instances(HINT)
         passed = np.zeros(len(hosts), dtype=np.bool_)
         passed[[hosts.instance_rows[uuid] for uuid in sought if uuid in hosts.instance_rows]] = True
         return passed
