@@ -54,7 +54,7 @@ def test_others_hardly_notice_a_request_for_a_thousand_servers(served: Served) -
 
     def write() -> tuple[int, Any]:
         trait = f"CUSTOM_{uuid.uuid4().hex.upper()}"
-        return served.call("PUT", f"/placement/traits/{trait}", **{"OpenStack_API_Version": "placement 1.39"})
+        return served.call("PUT", f"/placement/traits/{trait}", OpenStack_API_Version="placement 1.39")
 
     def boot() -> tuple[int, Any]:
         return served.call("POST", "/compute/v2.1/servers", server("small"))
