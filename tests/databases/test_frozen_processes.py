@@ -12,7 +12,8 @@ from kilonova.conductor.lease import Lease
 from kilonova.db import host_agents
 from kilonova.db import tables as t
 from kilonova.db.database import Database, utc_now
-from kilonova.model.instance import VmState
+from kilonova.messaging.messages import StepReply
+from kilonova.model.instance import PowerState, VmState
 from support.cell import Cell, host, start_cell
 from support.manual_bus import ManualBus
 from support.world import check_world, guests_on_disk
@@ -123,6 +124,29 @@ def test_a_spawn_that_takes_longer_than_the_lease_leaves_nothing(start: Callable
     driver = frozen.drivers["a"]
     driver._host = host("a", spawn_delay_s=1.0)
     driver._sleep = stopped
+    run(frozen, other)
+    assert check(frozen, other) == {}
+
+
+def test_a_guest_that_appears_just_after_the_report_does_not_stay(start: Callable[..., Cell], clock: Clock) -> None:
+    """The agents have reported their guests, and this process may not act yet."""
+    frozen, other = start("a"), start("b")
+    (uuid,) = frozen.boot(force_host="a")
+    frozen.bus.step()  # claimed and sent
+    late = frozen.bus.sent[0]
+    clock.ahead += OVER
+    other.renew_leases()
+    other.delete(uuid)
+    run(other)
+    announce = frozen.announce
+
+    def report_and_then_run() -> None:
+        announce()
+        frozen.drivers["a"].spawn(late.guest)  # type: ignore[union-attr]
+        frozen.conductor.handle(StepReply(late.step, "a", uuid, power_state=PowerState.RUNNING))
+
+    frozen.announce = report_and_then_run  # type: ignore[method-assign]
+    frozen.renew_leases()
     run(frozen, other)
     assert check(frozen, other) == {}
 

@@ -85,6 +85,8 @@ class Conductor:
         #: Workflow → the attempt that waits for an agent. The first reply takes it, so that copies find nothing.
         self._awaited: dict[str, int] = {}
         self._jobs: dict[str, BuildJob] = {}
+        #: Replies about guests that came while this process might not act; they are looked at when it may again.
+        self._late: list[StepReply] = []
         #: Workflows whose step broke on something unforeseen; they are tried again.
         self._broken: set[str] = set()
         bus.serve_conductor(self.handle, self.greet)
@@ -215,7 +217,11 @@ class Conductor:
         if not self.database.is_sqlite:
             since = self.lease.now()
             self.database.write(lambda tx: host_agents.keep_alive(tx, self.owner, self.lease.duration))
-            self.lease.renew(since)
+            with self._lock:
+                self.lease.renew(since)
+                late, self._late = self._late, []
+            for reply in late:
+                self.destroy_stray(reply)
         with self.database.read() as connection:
             own = workflows.of_owner(connection, self.owner)
         self._go_on(own)
@@ -468,6 +474,10 @@ class Conductor:
         """Have a guest destroyed that runs on a host where its instance is not, or not any more."""
         if reply.power_state is not PowerState.RUNNING:
             return
+        with self._lock:
+            if not self.may_act:
+                self._late.append(reply)  # the guests may have been reported just before this one ran
+                return
         with self.database.read() as connection:
             instance = instances.find(connection, reply.instance_uuid)
         if instance is None or instance.host != reply.host:
