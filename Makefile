@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test e2e conformance fuzz properties lint types bench soak conformance-nova conformance-scheduler clean
+.PHONY: help setup lock run test e2e conformance fuzz properties lint types bench soak conformance-nova conformance-scheduler clean
 CODE := src tests benchmarks examples
 
 help: ; @sed -n "s/^\([a-z0-9-]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
 setup: ; @tools/setup.sh ## make .venv from requirements.lock
+lock: setup ; @exec .venv/bin/python tools/lock_hashes.py ## take the hashes of what requirements.lock names
 run: setup ; @exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR'
 test: setup ; @tools/database_servers.sh && exec .venv/bin/python -m pytest --ignore=tests/e2e $(ARGS) ## run the tests, on SQLite, PostgreSQL and MariaDB
 e2e: setup ; @exec .venv/bin/python -m pytest tests/e2e $(ARGS) ## start whole clouds and use them with the stock client

@@ -58,6 +58,7 @@ class Target:
         kind = f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n" if data else ""
         head = (
             f"{method} {self.prefix}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nX-Auth-Token: admin\r\n"
+            "X-Roles: admin,service\r\n"
             f"OpenStack-API-Version: {_VERSION}\r\nAccept: application/json\r\n{kind}\r\n"
         )
         return head.encode() + data

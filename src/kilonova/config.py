@@ -17,6 +17,7 @@ from oslo_config import cfg
 
 from kilonova.errors import ConfigurationError
 from kilonova.logs.rotation import LogFile
+from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.placement.search_budget import DEFAULT_STEPS
 from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
@@ -86,6 +87,33 @@ class PlacementSettings:
     incomplete_consumer_user_id: str = NO_OWNER
 
 
+DB_QUOTAS, NO_QUOTAS, UNIFIED_LIMITS = (
+    f"nova.quota.{name}" for name in ("DbQuotaDriver", "NoopQuotaDriver", "UnifiedLimitsDriver")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSettings:
+    """The limits where nobody has set others, and who has the limits. -1: none. Units: ``ram`` in MiB."""
+
+    driver: str = DB_QUOTAS
+    instances: int = 10
+    cores: int = 20
+    ram: int = 50 * 1024
+    metadata_items: int = 128
+    injected_files: int = 5
+    injected_file_content_bytes: int = 10 * 1024
+    injected_file_path_length: int = 255
+    key_pairs: int = 100
+    server_groups: int = 10
+    server_group_members: int = 10
+
+    def limits(self) -> Limits:
+        """Return the limit of every resource."""
+        known = {name: getattr(self, name) for name in NO_LIMITS if hasattr(self, name)}
+        return {**NO_LIMITS, **known, "injected_file_path_bytes": self.injected_file_path_length}
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that a control process was told. ``conf`` is for libraries that read oslo.config themselves."""
@@ -96,6 +124,7 @@ class Settings:
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
+    quota: QuotaSettings = field(default_factory=QuotaSettings)
     glance_endpoint: str | None = None
     debug: bool = False
     log_file: LogFile | None = None
@@ -185,6 +214,36 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.StrOpt("incomplete_consumer_project_id", default=NO_OWNER),
         cfg.StrOpt("incomplete_consumer_user_id", default=NO_OWNER),
     ),
+    "quota": (
+        cfg.StrOpt(
+            "driver",
+            default=DB_QUOTAS,
+            choices=[DB_QUOTAS, NO_QUOTAS, UNIFIED_LIMITS],
+            help="Who has the limits: this cloud's database, nobody (nothing is limited), or Keystone.",
+        ),
+        *(
+            cfg.IntOpt(
+                item.name,
+                default=item.default,
+                min=-1,
+                help="Limit where no other has been set; -1: none.",
+                deprecated_opts=[cfg.DeprecatedOpt(f"quota_{item.name}", group="DEFAULT")],
+            )
+            for item in dataclasses.fields(QuotaSettings)
+            if item.type is int
+        ),
+        cfg.BoolOpt("recheck_quota", default=True, help=_NOT_NEEDED + "servers are counted when they are stored."),
+        cfg.BoolOpt(
+            "count_usage_from_placement", default=False, help=_NOT_NEEDED + "servers are counted when they are stored."
+        ),
+        cfg.StrOpt("unified_limits_resource_strategy", default="require", help=_NOT_NEEDED + "see docs/quotas.md."),
+        cfg.ListOpt("unified_limits_resource_list", default=["servers"], help=_NOT_NEEDED + "see docs/quotas.md."),
+    ),
+    "keystone": (
+        cfg.StrOpt("endpoint_override", help="URL of Keystone; unset: [keystone_authtoken] auth_url."),
+        cfg.StrOpt("cafile", help="File of the authorities that vouch for Keystone's certificate."),
+        cfg.BoolOpt("insecure", default=False, help="Do not check Keystone's certificate."),
+    ),
     "glance": (cfg.StrOpt("endpoint_override", help="URL of the image service."),),
     "fake": (
         cfg.IntOpt("hosts", default=0, min=0, help="Simulated hosts in this process (Kilonova's own)."),
@@ -257,6 +316,8 @@ _DEPRECATED: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("scheduler", "driver"): (("DEFAULT", "scheduler_driver"),),
 }
 _GONE = ("scheduler_host_manager", "scheduler_json_config_location")
+#: Options whose settings are named in a warning as soon as they are read.
+RETIRED = frozenset({*(("DEFAULT", name) for name in _GONE), ("filter_scheduler", "pci_in_placement")})
 
 
 class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no types
@@ -371,6 +432,7 @@ def _settings(conf: Any) -> Settings:
             placement=PlacementSettings(
                 **{item.name: conf.placement[item.name] for item in dataclasses.fields(PlacementSettings)}
             ),
+            quota=QuotaSettings(**{item.name: conf.quota[item.name] for item in dataclasses.fields(QuotaSettings)}),
             glance_endpoint=conf.glance.endpoint_override,
             debug=conf.debug,
             log_file=_log_file(conf),
@@ -406,6 +468,18 @@ def public_options(conf: Any) -> dict[str, dict[str, Any]]:
             values = conf if group == "DEFAULT" else conf[group]
             shown.setdefault(group, {})[option.name] = values[option.dest]
     return shown
+
+
+def former_names() -> frozenset[tuple[str, str]]:
+    """Return (group, name) of options under the names that they had before."""
+    return frozenset(place for places in _DEPRECATED.values() for place in places)
+
+
+def without_effect(group: str, name: str) -> str | None:
+    """Return why an option is accepted and does nothing, None for one that does something."""
+    found = next((option for option in _OPTIONS.get(group, ()) if option.name == name), None)
+    text = found.help or "" if found is not None else ""
+    return text.removeprefix(_NOT_NEEDED) if text.startswith(_NOT_NEEDED) else None
 
 
 def split_bind(text: str, name: str) -> tuple[str, int]:

@@ -10,6 +10,7 @@
     │   └── UnsupportedPolicy     no configured rule serves the policy of the server group
     ├── NotFound              the thing is not there
     ├── Forbidden             not with these rights
+    │   └── OverQuota             free some, or have the limit raised
     ├── Conflict              read again, then retry
     │   ├── ClaimLost             a guard of the claim failed: decide again (internal, never reaches a client)
     │   ├── ConcurrentUpdate      a generation or compare-and-set did not hold
@@ -67,6 +68,10 @@ class NotFound(KilonovaError):
 
 class Forbidden(KilonovaError):
     code = "policy.forbidden"
+
+
+class OverQuota(Forbidden):
+    code = "quota.exceeded"
 
 
 class Conflict(KilonovaError):
@@ -131,9 +136,9 @@ class StorageFull(Unavailable):
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-def full_disk(error: OSError) -> StorageFull:
-    """Say of an error of the system which file had no room."""
-    return StorageFull(str(error.filename or "a file that was being written"), error.strerror or str(error))
+def full_disk(error: OSError, folder: object = "a file that was being written") -> StorageFull:
+    """Say of an error of the system which file had no room, or at least in which folder."""
+    return StorageFull(str(error.filename or folder), error.strerror or str(error))
 
 
 class DriverError(KilonovaError):

@@ -224,9 +224,9 @@ def test_many_rows_are_inserted_with_what_they_bring_and_what_they_share(databas
 
 def test_a_generation_is_taken_once(database: Database) -> None:
     provider = database.write(lambda tx: providers.create(tx, new_uuid(), "one"))
-    assert database.write(lambda tx: providers.advance(tx, provider)) == 1
+    assert database.write(lambda tx: inventories.replace(tx, provider, [])) == 1
     with pytest.raises(ConcurrentUpdate):
-        database.write(lambda tx: providers.advance(tx, provider))
+        database.write(lambda tx: inventories.replace(tx, provider, []))
 
 
 def test_states_are_changed_only_from_the_expected_ones(database: Database) -> None:

@@ -32,6 +32,7 @@ from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
@@ -77,7 +78,14 @@ class Cell:
     agents: Sequence[Agent] = ()
 
     def boot(
-        self, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None, image: Image = IMAGE, **asked: Any
+        self,
+        count: int = 1,
+        *,
+        flavor: Flavor = SMALL,
+        group: str | None = None,
+        image: Image = IMAGE,
+        at_least: int | None = None,
+        **asked: Any,
     ) -> list[str]:
         """Ask for servers in one request, and return their uuids."""
         uuids = [new_uuid() for _ in range(count)]
@@ -107,7 +115,7 @@ class Cell:
             instance_uuids=tuple(uuids),
             **asked,
         )
-        self.conductor.build(built, spec, group)
+        self.conductor.build(built, spec, group, at_least=at_least)
         return uuids
 
     def add_group(self, policy: str, limit: int = 1) -> str:
@@ -178,6 +186,7 @@ def start_cell(
     max_attempts: int = 3,
     piece: int = 100,
     lease: Lease | None = None,
+    limits: Limits = NO_LIMITS,
     config: SchedulerConfig | None = None,
 ) -> Cell:
     """Start a control process as ``cli/control.py`` does, on a bus of the test's own."""
@@ -199,7 +208,7 @@ def start_cell(
         aliases=read_aliases(config.pci_alias),
         piece=piece,
     )
-    conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts, lease=lease)
+    conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts, limits=limits, lease=lease)
     (folder / "hypervisors").mkdir(exist_ok=True)
     drivers = {host.name: FakeDriver(host, folder / "hypervisors" / f"{host.name}.json", PLAIN) for host in hosts}
     agents = [Agent(name, driver, bus, may_act=lambda: conductor.may_act) for name, driver in drivers.items()]

@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "placement": {"model", "errors"},
     "scheduler": {"model", "placement", "errors"},
     "scenario": {"model", "placement", "scheduler", "errors", "config"},
-    "config": {"logs", "placement", "scheduler", "errors"},
+    "config": {"logs", "model", "placement", "scheduler", "errors"},
     "db": {"deadline", "model", "scheduler", "errors", "identifiers"},
     "mirror": {"db", "model", "placement", "scheduler", "errors"},
     "claims": {"db", "mirror", "model", "scheduler", "placement", "errors", "identifiers"},
@@ -30,15 +30,17 @@ ALLOWED: dict[str, set[str]] = {
     "conductor": {"claims", "db", "messaging", "model", "errors", "identifiers"},
     "compute": {"messaging", "model", "scenario", "errors"},
     "images": {"model", "errors"},
+    "identity": {"model", "errors"},
     "companions": {"errors", "logs"},
     "api": {
-        "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "images", "mirror", "model",
+        "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images", "mirror",
+        "model",
         "placement", "scheduler",
     },
     "console": {"errors"},
     "cli": {
         "api", "claims", "companions", "compute", "conductor", "config", "console", "db", "errors", "identifiers",
-        "images", "logs", "messaging", "mirror", "model", "placement", "scenario", "scheduler",
+        "identity", "images", "logs", "messaging", "mirror", "model", "placement", "scenario", "scheduler",
     },
     "wsgi": {"cli"},
     "__main__": {"cli"},
@@ -48,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
 HARMLESS = {
     "__future__", "abc", "bisect", "collections", "contextlib", "dataclasses", "datetime", "decimal", "enum", "fnmatch",
     "fractions", "functools", "heapq", "inspect", "ipaddress", "itertools", "json", "math", "numpy", "operator",
-    "os_traits", "re", "string", "types", "typing",
+    "os_resource_classes", "os_traits", "re", "string", "types", "typing",
 }  # fmt: skip
 PURE = {"model", "placement", "scheduler"}
 
@@ -61,7 +63,7 @@ OWNERS: dict[str, set[str]] = {
     "oslo_policy": {"api"},
     "oslo_config": {"config"},
     "keystonemiddleware": {"api"},
-    "requests": {"images", "cli"},
+    "requests": {"identity", "images", "cli"},
     "typer": {"cli"},
     "rich": {"cli"},
 }

@@ -7,6 +7,8 @@ from kilonova.api.policy import Policy
 from kilonova.conductor.service import Conductor
 from kilonova.config import Settings
 from kilonova.db.database import Database
+from kilonova.identity.limits import LimitSource, StoredLimits
+from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.source import ImageSource
 from kilonova.mirror.mirror import Mirror
 from kilonova.scheduler.engine import Engine
@@ -21,3 +23,5 @@ class Backend:
     conductor: Conductor
     images: ImageSource
     engine: Engine = field(default_factory=Engine)
+    limits: LimitSource = field(default_factory=StoredLimits)
+    projects: Projects = field(default_factory=AnyProject)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from kilonova.companions.private_file import write_private
-from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.errors import ConfigurationError, StorageFull, Unavailable
 
 LIST = "backup.json"
 _FORMAT = 1
@@ -117,6 +117,15 @@ class _written_as_a_whole:  # noqa: N801 - used as a function
 
 
 def _copy_database(source: Path, copy: Path, name: str, on_progress: Progress) -> None:
+    try:
+        _copy_pages(source, copy, name, on_progress)
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            raise StorageFull(str(copy.parent), str(error)) from error
+        raise Unavailable(f"{source} could not be saved: {error}") from error
+
+
+def _copy_pages(source: Path, copy: Path, name: str, on_progress: Progress) -> None:
     _private_folder(copy.parent)
     os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with closing(sqlite3.connect(source, timeout=30)) as theirs, closing(sqlite3.connect(copy)) as ours:

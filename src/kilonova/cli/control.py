@@ -25,6 +25,7 @@ from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.cli.database_lock import lock_database, warn_if_exposed
+from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent, start_agents
@@ -34,10 +35,12 @@ from kilonova.conductor.lease import Lease
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
-from kilonova.config import Settings, scheduling_digest
+from kilonova.config import NO_QUOTAS, UNIFIED_LIMITS, Settings, scheduling_digest
 from kilonova.db import schema
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError
+from kilonova.identity.limits import LimitSource, StoredLimits, Unlimited
+from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.messaging.local import LocalBus
 from kilonova.mirror.mirror import Mirror
@@ -88,6 +91,8 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
     """
     rules = load_rules(settings) if engine is None else Rules(engine)
     policy = Policy(settings.conf, (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES))
+    for sentence in ineffective_options(settings.conf, settings.scheduler):
+        LOG.warning("%s", sentence)
     scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
     with ExitStack() as undo:
         database = Database(settings.database_url, longest_read_s=settings.api.request_timeout_s)
@@ -118,7 +123,9 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         )
         undo.callback(claimer.close)
         lease = Lease(timedelta(seconds=settings.lease_s))
-        conductor = Conductor(database, claimer, bus, owner, max_attempts=attempts, lease=lease)
+        conductor = Conductor(
+            database, claimer, bus, owner, max_attempts=attempts, limits=settings.quota.limits(), lease=lease
+        )
         agents = _agents(settings, scenario, bus, lambda: conductor.may_act)
 
         def announce() -> None:
@@ -134,7 +141,17 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
             undo.callback(heartbeat.stop)
         if resumed:
             LOG.info("%d unfinished operations are resumed", resumed)
-        backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario), rules.engine)
+        backend = Backend(
+            settings,
+            database,
+            mirror,
+            policy,
+            conductor,
+            _images(settings, scenario),
+            rules.engine,
+            limits=_limits(settings),
+            projects=_projects(settings),
+        )
         app = _application(settings, backend)
         upkeep.start()
         checkpointer = Checkpointer(database, settings.checkpoints_kept if settings.decision_retention else 0)
@@ -190,6 +207,22 @@ def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
         Image(image_id(image.name), image.name, disk_format=image.disk_format, properties=image.properties)
         for image in known
     )
+
+
+def _limits(settings: Settings) -> LimitSource:
+    if settings.quota.driver == UNIFIED_LIMITS:
+        from kilonova.identity.keystone import limits_of  # noqa: PLC0415 - brings an HTTP client
+
+        return limits_of(settings.conf)
+    return Unlimited() if settings.quota.driver == NO_QUOTAS else StoredLimits()
+
+
+def _projects(settings: Settings) -> Projects:
+    if settings.api.auth_strategy == "noauth2":
+        return AnyProject()
+    from kilonova.identity.keystone import projects_of  # noqa: PLC0415 - brings an HTTP client
+
+    return projects_of(settings.conf)
 
 
 def image_id(name: str) -> str:

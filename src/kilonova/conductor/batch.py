@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING
 
 from kilonova.conductor import build, story
 from kilonova.conductor.steps import TAKEN_OVER, Step, steps
-from kilonova.db import group_guards, instances, request_specs, workflows
+from kilonova.db import group_guards, instances, quotas, request_specs, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
-from kilonova.errors import Unavailable
+from kilonova.errors import OverQuota, Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance
+from kilonova.model.quota import Limits, QuotaRequest, Usage
 from kilonova.model.request_spec import StoredRequest
 
 if TYPE_CHECKING:
@@ -41,42 +42,64 @@ _PIECES_DECIDED = 10
 _RELEASED_TOGETHER = 20
 
 
-def store(conductor: "Conductor", built: Sequence[Instance], request: StoredRequest) -> None:
+def store(
+    conductor: "Conductor", built: Sequence[Instance], request: StoredRequest, at_least: int, limits: Limits | None
+) -> None:
     """Store the servers of a request and begin to claim hosts for them. Returns once all of them are durable.
 
-    Raises: whatever keeps one of them from being stored; then none will be there.
+    Each piece counts its own servers. Where quotas do not allow all of them, there are as many as they do, if these are
+    ``at_least`` so many. Raises: OverQuota; whatever keeps one of them from being stored; then none will be there.
     """
     reservation_id = built[0].reservation_id
     body = {"request": request.uuid}
     leader = Workflow(new_uuid(), KIND, "", reservation_id, request.spec.request_id, "store", 0, body)
     claiming = replace(leader, step="claim", attempt=1)
     size = conductor.claimer.piece
+    with conductor.database.read() as connection:
+        whole = quota_of(built, request, at_least, limits)
+        built = built[: quotas.room(connection, whole, conductor.limits)]
     for start in range(0, len(built), size):
         piece = built[start : start + size]
         flows = [replace(build.new_workflow(each, leader.request_id), batch_uuid=leader.uuid) for each in piece]
         is_first, is_last = start == 0, start + size >= len(built)
+        needed = min(len(piece), max(0, at_least - start))
 
-        def write(tx: Transaction) -> None:
-            if is_first:  # noqa: B023 - it runs before the loop goes on
+        def write(tx: Transaction) -> int:
+            wanted = quota_of(piece, request, needed, limits)  # noqa: B023 - it runs before the loop goes on
+            (count,) = quotas.take(tx, [wanted], conductor.limits)
+            if isinstance(count, OverQuota):
+                raise count
+            if is_first:  # noqa: B023
                 request_specs.insert(tx, [request])
                 workflows.insert(tx, [leader], conductor.owner)
-            build.store(tx, piece, flows, request.group_uuid, conductor.owner)  # noqa: B023
-            if is_last:  # noqa: B023
+            if count:
+                build.store(tx, piece[:count], flows[:count], request.group_uuid, conductor.owner)  # noqa: B023
+            if is_last or count < len(piece):  # noqa: B023
                 workflows.move(tx, claiming, conductor.owner)
             else:
                 workflows.require(tx, leader, conductor.owner)
+            return count
 
         try:
-            conductor.database.write(write)
+            count = conductor.database.write(write)
         except BaseException as error:
             if not is_first:
                 conductor.begin(leader)  # which withdraws what is stored
             if isinstance(error, TAKEN_OVER):
                 raise Unavailable("The request was interrupted; send it again.") from error
             raise
-        for flow in flows:
+        for flow in flows[:count]:
             story.created(flow)
+        if count < len(piece):
+            break  # others have taken the rest meanwhile
     conductor.begin(claiming)
+
+
+def quota_of(built: Sequence[Instance], request: StoredRequest, at_least: int, limits: Limits | None) -> QuotaRequest:
+    """Return what servers of one request would count."""
+    first = built[0]
+    counted = Usage.of(first.flavor), at_least, len(built), len(first.metadata)
+    return QuotaRequest(first.project_id, first.user_id, *counted, request.group_uuid, limits)
 
 
 def _withdraw(conductor: "Conductor", leader: Workflow) -> Workflow | None:

@@ -17,12 +17,12 @@ from kilonova.conductor import batch, build, delete, power, story
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.lease import Lease
 from kilonova.conductor.steps import TAKEN_OVER, UNREACHABLE, Step, Steps, step_id
-from kilonova.db import compute_nodes, group_guards, host_agents, instances, request_specs, services, workflows
+from kilonova.db import compute_nodes, group_guards, host_agents, instances, quotas, request_specs, services, workflows
 from kilonova.db.database import Database
 from kilonova.db.instances import Activation
 from kilonova.db.transaction import Transaction, together
 from kilonova.db.workflows import Workflow
-from kilonova.errors import Unavailable
+from kilonova.errors import OverQuota, Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
@@ -36,6 +36,7 @@ from kilonova.messaging.messages import (
     StepReply,
 )
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
+from kilonova.model.quota import NO_LIMITS, Limits, QuotaRequest
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 LOG = logging.getLogger(__name__)
@@ -52,15 +53,35 @@ BuildJob = tuple[Instance, StoredRequest]
 
 @dataclass(frozen=True, slots=True)
 class NewServers:
-    """What one request brings to be stored: its instances with a workflow each."""
+    """What one request brings to be stored: its instances with a workflow each, at least ``at_least`` of them.
+
+    ``limits``: the quotas in force where they are not in the database.
+    """
 
     instances: tuple[Instance, ...]
     request: StoredRequest
     flows: tuple[Workflow, ...]
+    at_least: int
+    limits: Limits | None
+
+    def quota(self) -> QuotaRequest:
+        """Return what all of it would count."""
+        return batch.quota_of(self.instances, self.request, self.at_least, self.limits)
+
+    def only(self, count: int) -> "NewServers":
+        """Return the first ``count`` servers of the request."""
+        if count == len(self.instances):
+            return self
+        spec = replace(self.request.spec, instance_uuids=self.request.spec.instance_uuids[:count])
+        request = replace(self.request, spec=spec)
+        return replace(self, instances=self.instances[:count], request=request, flows=self.flows[:count])
 
 
 class Conductor:
-    """The workflows of one control process, named ``owner``."""
+    """The workflows of one control process, named ``owner``.
+
+    ``limits``: the configured quotas, which hold where nobody has set others.
+    """
 
     def __init__(
         self,
@@ -70,12 +91,14 @@ class Conductor:
         owner: str,
         *,
         max_attempts: int,
+        limits: Limits = NO_LIMITS,
         lease: Lease | None = None,
     ) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
         self.max_attempts = max_attempts
+        self.limits = limits
         self.lease = lease or Lease(host_agents.LEASE)
         self._bus = bus
         self._lock = threading.Lock()
@@ -94,26 +117,45 @@ class Conductor:
     # --- what the API asks for ----------------------------------------------------------------------------------------
 
     def build(
-        self, built: Sequence[Instance], spec: RequestSpec, group_uuid: str | None, user_data: str | None = None
+        self,
+        built: Sequence[Instance],
+        spec: RequestSpec,
+        group_uuid: str | None,
+        user_data: str | None = None,
+        *,
+        at_least: int | None = None,
+        limits: Limits | None = None,
     ) -> None:
-        """Store new instances with their request and start building them. Returns once they are durable."""
+        """Store new instances with their request and start building them. Returns once they are durable.
+
+        ``at_least``: how many have to be made where quotas do not allow all of them; None stands for all.
+        ``limits``: the quotas in force where they are not in the database. Raises: OverQuota.
+        """
         request = StoredRequest(new_uuid(), spec, group_uuid, user_data)
         built = [replace(instance, request_spec_uuid=request.uuid) for instance in built]
         if len(built) > self.claimer.piece:
-            batch.store(self, built, request)
+            batch.store(self, built, request, at_least or len(built), limits)
             return
         flows = [build.new_workflow(instance, spec.request_id) for instance in built]
-        new = NewServers(tuple(built), request, tuple(flows))
+        new = NewServers(tuple(built), request, tuple(flows), at_least or len(built), limits)
         numbers = self.database.submit_merged(self._store, new).result()
+        stored = new.only(len(numbers))
         with self._lock:
-            for flow, instance in zip(flows, built, strict=True):
+            for flow, instance in zip(stored.flows, stored.instances, strict=True):
                 self._flows[flow.uuid] = flow
-                self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), request)
-        for flow in flows:
+                self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), stored.request)
+        for flow in stored.flows:
             story.created(flow)
-        self.claim_soon(flows)
+        self.claim_soon(stored.flows)
 
-    def _store_together(self, tx: Transaction, requests: Sequence[NewServers]) -> Sequence[Mapping[str, int]]:
+    def _store_together(
+        self, tx: Transaction, asked: Sequence[NewServers]
+    ) -> Sequence[Mapping[str, int] | BaseException]:
+        """Store each request as far as quotas allow, and answer it with uuid → number, or with why not."""
+        granted = quotas.take(tx, [new.quota() for new in asked], self.limits)
+        requests = [new.only(count) for new, count in zip(asked, granted, strict=True) if isinstance(count, int)]
+        if not requests:
+            return [count for count in granted if isinstance(count, OverQuota)]
         request_specs.insert(tx, [new.request for new in requests])
         instances.insert(tx, [(instance, new.request.group_uuid) for new in requests for instance in new.instances])
         for new in requests:
@@ -122,7 +164,11 @@ class Conductor:
         workflows.insert(tx, [flow for new in requests for flow in new.flows], self.owner)
         reservations = {instance.reservation_id for new in requests for instance in new.instances}
         numbers = instances.numbers(tx.connection, reservations)
-        return [numbers] * len(requests)
+        stored = iter(requests)
+        return [
+            count if isinstance(count, OverQuota) else {i.uuid: numbers[i.uuid] for i in next(stored).instances}
+            for count in granted
+        ]
 
     def delete(self, instance: Instance, request_id: str) -> None:
         """Start deleting an instance, whatever else is under way for it."""

@@ -129,14 +129,29 @@ def delete_for_consumer(tx: Transaction, consumer_uuid: str) -> bool:
 
     Generations stay: what is freed cannot invalidate what a client knew of a provider.
     """
-    old = _present(tx, [consumer_uuid])
+    return _delete_all(tx, [consumer_uuid])[0]
+
+
+def _delete_all(tx: Transaction, consumer_uuids: Sequence[str]) -> Sequence[bool]:
+    old = _present(tx, set(consumer_uuids))
+    using = {use.consumer_uuid for use in old}
     if old:
-        freed = [{"provider": use.provider_id, "class_id": use.class_id, "amount": -use.used} for use in old]
-        _USE.run(tx, freed)
-        tx.execute(sa.delete(t.allocations).where(t.allocations.c.consumer_uuid == consumer_uuid))
+        freed = Counter[_Cell]()
+        for use in old:
+            freed[use.cell] += use.used
+        _USE.run(tx, [{"provider": cell[0], "class_id": cell[1], "amount": -freed[cell]} for cell in sorted(freed)])
+        tx.execute(_DELETE_ALLOCATIONS, {"uuids": list(using)})
         providers.log_usage(tx, {use.provider_id for use in old})
-    tx.execute(sa.delete(t.consumers).where(t.consumers.c.uuid == consumer_uuid))
-    return bool(old)
+    tx.execute(_DELETE_CONSUMERS, {"uuids": list(set(consumer_uuids))})
+    outcomes: list[bool] = []
+    for uuid in consumer_uuids:  # of two requests for one consumer, the first one found something
+        outcomes.append(uuid in using)
+        using.discard(uuid)
+    return outcomes
+
+
+#: Does what :func:`delete_for_consumer` does for several requests that wait together; for Database.submit_merged.
+delete_together: Merged[str, bool] = together(_delete_all)
 
 
 def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
@@ -206,13 +221,11 @@ def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> lis
     if _USE.run(tx, differences) != len(differences):
         raise Conflict("Unable to allocate inventory: The requested amount would exceed the capacity.")
     if old:
-        tx.execute(
-            sa.delete(t.allocations).where(t.allocations.c.consumer_uuid.in_({use.consumer_uuid for use in old}))
-        )
+        tx.execute(_DELETE_ALLOCATIONS, {"uuids": list({use.consumer_uuid for use in old})})
     _ALLOCATE.run(tx, rows, now=tx.now)
     empty = {request.consumer_uuid for request in requests if not request.allocations}
     if empty:
-        tx.execute(sa.delete(t.consumers).where(t.consumers.c.uuid.in_(empty)))
+        tx.execute(_DELETE_CONSUMERS, {"uuids": list(empty)})
     return [_written(batch, known, old) for batch in batches]
 
 
@@ -377,6 +390,8 @@ _PRESENT = sa.select(
     _ALLOCATION.consumer_uuid, _ALLOCATION.resource_provider_id, _ALLOCATION.resource_class_id, _ALLOCATION.used
 ).where(_ALLOCATION.consumer_uuid.in_(_UUIDS))
 _GENERATIONS = sa.select(_CONSUMER.uuid, _CONSUMER.generation).where(_CONSUMER.uuid.in_(_UUIDS))
+_DELETE_ALLOCATIONS = sa.delete(t.allocations).where(_ALLOCATION.consumer_uuid.in_(_UUIDS))
+_DELETE_CONSUMERS = sa.delete(t.consumers).where(_CONSUMER.uuid.in_(_UUIDS))
 _INVENTORIES = (
     sa.select(
         t.resource_providers.c.uuid,

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import flavors
+from kilonova.db import flavors, quotas
 from kilonova.db import tables as t
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.name_patterns import matching, read_pattern
@@ -20,9 +20,13 @@ from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest, NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
+from kilonova.model.quota import Usage
 
 _I = t.instances.c
 _INSERT = sa.insert(t.instances)
+_COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state).where(
+    _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
+)
 _FIND = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False))
 _NUMBERS = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
 _HOSTS = sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True)))
@@ -57,7 +61,7 @@ class InstanceQuery:
 
 
 def insert(tx: Transaction, built: Sequence[tuple[Instance, str | None]]) -> None:
-    """Store new instances, each with the group it is made in."""
+    """Store new instances, each with the group it is made in. What they count is taken by :func:`quotas.take`."""
     tx.execute(_INSERT, [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
     tags = [{"instance_uuid": instance.uuid, "tag": tag} for instance, _ in built for tag in instance.tags]
     if tags:
@@ -297,7 +301,14 @@ def fail(tx: Transaction, faults: Mapping[str, Fault], expected_tasks: Collectio
 
 
 def mark_deleted(tx: Transaction, *uuids: str) -> None:
-    """Turn instances into deleted ones; done already is success."""
+    """Turn instances into deleted ones, which count against no quota; done already is success."""
+    less: dict[tuple[str, str], Usage] = {}
+    for row in tx.execute(_COUNTED, {"uuids": list(uuids)}):
+        if quotas.counts(row.vm_state):
+            owner = row.project_id, row.user_id
+            less[owner] = less.get(owner, Usage()) + Usage.of(flavors.from_json(row.flavor))
+    for owner, usage in less.items():
+        quotas.give_back(tx, *owner, usage)
     values = {
         "deleted": True,
         "vm_state": VmState.DELETED.value,

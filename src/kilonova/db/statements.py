@@ -2,6 +2,7 @@
 """Statements that several resources need."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import orjson
@@ -19,7 +20,11 @@ def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> 
 
     Returns whether the row is new.
     """
-    backend = tx.connection.dialect.name
+    return tx.execute(_insert_missing(table, tx.connection.dialect.name), dict(row)).rowcount == 1
+
+
+@cache
+def _insert_missing(table: sa.Table, backend: str) -> Insert:
     statement: Insert
     if backend == "sqlite":
         statement = sqlite.insert(table).on_conflict_do_nothing()
@@ -28,7 +33,7 @@ def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> 
     else:
         statement = mysql.insert(table).prefix_with("IGNORE")
     # Where ids come back with the insert, the count is kept only on request.
-    return tx.execute(statement.execution_options(preserve_rowcount=True), dict(row)).rowcount == 1
+    return statement.execution_options(preserve_rowcount=True)
 
 
 def mapping(connection: Connection, statement: sa.Select[Any], **parameters: Any) -> dict[Any, Any]:

@@ -11,6 +11,21 @@ _LEGACY: Mapping[str, str] = {
     "img_hv_type": "hypervisor_type",
     "hw_vm_mode": "vm_mode",
     "img_hv_requested_version": "hypervisor_version_requires",
+    "img_owner_id": "owner_id",
+    "hw_disk_type": "vmware_disktype",
+    "img_version": "vmware_image_version",
+    "os_distro": "vmware_ostype",
+    "hw_auto_disk_config": "auto_disk_config",
+    "hw_ipxe_boot": "ipxe_boot",
+    "hw_device_id": "xenapi_device_id",
+    "img_compression_level": "xenapi_image_compression_level",
+    "img_linked_clone": "vmware_linked_clone",
+    "img_use_agent": "xenapi_use_agent",
+    "os_skip_agent_inject_ssh": "xenapi_skip_agent_inject_ssh",
+    "os_skip_agent_inject_files_at_boot": "xenapi_skip_agent_inject_files_at_boot",
+    "img_cache_in_nova": "cache_in_nova",
+    "img_bittorrent": "bittorrent",
+    "img_root_device_name": "root_device_name",
 }
 _PRESENT: Mapping[str, str] = {old: new for new, old in _LEGACY.items()}
 _ARCHITECTURES: Mapping[str, str] = {

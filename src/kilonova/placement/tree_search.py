@@ -106,7 +106,10 @@ class TreeSearch:
     def _take(self, index: int, row: int) -> bool:
         """Put ``row`` at ``index`` if every rule that can be judged by now allows it."""
         choice = self._choices[index]
-        self._count(1 + index // _GROUPS_A_STEP)
+        if self._free_steps > 0:  # as _count does, without a call: this is the innermost loop
+            self._free_steps -= 1
+        else:
+            self._budget.spend(1 + index // _GROUPS_A_STEP)
         if self._isolate and index >= self._spread_size and row in self._chosen[self._spread_size : index]:
             return False
         for column, amount in choice.amounts:

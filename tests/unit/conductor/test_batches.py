@@ -9,8 +9,9 @@ import sqlalchemy as sa
 
 from kilonova.db import tables as t
 from kilonova.db.transaction import Merged, Transaction
-from kilonova.errors import InvalidRequest
+from kilonova.errors import InvalidRequest, OverQuota
 from kilonova.model.instance import VmState
+from kilonova.model.quota import NO_LIMITS
 from support.cell import Cell, Killed, MortalDatabase, NewCell, host, new_cell
 from support.manual_bus import ManualBus
 
@@ -167,3 +168,14 @@ def test_killed_between_any_two_pieces(sqlite_template: Path, tmp_path: Path, co
         for each in (again, cell):
             each.database.close()
     assert point > 8
+
+
+def test_quotas_hold_over_all_pieces(cell_of: NewCell) -> None:
+    cell = cell_of(*HOSTS, piece=3, limits={**NO_LIMITS, "cores": 7})
+    with pytest.raises(OverQuota, match="Requested 8, but already used 0 of 7 cores"):
+        cell.boot(8)
+    cell.bus.run()
+    assert cell.check() == {}
+    cell.boot(8, at_least=5)
+    cell.bus.run()
+    assert list(cell.check().values()) == [VmState.ACTIVE] * 7

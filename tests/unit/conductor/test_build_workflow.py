@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kilonova.cli.rules import build_engine
-from kilonova.db import aggregates, compute_nodes, providers, services
+from kilonova.db import aggregates, compute_nodes, provider_traits, providers, services
 from kilonova.db.transaction import Transaction
 from kilonova.errors import DriverError
 from kilonova.messaging.messages import ConductorMessage, DestroyGuest, SpawnGuest, StepReply
@@ -352,7 +352,7 @@ def test_a_hypervisor_that_comes_late_joins_the_aggregates_and_the_disabled_stat
         node = next(n for n in compute_nodes.list_all(connection) if n.hypervisor_hostname == "second")
         provider = providers.get(connection, node.uuid)
         assert providers.aggregate_uuids(connection, provider.id) == [aggregate_uuid]
-        assert "COMPUTE_STATUS_DISABLED" in providers.trait_names(connection, provider.id)
+        assert "COMPUTE_STATUS_DISABLED" in {word.name for word in provider_traits.of_provider(connection, provider.id)}
     later.database.close()
 
 

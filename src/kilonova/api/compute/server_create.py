@@ -28,6 +28,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
 from kilonova.scheduler.filters import different_host, same_host
+from kilonova.scheduler.guest_features import require_possible
 
 _GIB = 1024**3
 _TO_HYPHEN = re.compile(r"[ _.]")
@@ -36,15 +37,15 @@ _HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
 
 
 def create_server(ctx: Context, request: Request) -> Reply:
-    """POST /servers.  Errors: 400, 403."""
+    """POST /servers.  Errors: 400, 403 also over quota."""
     ctx.authorize("os_compute_api:servers:create")
     asked = request.body["server"]
-    count = _count(asked, ctx.backend.settings.api.max_servers_per_request)
+    least, count = _counts(asked, ctx.backend.settings.api.max_servers_per_request)
     _refuse_what_needs_other_services(asked)
     target = read_target(ctx, asked)
     flavor = _flavor(ctx, asked)
     image = _image(ctx, asked, flavor)
-    _check_cells_and_devices(ctx, flavor, image)
+    _require_possible(ctx, flavor, image)
     _check_key(ctx, asked)
     user_data = _user_data(asked)
     hints = read_hints(ctx, next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
@@ -70,7 +71,8 @@ def create_server(ctx: Context, request: Request) -> Reply:
         remote_address=ctx.remote_address,
         is_admin=ctx.may("context_is_admin"),
     )
-    ctx.backend.conductor.build(built, spec, group_uuid, user_data)
+    limits = ctx.backend.limits.of_project(ctx.project_id)
+    ctx.backend.conductor.build(built, spec, group_uuid, user_data, at_least=least, limits=limits)
     if as_bool(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": reservation_id})
     return _created(ctx, request, built[0], asked)
@@ -89,8 +91,8 @@ def _created(ctx: Context, request: Request, first: Instance, asked: dict[str, A
     return Reply(202, {"server": view}, {"Location": links[0]["href"]})
 
 
-def _count(asked: dict[str, Any], maximum: int) -> int:
-    """Return how many servers are made: ``max_count``, since no quota lowers it."""
+def _counts(asked: dict[str, Any], maximum: int) -> tuple[int, int]:
+    """Return how many servers there have to be, and how many there shall be where quotas allow it."""
     least = int(asked.get("min_count", 1))
     most = int(asked.get("max_count", least))
     for field, value in (("min_count", least), ("max_count", most)):
@@ -101,7 +103,7 @@ def _count(asked: dict[str, Any], maximum: int) -> int:
     if most > maximum:
         field = "max_count" if "max_count" in asked else "min_count"
         raise invalid_field(field, f"Value: {most}. One request may create at most {maximum} servers.")
-    return most
+    return least, most
 
 
 def _refuse_what_needs_other_services(asked: dict[str, Any]) -> None:
@@ -163,8 +165,9 @@ def _image(ctx: Context, asked: dict[str, Any], flavor: Flavor) -> Image:
     return image
 
 
-def _check_cells_and_devices(ctx: Context, flavor: Flavor, image: Image) -> None:
-    """Refuse what flavor and image contradict each other in, and devices that nobody has described."""
+def _require_possible(ctx: Context, flavor: Flavor, image: Image) -> None:
+    """Refuse what no host can make: values that there are not, contradictions, devices that nobody has described."""
+    require_possible(flavor, image)
     numa_request(flavor, image)
     pci_requests(flavor, image, read_aliases(ctx.backend.settings.scheduler.pci_alias))
 

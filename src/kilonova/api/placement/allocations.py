@@ -98,7 +98,7 @@ def delete_allocations(ctx: Context, request: Request) -> Reply:
     """DELETE /allocations/{consumer_uuid}.  Errors: 404."""
     ctx.authorize("placement:allocations:delete")
     consumer_uuid = request.path["consumer_uuid"]
-    if not ctx.backend.database.write(lambda tx: allocations.delete_for_consumer(tx, consumer_uuid)):
+    if not ctx.backend.database.submit_merged(allocations.delete_together, consumer_uuid).result():
         raise NotFound(f"No allocations for consumer '{consumer_uuid}'")
     return Reply(204)
 

@@ -7,6 +7,7 @@ together from pieces; a thousand candidates cost about as much as finding them.
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,9 @@ _TRAITS = Version(1, 17)
 _ALL_CLASSES = Version(1, 27)
 _TREES = Version(1, 29)
 _MAPPINGS = Version(1, 34)
+#: Providers whose summaries are kept, of some 1 kB each.
+_REMEMBERED = 10_000
+_NOTHING = b"", b""
 
 
 def encode_candidates(table: ProviderTable, query: CandidateQuery, found: Candidates, version: Version) -> bytes:
@@ -29,8 +33,17 @@ def encode_candidates(table: ProviderTable, query: CandidateQuery, found: Candid
     requests = list(chain(_single_requests(table, query, found, version), _tree_requests(table, found.trees, version)))
     if found.order is not None:
         requests = [requests[index] for index in found.order]
-    summaries = _summaries(table, query, found.summarised, version)
-    return f'{{"allocation_requests":[{",".join(requests)}],"provider_summaries":{{{",".join(summaries)}}}}}'.encode()
+    if version < _TREES:
+        summaries = [text.encode() for text in _summaries(table, query, found.summarised, version)]
+    else:
+        summaries = _remembered_summaries(table, query, found.summarised, version)
+    opening = f'{{"allocation_requests":[{",".join(requests)}],"provider_summaries":{{'.encode()
+    if not summaries:
+        return opening + b"}}"
+    # Put together at once: the text is long, and every copy of it takes as long as much of what came before.
+    summaries[0] = opening + summaries[0]
+    summaries[-1] += b"}}"
+    return b",".join(summaries)
 
 
 def _single_requests(table: ProviderTable, query: CandidateQuery, found: Candidates, version: Version) -> Iterable[str]:
@@ -74,6 +87,26 @@ def _tree_requests(table: ProviderTable, found: Sequence[TreeCandidate], version
             f'"{suffix}":[{",".join(_quoted(uuids[row]) for row in rows)}]' for suffix, rows in candidate.mappings
         )
         yield f'{{"allocations":{{{allocations}}},"mappings":{{{mappings}}}}}'
+
+
+def _remembered_summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> list[bytes]:
+    """Return the summaries of providers as 1.29 and later show them, making only those whose use has changed since.
+
+    What they say beside the use belongs to the table's version, as does what is remembered.
+    """
+    if not table.used.shape[1]:
+        return [text.encode() for text in _summaries(table, query, rows, version)]
+    known: dict[int, tuple[bytes, bytes]] = table.remember("summaries", dict)
+    used = np.ascontiguousarray(table.used[rows])
+    uses: list[Any] = used.view(np.dtype((np.void, used.itemsize * used.shape[1]))).reshape(-1).tolist()
+    wanted = rows.tolist()
+    found = [known.get(row, _NOTHING) for row in wanted]
+    stale = [place for place, (use, entry) in enumerate(zip(uses, found, strict=True)) if entry[0] != use]
+    for place, text in zip(stale, _summaries(table, query, rows[stale], version), strict=True):
+        found[place] = uses[place], text.encode()
+        if len(known) < _REMEMBERED or wanted[place] in known:
+            known[wanted[place]] = found[place]
+    return [text for _, text in found]
 
 
 def _summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> Iterable[str]:

@@ -86,7 +86,7 @@ _KNOWN: Mapping[str, Mapping[str, Check]] = {
         "input_bus": _one_of("usb", "virtio"),
         "maxphysaddr_bits": _number(1),
         "maxphysaddr_mode": _one_of("passthrough", "emulate"),
-        "mem_encryption_model": _one_of("amd-sev", "amd-sev-es"),
+        "mem_encryption_model": _one_of("amd-sev", "amd-sev-es", "amd-sev-snp", "intel-tdx"),
         "mem_page_size": _text(r"large|small|any|\d+([kKMGT]i?)?(b|bit|B)?"),
         "numa_nodes": _number(1),
         r"numa_cpus\.\d+": _text(_CPU_SET),

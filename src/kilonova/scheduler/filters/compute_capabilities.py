@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kilonova.model.host import Capabilities
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.extra_specs import match, numeric
-from kilonova.scheduler.host_attributes import COLUMNS
+from kilonova.scheduler.host_attributes import COLUMNS, Column
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
 from kilonova.scheduler.nova_compat.host_state import HostState
 
@@ -20,6 +20,8 @@ SCOPE = "capabilities"
 _MAXPHYSADDR = "hw:maxphysaddr_bits"
 _OF_PROFILE = frozenset({"hypervisor_type", "hypervisor_version", "cpu_info", "supported_instances"})
 _MISSING = object()
+#: What is a number a host, also the counts that Nova keeps among its ``stats``.
+_NUMBERS: Mapping[str, Column] = {**COLUMNS, "io_workload": COLUMNS["num_io_ops"]}
 
 Path = tuple[str, ...]
 
@@ -46,8 +48,8 @@ class ComputeCapabilitiesFilter:
         by_profile: list[tuple[Path, bool, str]] = []
         for path, scoped, requirement in _relevant(spec.flavor.extra_specs):
             name = path[0]
-            if name in COLUMNS:
-                passed = passed & _column_matches(COLUMNS[name](hosts, ALL_ROWS), path[1:], requirement)
+            if name in _NUMBERS:
+                passed = passed & _column_matches(_NUMBERS[name](hosts, ALL_ROWS), path[1:], requirement)
             elif name not in _OF_PROFILE and not name.startswith("_") and hasattr(HostState, name):
                 passed = passed & _each_host_matches(hosts, path, requirement)
             else:

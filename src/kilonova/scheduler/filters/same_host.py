@@ -16,6 +16,8 @@ HINT = "same_host"
 class SameHostFilter:
     """Keep hosts that hold at least one of the instances in the hint ``same_host``; unknown uuids are nowhere.
 
+    An empty hint asks for nothing.
+
     Shapes: rows of the instances → (H,) bool.
     Source: spec SCHEDULER §3 #8.
     """
@@ -25,7 +27,7 @@ class SameHostFilter:
     reason: str = "holds none of the instances to stay with"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        if not spec.hints.get(HINT):
+        if spec.hints.get(HINT, ()) in {(), ("",)}:
             return hosts.everyone
         sought = spec.hinted_instances(HINT)
         passed = np.zeros(len(hosts), dtype=np.bool_)

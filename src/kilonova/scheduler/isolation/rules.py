@@ -27,7 +27,7 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
-from kilonova.scheduler.resources import flavor_traits, image_traits
+from kilonova.scheduler.resources import required_traits
 
 PREFIX = "kilonova:only"
 SYNTAX = "image.NAME[=VALUE], spec.NAME[=VALUE], flavor=VALUE, project=VALUE or trait=VALUE"
@@ -66,7 +66,7 @@ class Condition:
     def holds(self, server: Candidate) -> bool:
         """Tell whether the server meets the condition; one without an image has no image properties.
 
-        A trait may be required by flavor or image, in any group of requests.
+        A trait may be required by flavor or image, in any group of requests, or implied by a feature that they ask for.
         """
         if self.source == "image":
             return server.image is not None and _has(server.image.properties, self.name, self.value)
@@ -76,7 +76,7 @@ class Condition:
             return server.flavor.name == self.value
         if self.source == "project":
             return server.project_id == self.value
-        return self.value in flavor_traits(server.flavor)[0] or self.value in image_traits(server.image)
+        return self.value in required_traits(server.flavor, server.image)
 
     @property
     def subject(self) -> str:

@@ -7,13 +7,14 @@ from typing import ClassVar
 from kilonova.errors import RequestFilterFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.guest_features import wants_tpm
-from kilonova.scheduler.guest_options import guest_option
 from kilonova.scheduler.host_table import AggregateIndex
 
 
 @dataclass(frozen=True, slots=True)
 class TpmSecretSecurityFilter:
-    """Require COMPUTE_SECURITY_TPM_SECRET_SECURITY_* of ``hw:tpm_secret_security``, ``user`` unless set.
+    """Require COMPUTE_SECURITY_TPM_SECRET_SECURITY_* of the flavor's ``hw:tpm_secret_security``, ``user`` unless set.
+
+    Images have no such property: it could not be changed later.
 
     Raises: RequestFilterFailed, for any other value than user, host and deployment.
     Source: spec SCHEDULER §6 #13.
@@ -25,7 +26,7 @@ class TpmSecretSecurityFilter:
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         if not wants_tpm(spec.flavor, spec.image):
             return spec
-        security = guest_option(spec.flavor, spec.image, "tpm_secret_security") or "user"
+        security = spec.flavor.extra_specs.get("hw:tpm_secret_security") or "user"
         if security not in {"user", "host", "deployment"}:
             raise RequestFilterFailed(f"TPM secret security {security!r} is none of user, host, deployment.")
         return spec.requiring(f"COMPUTE_SECURITY_TPM_SECRET_SECURITY_{security.upper()}")
