@@ -146,6 +146,7 @@ class Settings:
     log_file: LogFile | None = None
     decision_retention: int = 10_000
     checkpoints_kept: int = 4
+    lease_s: float = 60.0
     purge_deleted_after_days: int = 0
     conf: Any = None
 
@@ -323,6 +324,15 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         ),
         cfg.BoolOpt("disable_fallback_pcpu_query", default=False),
     ),
+    "conductor": (
+        cfg.FloatOpt(
+            "lease_time",
+            default=60.0,
+            min=1.0,
+            help="Seconds after which a silent control process counts as dead, and others take over its work. Not an "
+            "option of Nova's.",
+        ),
+    ),
     "operator": (
         cfg.IntOpt(
             "max_request_body_size",
@@ -487,6 +497,7 @@ def _settings(conf: Any) -> Settings:
             log_file=_log_file(conf),
             decision_retention=conf.operator.decision_retention,
             checkpoints_kept=conf.operator.checkpoints_kept,
+            lease_s=conf.conductor.lease_time,
             purge_deleted_after_days=conf.operator.purge_deleted_after_days,
             conf=conf,
         )
