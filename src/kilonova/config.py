@@ -41,8 +41,23 @@ class ApiSettings:
     enable_instance_password: bool = True
     threads: int = 16
     request_timeout_s: float | None = 60.0
+    header_timeout_s: float = 10.0
+    body_timeout_s: float = 20.0
+    idle_timeout_s: float = 75.0
+    max_connections: int = 8000
+    cert_file: str | None = None
+    key_file: str | None = None
     use_forwarded_for: bool = False
     noauth2_beyond_loopback: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """The largest body of a request to each API, in bytes."""
+
+    compute: int = 114_688
+    placement: int = 16 * 1024 * 1024
+    operator: int = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +135,7 @@ class Settings:
 
     database_url: str
     api: ApiSettings = field(default_factory=ApiSettings)
+    bodies: BodyLimits = field(default_factory=BodyLimits)
     fake: FakeSettings = field(default_factory=FakeSettings)
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
@@ -130,6 +146,7 @@ class Settings:
     log_file: LogFile | None = None
     decision_retention: int = 10_000
     checkpoints_kept: int = 4
+    lease_s: float = 60.0
     purge_deleted_after_days: int = 0
     conf: Any = None
 
@@ -193,9 +210,35 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             min=0.0,
             help="Seconds after which a GET is given up with 503; 0: never (Kilonova's own).",
         ),
+        cfg.FloatOpt(
+            "header_timeout", default=10.0, min=0.1, help="Seconds for all headers of a request (Kilonova's own)."
+        ),
+        cfg.FloatOpt(
+            "body_timeout",
+            default=20.0,
+            min=0.1,
+            help="Seconds for a body, and one more for each 64 KiB of it (Kilonova's own).",
+        ),
+        cfg.FloatOpt(
+            "idle_timeout", default=75.0, min=0.1, help="Seconds that a connection waits for requests (Kilonova's own)."
+        ),
+        cfg.IntOpt("max_connections", default=8000, min=16, help="Connections at once (Kilonova's own)."),
+        cfg.StrOpt("cert_file", help="Certificate, with its chain, to serve HTTPS with (Kilonova's own)."),
+        cfg.StrOpt("key_file", help="Key of cert_file, unless it is in the same file (Kilonova's own)."),
+    ),
+    "oslo_middleware": (
+        cfg.IntOpt(
+            "max_request_body_size", default=114_688, min=1, help="Largest body of a compute API request, in bytes."
+        ),
     ),
     "database": (cfg.StrOpt("connection", secret=True, help="sqlite:///FILE, postgresql://… or mysql://…"),),
     "placement": (
+        cfg.IntOpt(
+            "max_request_body_size",
+            default=16 * 1024 * 1024,
+            min=1,
+            help="Largest body of a Placement request, in bytes (Kilonova's own).",
+        ),
         cfg.BoolOpt("randomize_allocation_candidates", default=False, help="A random choice in random order."),
         cfg.IntOpt("max_allocation_candidates", default=-1, min=-1, help="Most candidates generated; -1: no limit."),
         cfg.IntOpt(
@@ -281,7 +324,22 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         ),
         cfg.BoolOpt("disable_fallback_pcpu_query", default=False),
     ),
+    "conductor": (
+        cfg.FloatOpt(
+            "lease_time",
+            default=60.0,
+            min=1.0,
+            help="Seconds after which a silent control process counts as dead, and others take over its work. Not an "
+            "option of Nova's.",
+        ),
+    ),
     "operator": (
+        cfg.IntOpt(
+            "max_request_body_size",
+            default=1024 * 1024,
+            min=1,
+            help="Largest body of an operator API request, in bytes (Kilonova's own).",
+        ),
         cfg.IntOpt(
             "purge_deleted_after_days",
             default=0,
@@ -393,6 +451,17 @@ def _settings(conf: Any) -> Settings:
                 request_timeout_s=conf.api.request_timeout or None,
                 use_forwarded_for=conf.api.use_forwarded_for,
                 noauth2_beyond_loopback=conf.api.noauth2_beyond_loopback,
+                header_timeout_s=conf.api.header_timeout,
+                body_timeout_s=conf.api.body_timeout,
+                idle_timeout_s=conf.api.idle_timeout,
+                max_connections=conf.api.max_connections,
+                cert_file=conf.api.cert_file,
+                key_file=conf.api.key_file,
+            ),
+            bodies=BodyLimits(
+                compute=conf.oslo_middleware.max_request_body_size,
+                placement=conf.placement.max_request_body_size,
+                operator=conf.operator.max_request_body_size,
             ),
             fake=FakeSettings(
                 hosts=conf.fake.hosts,
@@ -428,6 +497,7 @@ def _settings(conf: Any) -> Settings:
             log_file=_log_file(conf),
             decision_retention=conf.operator.decision_retention,
             checkpoints_kept=conf.operator.checkpoints_kept,
+            lease_s=conf.conductor.lease_time,
             purge_deleted_after_days=conf.operator.purge_deleted_after_days,
             conf=conf,
         )

@@ -5,7 +5,7 @@
 """
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli.rules import build_engine
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.virt.fake import FakeDriver
+from kilonova.conductor.lease import Lease
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.db import instances, server_groups
@@ -74,6 +75,7 @@ class Cell:
     claimer: Claimer
     conductor: Conductor
     drivers: Mapping[str, FakeDriver] = field(default_factory=dict)
+    agents: Sequence[Agent] = ()
 
     def boot(
         self,
@@ -146,7 +148,11 @@ class Cell:
 
     def renew_leases(self) -> None:
         """The moment has come at which the process does what it does every few seconds."""
-        Upkeep(self.conductor, "control", ()).renew()
+        Upkeep(self.conductor, "control", (), self.announce).renew()
+
+    def announce(self) -> None:
+        """The agents introduce themselves (again)."""
+        start_agents(self.agents, self.bus)
 
     def reconnect(self) -> None:
         """Hosts that could not be reached are back: their agents introduce themselves again."""
@@ -179,6 +185,7 @@ def start_cell(
     driver: OutsideDriver | None = None,
     max_attempts: int = 3,
     piece: int = 100,
+    lease: Lease | None = None,
     limits: Limits = NO_LIMITS,
     config: SchedulerConfig | None = None,
 ) -> Cell:
@@ -201,12 +208,12 @@ def start_cell(
         aliases=read_aliases(config.pci_alias),
         piece=piece,
     )
-    conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts, limits=limits)
+    conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts, limits=limits, lease=lease)
     (folder / "hypervisors").mkdir(exist_ok=True)
     drivers = {host.name: FakeDriver(host, folder / "hypervisors" / f"{host.name}.json", PLAIN) for host in hosts}
-    start_agents([Agent(name, driver, bus) for name, driver in drivers.items()], bus)
-    conductor.resume()
-    return Cell(folder, hosts, database, bus, mirror, claimer, conductor, drivers)
+    agents = [Agent(name, driver, bus, may_act=lambda: conductor.may_act) for name, driver in drivers.items()]
+    conductor.enter(lambda: start_agents(agents, bus))
+    return Cell(folder, hosts, database, bus, mirror, claimer, conductor, drivers, agents)
 
 
 def new_cell(template: Path, folder: Path, *hosts: SimulatedHost, **options: Any) -> Cell:

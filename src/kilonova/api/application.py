@@ -22,18 +22,18 @@ from kilonova.api.backend import Backend
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT, Credentials
+from kilonova.api.request_body import read_body
 from kilonova.config import ApiSettings
 from kilonova.deadline import NEVER, Deadline, nobody_left
 from kilonova.errors import ClientGone, DeadlineExceeded, Forbidden, InvalidRequest, KilonovaError, NotFound
 from kilonova.identifiers import new_uuid
+from kilonova.wsgi_keys import CLIENT_GONE
 
 LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 #: What an operator mends elsewhere and clients try again: where in this code it was noticed helps nobody.
 _TOLD_IN_ONE_LINE = frozenset({503, 507})
-#: Key of the WSGI environment: a function that says whether the client has gone. Kilonova's own server sets it.
-CLIENT_GONE = "kilonova.client_gone"
 _READING = frozenset({"GET", "HEAD"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -118,7 +118,7 @@ class Exchange:
             credentials = _credentials(environ)
             if self.needs_token:
                 _require_project_scope(credentials)
-            raw = self.req.bounded_stream.read() if _content_length(environ) else _chunked_body(environ)
+            raw = read_body(environ, getattr(self.backend.settings.bodies, self.family.name))
             query = _query(environ.get("QUERY_STRING", ""), self.backend.settings.api)
             body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
             _require_storable(path, query, raw, body)
@@ -269,20 +269,6 @@ def _query(text: str, settings: ApiSettings) -> dict[str, list[str]]:
             f" {text.count('&') + 1}."
         ) from None
     return query
-
-
-def _content_length(environ: Mapping[str, Any]) -> int:
-    text = environ.get("CONTENT_LENGTH") or "0"
-    if not text.isdecimal():
-        raise InvalidRequest("content-length header must be an integer")
-    return int(text)
-
-
-def _chunked_body(environ: Mapping[str, Any]) -> bytes:
-    if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
-        body: bytes = environ["wsgi.input"].read()
-        return body
-    return b""
 
 
 def _remote_address(environ: Mapping[str, Any], *, trust_proxy: bool) -> str | None:

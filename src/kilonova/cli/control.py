@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
@@ -30,6 +31,7 @@ from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.heartbeat import HeartbeatTimer
 from kilonova.compute.virt.fake import FakeDriver
+from kilonova.conductor.lease import Lease
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
@@ -120,14 +122,23 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
             driver=rules.driver,
         )
         undo.callback(claimer.close)
-        quotas = settings.quota.limits()
-        conductor = Conductor(database, claimer, bus, owner, max_attempts=attempts, limits=quotas)
-        upkeep = Upkeep(conductor, os.uname().nodename, _ONE_PROCESS_SERVICES)
+        lease = Lease(timedelta(seconds=settings.lease_s))
+        conductor = Conductor(
+            database, claimer, bus, owner, max_attempts=attempts, limits=settings.quota.limits(), lease=lease
+        )
+        agents = _agents(settings, scenario, bus, lambda: conductor.may_act)
+
+        def announce() -> None:
+            start_agents(agents, bus)
+
+        upkeep = Upkeep(conductor, os.uname().nodename, _ONE_PROCESS_SERVICES, announce)
         upkeep.register()
-        heartbeat = _start_hosts(settings, scenario, bus)
-        if heartbeat is not None:
+        resumed = conductor.enter(announce)
+        heartbeat = None
+        if agents:
+            heartbeat = HeartbeatTimer(bus, [agent.host for agent in agents], settings.compute.report_interval_s)
+            heartbeat.start()
             undo.callback(heartbeat.stop)
-        resumed = conductor.resume()
         if resumed:
             LOG.info("%d unfinished operations are resumed", resumed)
         backend = Backend(
@@ -151,22 +162,6 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
     return ControlProcess(
         settings, database, mirror, claimer, conductor, upkeep, checkpointer, purger, bus, app, heartbeat, lock
     )
-
-
-def prepare(settings: Settings) -> None:
-    """Bring an SQLite file up to date and say whatever would keep a control process from starting.
-
-    Raises: KilonovaError.
-    """
-    load_rules(settings)
-    database = Database(settings.database_url)
-    lock = lock_database(database)
-    try:
-        schema.require_current(database)
-    finally:
-        database.close()
-        if lock is not None:
-            lock.close()
 
 
 def _application(settings: Settings, backend: Backend) -> WsgiApp:
@@ -219,19 +214,18 @@ def image_id(name: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"kilonova:image:{name}"))
 
 
-def _start_hosts(settings: Settings, scenario: Scenario | None, bus: LocalBus) -> HeartbeatTimer | None:
+def _agents(
+    settings: Settings, scenario: Scenario | None, bus: LocalBus, may_act: Callable[[], bool]
+) -> tuple[Agent, ...]:
     hosts = scenario.hosts if scenario else default_hosts(settings.fake.hosts)
     if not hosts:
-        return None
+        return ()
     if settings.fake.state_dir is None:
         raise ConfigurationError("[fake] state_dir must be set when there are simulated hosts.")
     folder = settings.fake.state_dir
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    agents = [Agent(host.name, _driver(host, folder, ratios_of(settings)), bus) for host in hosts]
-    start_agents(agents, bus)
-    heartbeat = HeartbeatTimer(bus, [host.name for host in hosts], settings.compute.report_interval_s)
-    heartbeat.start()
-    return heartbeat
+    ratios = ratios_of(settings)
+    return tuple(Agent(host.name, _driver(host, folder, ratios), bus, may_act=may_act) for host in hosts)
 
 
 def _driver(host: SimulatedHost, folder: Path, ratios: AllocationRatios) -> FakeDriver:

@@ -191,7 +191,13 @@ def _say(text: str) -> None:
 
 def _with_configured_bind(options: UpOptions) -> UpOptions:
     """Let ``[api] bind`` of the operator's own file decide where the control process is looked for."""
-    bind = operator_options(options.config_file).get("api", {}).get("bind")
+    of_the_api = operator_options(options.config_file).get("api", {})
+    if of_the_api.get("cert_file"):
+        raise ConfigurationError(
+            f"[api] cert_file in {options.config_file}: the services of `kilonova up` find each other over HTTP; put a "
+            "proxy with the certificate in front, or serve HTTPS with `kilonova api`."
+        )
+    bind = of_the_api.get("bind")
     if not bind:
         return options
     return replace(options, compute=addresses.parse(bind, f"[api] bind in {options.config_file}"))

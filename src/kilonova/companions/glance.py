@@ -18,7 +18,9 @@ from kilonova.companions.parent_death import die_with_parent
 from kilonova.companions.private_file import write_private
 from kilonova.companions.settings import GlanceSettings, load_glance
 from kilonova.errors import ConfigurationError
+from kilonova.server.limits import Limits
 
+_TRANSFERS = 16  # uploads and downloads at once
 _CONF = """\
 # Written at every start by `kilonova up`.
 [DEFAULT]
@@ -68,8 +70,14 @@ def main() -> None:
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_glance(parser.parse_args().settings)
     sys.argv[1:] = []  # oslo.config would read it
-    serving.serve(prepare(settings), settings.host, settings.port)
+    limits = Limits(token_needed=True, streams=_is_image_data, max_streams=_TRANSFERS)
+    serving.serve(prepare(settings), settings.host, settings.port, limits)
     _finish_tasks()
+
+
+def _is_image_data(method: str, path: str) -> bool:
+    """Whether a request brings an image's data, which has no limit to its size."""
+    return method == "PUT" and path.endswith(("/file", "/stage"))
 
 
 def prepare(settings: GlanceSettings) -> Callable[..., Any]:

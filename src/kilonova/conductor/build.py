@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from kilonova.claims.claimer import Order
 from kilonova.conductor import story
-from kilonova.conductor.actions import release_claim
-from kilonova.conductor.steps import TAKEN_OVER, Step, step_id, steps
+from kilonova.conductor.actions import release_claim, require_absent
+from kilonova.conductor.steps import TAKEN_OVER, HostIsBackError, Step, is_unreachable, step_id, steps
 from kilonova.db import compute_nodes, group_guards, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
@@ -132,6 +132,7 @@ def guest_spawned(conductor: "Conductor", flow: Workflow, reply: StepReply) -> W
         conductor.database.submit_merged(conductor.activate, flow).result()
     except TAKEN_OVER as error:
         LOG.info("Instance %s is no longer being built: %s", flow.instance_uuid, error)
+        conductor.destroy_stray(reply)
     else:
         story.done(flow, "spawned")
     conductor.forget(flow)
@@ -164,6 +165,8 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
     again = replace(flow, step="claim", attempt=flow.attempt + 1, body={"tried": tried, "last_error": error})
 
     def release(tx: Transaction) -> None:
+        if is_unreachable(reply):
+            require_absent(tx, host)
         if may_retry:
             workflows.move(tx, again, conductor.owner)
         else:
@@ -181,11 +184,15 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
 
     try:
         conductor.database.write(release)
+    except HostIsBackError:
+        return conductor.send_again(flow)
     except TAKEN_OVER:
         conductor.forget(flow)
         return None
     if may_retry:
+        story.tries_again(flow, error)
         return again
+    story.failed(flow, error, host=host)
     conductor.forget(flow)
     return None
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kilonova.conductor import story
 from kilonova.conductor.steps import Step, Steps, is_unreachable, step_id, steps
 from kilonova.db import instances, workflows
 from kilonova.db.transaction import Transaction
@@ -22,8 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PowerAction:
-    """``task``: shown while it runs. ``settled``, ``failed``: vm_state afterwards; ``failed`` None keeps it."""
+    """``task``: shown while it runs. ``settled``, ``failed``: vm_state afterwards; ``failed`` None keeps it.
 
+    ``event``: what has happened when it is done.
+    """
+
+    event: str
     task: TaskState
     message: Callable[[StepId, str], AgentMessage]
     settled: VmState
@@ -31,11 +36,15 @@ class PowerAction:
 
 
 ACTIONS: Mapping[str, PowerAction] = {
-    "start": PowerAction(TaskState.POWERING_ON, StartGuest, VmState.ACTIVE),
-    "stop": PowerAction(TaskState.POWERING_OFF, StopGuest, VmState.STOPPED),
-    "reboot": PowerAction(TaskState.REBOOTING, RebootGuest, VmState.ACTIVE, VmState.ERROR),
+    "start": PowerAction("started", TaskState.POWERING_ON, StartGuest, VmState.ACTIVE),
+    "stop": PowerAction("stopped", TaskState.POWERING_OFF, StopGuest, VmState.STOPPED),
+    "reboot": PowerAction("rebooted", TaskState.REBOOTING, RebootGuest, VmState.ACTIVE, VmState.ERROR),
     "hard-reboot": PowerAction(
-        TaskState.REBOOTING_HARD, lambda step, uuid: RebootGuest(step, uuid, hard=True), VmState.ACTIVE, VmState.ERROR
+        "rebooted",
+        TaskState.REBOOTING_HARD,
+        lambda step, uuid: RebootGuest(step, uuid, hard=True),
+        VmState.ACTIVE,
+        VmState.ERROR,
     ),
 }
 
@@ -62,7 +71,11 @@ def _settle(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflo
                 values["vm_state"] = action.settled if runs else action.failed
         instances.change(tx, flow.instance_uuid, expected_tasks={action.task}, **values)
 
-    conductor.end(flow, settle)
+    if conductor.end(flow, settle):
+        if reply.error is None:
+            story.done(flow, action.event)
+        else:
+            story.failed(flow, reply.error, host=reply.host)
     return None
 
 

@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import batch, build, delete, power, story
 from kilonova.conductor.host_registration import register_hosts
+from kilonova.conductor.lease import Lease
 from kilonova.conductor.steps import TAKEN_OVER, UNREACHABLE, Step, Steps, step_id
 from kilonova.db import compute_nodes, group_guards, host_agents, instances, quotas, request_specs, services, workflows
 from kilonova.db.database import Database
@@ -92,14 +92,14 @@ class Conductor:
         *,
         max_attempts: int,
         limits: Limits = NO_LIMITS,
-        lease: timedelta = host_agents.LEASE,
+        lease: Lease | None = None,
     ) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
         self.max_attempts = max_attempts
         self.limits = limits
-        self.lease = lease
+        self.lease = lease or Lease(host_agents.LEASE)
         self._bus = bus
         self._lock = threading.Lock()
         self._store = together(self._store_together)
@@ -108,6 +108,8 @@ class Conductor:
         #: Workflow → the attempt that waits for an agent. The first reply takes it, so that copies find nothing.
         self._awaited: dict[str, int] = {}
         self._jobs: dict[str, BuildJob] = {}
+        #: Replies about guests that came while this process might not act; they are looked at when it may again.
+        self._late: list[StepReply] = []
         #: Workflows whose step broke on something unforeseen; they are tried again.
         self._broken: set[str] = set()
         bus.serve_conductor(self.handle, self.greet)
@@ -224,8 +226,6 @@ class Conductor:
         everything = self.database.is_sqlite
 
         def adopt(tx: Transaction) -> tuple[Workflow, ...]:
-            if not everything:
-                host_agents.keep_alive(tx, self.owner, self.lease)
             return workflows.adopt(tx, self.owner, everything=everything)
 
         count = 0
@@ -233,6 +233,45 @@ class Conductor:
             self._go_on(adopted)
             count += len(adopted)
         return count
+
+    @property
+    def may_act(self) -> bool:
+        """Whether nobody counts this process as dead, so that it may act for its hosts."""
+        return self.database.is_sqlite or self.lease.is_held
+
+    def sign_of_life(self) -> None:
+        """Tell the other processes that this one is alive; notice when they counted it as dead meanwhile."""
+        if self.database.is_sqlite:
+            return
+        since = self.lease.now()
+        if self.database.write(lambda tx: host_agents.keep_alive(tx, self.owner, self.lease.duration)):
+            self.lease.renew(since)
+        else:
+            self.lease.lapse()
+
+    def enter(self, announce: Callable[[], None]) -> int:
+        """Join the living, at the start or after a time in which others counted this process as dead.
+
+        ``announce``: has the agents report their guests, and destroys what was moved or deleted meanwhile. Only then
+        may this process act again: on what the journal says now, not on what it remembers. Returns how many workflows
+        go on.
+        """
+        with self._lock:
+            for remembered in (self._flows, self._jobs, self._awaited, self._broken):
+                remembered.clear()
+        announce()
+        if not self.database.is_sqlite:
+            since = self.lease.now()
+            self.database.write(lambda tx: host_agents.keep_alive(tx, self.owner, self.lease.duration))
+            with self._lock:
+                self.lease.renew(since)
+                late, self._late = self._late, []
+            for reply in late:
+                self.destroy_stray(reply)
+        with self.database.read() as connection:
+            own = workflows.of_owner(connection, self.owner)
+        self._go_on(own)
+        return len(own) + self.resume()
 
     def retry_broken(self) -> None:
         """Go on with workflows of this process whose step broke, at the step that the journal has."""
@@ -291,7 +330,7 @@ class Conductor:
     def greet(self, message: HostsStarted) -> Orphans:
         """Register hypervisors that start and tell which of their guests belong to no server."""
         owner = None if self.database.is_sqlite else self.owner
-        return self.database.write(lambda tx: register_hosts(tx, message, owner, self.lease))
+        return self.database.write(lambda tx: register_hosts(tx, message, owner, self.lease.duration))
 
     # --- for the steps ------------------------------------------------------------------------------------------------
 
@@ -306,6 +345,8 @@ class Conductor:
         with self._lock:
             if flow.uuid not in self._flows:
                 return None
+            if not self.may_act:
+                raise Unavailable("Other processes may have taken over the work of this one.")
             try:
                 self._bus.cast(host, message)
             except Unavailable as error:
@@ -337,6 +378,14 @@ class Conductor:
             self.forget(flow)
         return given
 
+    def send_again(self, flow: Workflow) -> Workflow | None:
+        """Have the present step sent once more, since its host is back; a bit later when it is our own."""
+        with self.database.read() as connection:
+            process = host_agents.process_of(connection, flow.body["host"])
+        if process == self.owner:
+            raise Unavailable(f"The agent of host {flow.body['host']} is just starting.")
+        return flow
+
     def turn_back(self, flow: Workflow, reply: StepReply) -> Workflow | None:
         """Journal that the present step failed and is being undone."""
         failure = {"undoing": True, "error": reply.error, "details": reply.details, "fault_of": reply.fault_of}
@@ -348,13 +397,16 @@ class Conductor:
             return None
         return back
 
-    def end(self, flow: Workflow, last: Callable[[Transaction], None]) -> None:
-        """Commit the last transaction of a workflow, unless somebody else took its instance over."""
+    def end(self, flow: Workflow, last: Callable[[Transaction], None]) -> bool:
+        """Commit the last transaction of a workflow; return False if somebody else took its instance over."""
         try:
             self.database.write(last)
         except TAKEN_OVER as error:
             LOG.info("Workflow %s (%s) ends early: %s", flow.uuid, flow.kind, error)
+            self.forget(flow)
+            return False
         self.forget(flow)
+        return True
 
     def forget(self, flow: Workflow) -> None:
         with self._lock:
@@ -459,15 +511,19 @@ class Conductor:
                 del self._awaited[reply.step.workflow]
         if flow is None or not is_expected:
             LOG.debug("Late reply dropped: %r", reply)
-            self._destroy_stray(reply)
+            self.destroy_stray(reply)
             return
         with self._mending([flow]):
             self._run_steps(self._reply_to(flow, reply))
 
-    def _destroy_stray(self, reply: StepReply) -> None:
+    def destroy_stray(self, reply: StepReply) -> None:
         """Have a guest destroyed that runs on a host where its instance is not, or not any more."""
         if reply.power_state is not PowerState.RUNNING:
             return
+        with self._lock:
+            if not self.may_act:
+                self._late.append(reply)  # the guests may have been reported just before this one ran
+                return
         with self.database.read() as connection:
             instance = instances.find(connection, reply.instance_uuid)
         if instance is None or instance.host != reply.host:

@@ -29,6 +29,7 @@ _COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state).where(
 )
 _FIND = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False))
 _NUMBERS = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
+_HOSTS = sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True)))
 ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
 _FAULT_TEXT = 255
 _FAULT_DETAILS = 16_000
@@ -152,6 +153,14 @@ def on_host(connection: Connection, host: str) -> tuple[Instance, ...]:
     """Return the instances assigned to a service host, without faults."""
     statement = sa.select(t.instances).where(_I.host == host, _I.deleted.is_(False)).order_by(_I.id)
     return tuple(_instance(row, None) for row in connection.execute(statement).mappings())
+
+
+def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, str | None]:
+    """Return uuid → host, of instances that are known, deleted ones (which have no host) included."""
+    found: dict[str, str | None] = {}
+    for start in range(0, len(uuids), 500):
+        found |= mapping(connection, _HOSTS, uuids=list(uuids[start : start + 500]))
+    return found
 
 
 def group_of(connection: Connection, uuid: str) -> str | None:

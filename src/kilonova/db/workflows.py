@@ -178,6 +178,12 @@ def get(connection: Connection, uuid: str, owner: str) -> Workflow | None:
     return None if row is None else _workflow(row)
 
 
+def of_owner(connection: Connection, owner: str) -> tuple[Workflow, ...]:
+    """Return the workflows that ``owner`` runs, but for those that a batch leads."""
+    own = sa.select(t.workflows).where(_W.owner == owner, ~_LED.exists()).order_by(_W.created_at, _W.uuid)
+    return tuple(map(_workflow, connection.execute(own).mappings()))
+
+
 def oldest(connection: Connection) -> datetime | None:
     """Return when the oldest unfinished workflow began."""
     moment: datetime | None = connection.execute(sa.select(sa.func.min(_W.created_at))).scalar()

@@ -321,12 +321,16 @@ def test_remains_that_cannot_be_destroyed_do_not_hold_the_server_up(cell_of: New
     assert cell.check() == {uuid: "active"}
 
 
-def test_orphans_found_at_start_are_destroyed(cell_of: NewCell) -> None:
+def test_guests_of_deleted_servers_found_at_start_are_destroyed(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
     (uuid,) = cell.boot()
     cell.bus.run()
     spawn = cell.bus.sent[0].guest
-    cell.drivers["node1"].spawn(type(spawn)("stranger", "x", "x", 1, 1, 1))
+    (gone,) = cell.boot()
+    cell.bus.run()
+    cell.delete(gone)
+    cell.bus.run()
+    cell.drivers["node1"].spawn(replace(spawn, uuid=gone))
     again = cell.restart()
     assert again.check() == {uuid: "active"}
     again.database.close()
