@@ -14,6 +14,7 @@ from typing import Any
 from kilonova.api.compute.flavors import find_visible
 from kilonova.api.compute.hints import read_hints
 from kilonova.api.compute.links import bookmark_links
+from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.target import Target, read_target
 from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
@@ -25,12 +26,9 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.devices.numa_request import numa_request
-from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
+from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.filters import different_host, same_host
-from kilonova.scheduler.guest_features import require_possible
 
-_GIB = 1024**3
 _TO_HYPHEN = re.compile(r"[ _.]")
 _NOT_IN_A_HOST_NAME = re.compile(r"[^a-z0-9-]")
 _HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
@@ -44,8 +42,9 @@ def create_server(ctx: Context, request: Request) -> Reply:
     _refuse_what_needs_other_services(asked)
     target = read_target(ctx, asked)
     flavor = _flavor(ctx, asked)
-    image = _image(ctx, asked, flavor)
-    _require_possible(ctx, flavor, image)
+    image = _image(ctx, asked)
+    aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
+    require_possible_guest(flavor, image, aliases, flavor_field="flavorRef", image_field="imageRef")
     _check_key(ctx, asked)
     user_data = _user_data(asked)
     hints = read_hints(ctx, next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
@@ -147,29 +146,14 @@ def _flavor(ctx: Context, asked: dict[str, Any]) -> Flavor:
     return flavor
 
 
-def _image(ctx: Context, asked: dict[str, Any], flavor: Flavor) -> Image:
+def _image(ctx: Context, asked: dict[str, Any]) -> Image:
     image_ref = asked.get("imageRef") or ""
     if not image_ref:
         raise invalid_field("imageRef", "A server needs an image: no volume service is configured.")
     try:
-        image = ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
+        return ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
     except NotFound as error:
         raise invalid_field("imageRef", error.message) from None
-    if image.status != "active":
-        raise invalid_field("imageRef", f"Image {image.id} is not active.")
-    if image.min_memory_mib > flavor.memory_mib:
-        raise invalid_field("flavorRef", "Flavor's memory is too small for requested image.")
-    too_small = image.min_disk_gib > flavor.root_gib or image.size_bytes > flavor.root_gib * _GIB
-    if flavor.root_gib and too_small:
-        raise invalid_field("flavorRef", "Flavor's disk is too small for requested image.")
-    return image
-
-
-def _require_possible(ctx: Context, flavor: Flavor, image: Image) -> None:
-    """Refuse what no host can make: values that there are not, contradictions, devices that nobody has described."""
-    require_possible(flavor, image)
-    numa_request(flavor, image)
-    pci_requests(flavor, image, read_aliases(ctx.backend.settings.scheduler.pci_alias))
 
 
 def _check_key(ctx: Context, asked: dict[str, Any]) -> None:
