@@ -148,7 +148,8 @@ class Database:
 
     def write(self, job: Callable[[Transaction], T]) -> T:
         """Run ``job`` in a transaction and return its result once that is durable."""
-        return self.write_merged(run_singly, job)
+        result: T = self.write_merged(run_singly, job)
+        return result
 
     def submit(self, job: Callable[[Transaction], T]) -> "Future[T]":
         """Queue ``job`` for the writer; the future resolves after the commit."""
