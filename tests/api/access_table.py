@@ -165,6 +165,7 @@ OPERATOR: Mapping[str, Access] = {
     "operator POST /v1/explain": anywhere(ADMIN, {"flavor": {"vcpus": 1, "ram": 1}}),
     "operator GET /v1/isolation": anywhere(ADMIN),
     "operator GET /v1/options": anywhere(ADMIN),
+    "operator GET /v1/rules": anywhere(ADMIN),
 }
 
 ROUTES: Mapping[str, Access] = {**COMPUTE, **PLACEMENT, **OPERATOR}

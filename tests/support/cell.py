@@ -62,6 +62,9 @@ class MortalDatabase(Database):
         self.event("after a transaction")
         return future
 
+    def write_merged(self, run: Merged[Any, Any], item: Any) -> Any:
+        return self.submit_merged(run, item).result()
+
 
 @dataclass
 class Cell:

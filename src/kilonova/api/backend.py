@@ -16,6 +16,8 @@ from kilonova.scheduler.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class Backend:
+    """``driver_name``: of the scheduler driver from outside that is asked instead of the engine, None without one."""
+
     settings: Settings
     database: Database
     mirror: Mirror
@@ -25,3 +27,4 @@ class Backend:
     engine: Engine = field(default_factory=Engine)
     limits: LimitSource = field(default_factory=StoredLimits)
     projects: Projects = field(default_factory=AnyProject)
+    driver_name: str | None = None

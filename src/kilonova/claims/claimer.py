@@ -136,7 +136,7 @@ class Claimer:
             try:
                 while count < len(plan.claims):
                     piece = tuple(plan.claims[count : count + self.piece])
-                    outcome = self._database.submit_merged(commit_bundles, Bundle(piece, self._owner)).result()
+                    outcome = self._database.write_merged(commit_bundles, Bundle(piece, self._owner))
                     if isinstance(outcome, InstancesGone):
                         gone |= outcome.uuids
                         break

@@ -151,6 +151,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
             rules.engine,
             limits=_limits(settings),
             projects=_projects(settings),
+            driver_name=None if rules.driver is None else rules.driver.name,
         )
         app = _application(settings, backend)
         upkeep.start()

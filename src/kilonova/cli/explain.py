@@ -19,6 +19,7 @@ from kilonova.cli.printing import (
     print_json,
     ranking_table,
     removed_text,
+    unread_lines,
 )
 from kilonova.errors import InvalidRequest, NotFound
 
@@ -96,6 +97,10 @@ def show(decisions: Decisions, console: Console) -> None:
         server = decision["server_id"]
         attempts[server] = attempts.get(server, 0) + 1
         _show_one(decision, attempts[server], console)
+    if lines := unread_lines(*decisions):
+        console.print()
+        for line in lines:
+            console.print(line, soft_wrap=True)
 
 
 def _show_one(decision: Mapping[str, Any], attempt: int, console: Console) -> None:

@@ -129,7 +129,7 @@ def guest_spawned(conductor: "Conductor", flow: Workflow, reply: StepReply) -> W
     if reply.error is not None:
         return conductor.turn_back(flow, reply)
     try:
-        conductor.database.submit_merged(conductor.activate, flow).result()
+        conductor.database.write_merged(conductor.activate, flow)
     except TAKEN_OVER as error:
         LOG.info("Instance %s is no longer being built: %s", flow.instance_uuid, error)
         conductor.destroy_stray(reply)

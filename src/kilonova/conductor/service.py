@@ -138,7 +138,7 @@ class Conductor:
             return
         flows = [build.new_workflow(instance, spec.request_id) for instance in built]
         new = NewServers(tuple(built), request, tuple(flows), at_least or len(built), limits)
-        numbers = self.database.submit_merged(self._store, new).result()
+        numbers = self.database.write_merged(self._store, new)
         stored = new.only(len(numbers))
         with self._lock:
             for flow, instance in zip(stored.flows, stored.instances, strict=True):

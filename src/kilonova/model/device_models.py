@@ -31,6 +31,9 @@ _ARCHITECTURES: Mapping[str, str] = {
 }
 _FAMILIES: Mapping[str, str] = {**DEVICE_FAMILIES, **_ARCHITECTURES}
 
+#: The image properties that say something about device models.
+MODEL_PROPERTIES = (*_FAMILIES, "vmware_adaptertype")
+
 
 class DeviceModel(NamedTuple):
     """One thing an image asks for. ``trait``: the standard trait for it, None where there is none."""

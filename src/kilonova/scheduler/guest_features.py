@@ -16,7 +16,8 @@ from kilonova.model.image import Image
 from kilonova.model.image_properties import image_property
 from kilonova.model.image_values import impossible_value
 from kilonova.scheduler.devices.numa_request import numa_request
-from kilonova.scheduler.guest_options import guest_option, is_set, is_true
+from kilonova.scheduler.guest_options import guest_option, guest_option_reads, is_set, is_true
+from kilonova.scheduler.reads import Reads, names
 
 _HYPERTHREADING = "HW_CPU_HYPERTHREADING"
 _TPM_VERSIONS: Mapping[str, str] = {"1.2": "COMPUTE_SECURITY_TPM_1_2", "2.0": "COMPUTE_SECURITY_TPM_2_0"}
@@ -48,6 +49,15 @@ IMPLYING_PROPERTIES = (
 SOUND_MODELS = ("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
 SECURE_BOOT = ("required", "disabled", "optional")
 ENCRYPTION_FORMATS = ("plain", "luks", "luksv2")
+#: What the needs of a guest's features follow from.
+FEATURE_READS = (
+    guest_option_reads(*_IMPLYING, "maxphysaddr_mode", "cpu_thread_policy", "cpu_policy")
+    | guest_option_reads("secure_boot", prefix="os")
+    | Reads(
+        extra_specs=names("hw:pmem", "hw:emulator_threads_policy"),
+        properties=names("hw_firmware_stateless", "hw_firmware_type"),
+    )
+)
 _AGREED = ("mem_encryption", "ephemeral_encryption", "virtio_packed_ring")
 """Options that flavor and image may both set only to the same."""
 

@@ -4,6 +4,7 @@
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.image_properties import image_property
+from kilonova.scheduler.reads import Reads, names
 
 _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
@@ -11,6 +12,14 @@ _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 def guest_option(flavor: Flavor, image: Image | None, name: str, prefix: str = "hw") -> str | None:
     """Return an option as it is written; the flavor's counts where both set it, empty ones count as absent."""
     return flavor.extra_specs.get(f"{prefix}:{name}") or image_property(image, f"{prefix}_{name}")
+
+
+def guest_option_reads(*options: str, prefix: str = "hw") -> Reads:
+    """Return what is read by whoever asks for these options."""
+    return Reads(
+        extra_specs=names(*(f"{prefix}:{name}" for name in options)),
+        properties=names(*(f"{prefix}_{name}" for name in options)),
+    )
 
 
 def is_true(value: str | None) -> bool:

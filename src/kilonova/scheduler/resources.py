@@ -10,15 +10,40 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import ISOLATE, RequestSpec, ResourceGroup, ResourceQuery
 from kilonova.model.vocabulary import is_resource_class
-from kilonova.scheduler.guest_features import cpu_pinning, feature_needs, thread_needs
+from kilonova.scheduler.devices.numa_request import NUMA_READS
+from kilonova.scheduler.guest_features import FEATURE_READS, cpu_pinning, feature_needs, thread_needs
 from kilonova.scheduler.guest_options import whole_number
+from kilonova.scheduler.reads import Keys, Reads
 
 #: Asks something of Placement, in a flavor or an image. Groups: the kind, the suffix, the resource class or trait.
 PLACEMENT_KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{0,64}):(.*)", re.DOTALL)
+
 _TRAIT = re.compile(r"[A-Z0-9_]+")
 _MIB_PER_GIB = 1024
 _MOST = 2**31 - 1  # of any inventory; more than that is as impossible as any larger number
 _POLICIES = frozenset({"none", ISOLATE})
+
+
+def _asks(key: str) -> bool:
+    """Tell whether an extra spec asks Placement for something; classes that cannot exist count for nothing."""
+    found = PLACEMENT_KEY.fullmatch(key)
+    return found is not None and (found[1] == "trait" or is_resource_class(found[3]))
+
+
+def _is_trait_of_image(key: str) -> bool:
+    found = PLACEMENT_KEY.fullmatch(key)
+    return found is not None and found.group(1, 2) == ("trait", "")
+
+
+#: What decides which resources and traits a server asks for.
+RESOURCE_READS = (
+    FEATURE_READS
+    | NUMA_READS
+    | Reads(
+        extra_specs=Keys(names=frozenset({"group_policy"}), matching=(_asks,)),
+        properties=Keys(matching=(_is_trait_of_image,)),
+    )
+)
 
 
 def with_resources(spec: RequestSpec) -> RequestSpec:

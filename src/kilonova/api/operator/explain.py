@@ -10,6 +10,7 @@ from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.target import check_place, split_zone
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.paging import host_filters
+from kilonova.api.operator.unread import unread_of_request
 from kilonova.api.operator.views import decision_view, hosts_page, nearest_view, rules_view
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import explain as schemas
@@ -53,6 +54,7 @@ def explain_request(ctx: Context, request: Request) -> Reply:
         "rules": rules_view(found.explanation),
         **hosts_page(hosts, found.explanation, **filters),
         "nearest_miss": nearest_view(found.nearest),
+        **unread_of_request(ctx, hosts, spec, (each.host for each in found.chosen if each is not None)),
     }
     return Reply(200, body)
 

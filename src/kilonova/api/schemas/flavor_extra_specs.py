@@ -125,6 +125,7 @@ _KNOWN: Mapping[str, Mapping[str, Check]] = {
     "trait": {r"[A-Z0-9_]+": _one_of("required", "forbidden")},
     "vmware": {"hw_version|storage_policy|resource_pool|boot_type|vnic_type|tpm_supported": _text()},
 }  # fmt: skip
+_OF_HYPERVISORS = frozenset({"hw", "hw_rng", "hw_video", "os", "powervm", "quota", "vmware"})
 #: Namespaces whose name may carry the name of a request group: resources1, trait_GPU.
 _GROUPED = re.compile(r"(resources|trait)[a-zA-Z0-9_-]{0,64}")
 _BARE: Mapping[str, Check] = {"group_policy": _one_of("none", "isolate"), "hide_hypervisor_id": _boolean}
@@ -139,6 +140,13 @@ def check_spec(key: str, value: str, version: Version) -> None:
         raise InvalidRequest(f"Validation failed; extra spec '{key}' is not known in its namespace.", field=key)
     if not check(value):
         raise InvalidRequest(f"Validation failed; '{value}' is not a valid value of extra spec '{key}'.", field=key)
+
+
+def is_read_by_hypervisors(key: str) -> bool:
+    """Whether an extra spec is one that hypervisors know; what is misspelt in their namespaces is not."""
+    namespace, colon, _ = key.partition(":")
+    known = namespace in _OF_HYPERVISORS if colon else key in _BARE
+    return known and _check_of(key) is not None
 
 
 @cache

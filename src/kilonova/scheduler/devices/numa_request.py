@@ -15,12 +15,24 @@ from kilonova.model.cpu_set import parse_cpus
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.numa import CpuPolicy, InstanceCell, InstanceNuma, PageRequest, ThreadPolicy
-from kilonova.scheduler.guest_options import is_true, whole_number
+from kilonova.scheduler.guest_options import guest_option_reads, is_true, whole_number
+from kilonova.scheduler.reads import Keys, Reads
 
 W = TypeVar("W", CpuPolicy, ThreadPolicy)
 _CONCERNED = ("hw:", "resources", "trait")
 _AMOUNT = re.compile(r"resources[A-Za-z0-9_-]{0,64}:(VCPU|PCPU)")
 _HYPERTHREADING = re.compile(r"trait[A-Za-z0-9_-]{0,64}:HW_CPU_HYPERTHREADING")
+_OPTIONS = ("cpu_policy", "cpu_thread_policy", "cpu_realtime_mask", "numa_nodes", "mem_page_size")
+_CELLS = ("numa_cpus.", "numa_mem.")
+_OF_FLAVORS = ("cpu_dedicated_mask", "cpu_realtime", "emulator_threads_policy", "pmem")
+NUMA_READS = guest_option_reads(*_OPTIONS) | Reads(
+    extra_specs=Keys(
+        names=frozenset(f"hw:{name}" for name in _OF_FLAVORS),
+        prefixes=tuple(f"hw:{name}" for name in _CELLS),
+        matching=(lambda key: bool(_AMOUNT.fullmatch(key) or _HYPERTHREADING.fullmatch(key)),),
+    ),
+    properties=Keys(names=frozenset({"trait:HW_CPU_HYPERTHREADING"}), prefixes=tuple(f"hw_{name}" for name in _CELLS)),
+)
 _PAGE_SIZE = re.compile(r"(\d{1,15}|\d{0,15}\.\d{1,6})(?:([kKMGT])i?)?(b|bit|B)?")
 _POWERS = {None: 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 

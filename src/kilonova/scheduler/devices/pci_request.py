@@ -12,9 +12,12 @@ from kilonova.errors import ConfigurationError, InvalidRequest
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.pci import PF, STANDARD, VF, NumaPolicy, PciRequest
+from kilonova.scheduler.guest_options import guest_option_reads
+from kilonova.scheduler.reads import Reads, names
 
 _SPEC = "pci_passthrough:alias"
 _POLICY = "pci_numa_affinity_policy"
+PCI_READS = guest_option_reads(_POLICY) | Reads(extra_specs=names(_SPEC))
 _REQUESTED = re.compile(r"([^:]+):\s*(\d{1,6})")
 _ID = re.compile(r"[0-9a-fA-F]{4}")
 _KEYS = frozenset(

@@ -15,6 +15,7 @@ from kilonova.scheduler.extra_specs import match, numeric
 from kilonova.scheduler.host_attributes import COLUMNS, Column
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
 from kilonova.scheduler.nova_compat.host_state import HostState
+from kilonova.scheduler.reads import Elsewhere, Keys, Reads
 
 SCOPE = "capabilities"
 _MAXPHYSADDR = "hw:maxphysaddr_bits"
@@ -41,6 +42,9 @@ class ComputeCapabilitiesFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(
+        extra_specs=Keys(names=frozenset({_MAXPHYSADDR}), prefixes=(f"{SCOPE}:",), elsewhere=(Elsewhere.HOST_FACTS,))
+    )
     reason: str = "a capability does not match the flavor's extra specs"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
@@ -80,6 +84,13 @@ def _profiles_match(hosts: HostTable, requirements: tuple[tuple[Path, bool, str]
         return each[hosts.profile]
 
     return hosts.memo.get((ComputeCapabilitiesFilter, requirements), verdicts)
+
+
+def host_facts(hosts: HostTable) -> frozenset[str]:
+    """Return the names without scope by which extra specs may ask about hosts; any other name is passed over."""
+    own = {name for profile in hosts.profiles for name in profile.extra if ":" not in name}
+    attributes = {name for name in dir(HostState) if not name.startswith("_")}
+    return frozenset({*own, *attributes, *_NUMBERS, *_OF_PROFILE})
 
 
 def offered_values(hosts: HostTable, key: str) -> tuple[str, ...]:

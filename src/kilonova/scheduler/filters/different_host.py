@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Reads, names
 
 HINT = "different_host"
 
@@ -22,6 +23,7 @@ class DifferentHostFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(hints=names(HINT))
     reason: str = "holds an instance to stay away from"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

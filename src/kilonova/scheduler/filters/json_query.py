@@ -14,6 +14,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_attributes import COLUMNS
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.nova_compat.host_state import HostState
+from kilonova.scheduler.reads import Reads, names
 
 HINT = "query"
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -72,6 +73,7 @@ class JsonFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(hints=names(HINT))
     reason: str = "does not satisfy the query hint, or the hint is no valid query"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

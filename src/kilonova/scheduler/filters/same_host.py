@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Reads, names
 
 HINT = "same_host"
 
@@ -24,6 +25,7 @@ class SameHostFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(hints=names(HINT))
     reason: str = "holds none of the instances to stay with"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Reads, names
 
 IP_HINT = "build_near_host_ip"
 CIDR_HINT = "cidr"
@@ -27,6 +28,7 @@ class SimpleCIDRAffinityFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(hints=names(IP_HINT, CIDR_HINT))
     reason: str = "not in the network of build_near_host_ip"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

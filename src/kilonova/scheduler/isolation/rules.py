@@ -27,6 +27,7 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
+from kilonova.scheduler.reads import Keys, Reads, names
 from kilonova.scheduler.resources import required_traits
 
 PREFIX = "kilonova:only"
@@ -197,6 +198,17 @@ def rule_of(metadata: Mapping[str, str]) -> Rule | None:
         except InvalidRequest as error:
             broken.append((key, metadata[key], error.message))
     return Rule(frozenset(alternatives), tuple(broken))
+
+
+def reads_of_rules(aggregates: Sequence[Aggregate]) -> Reads:
+    """Return what the isolation rules of aggregates look at."""
+    rules = [rule for each in aggregates if (rule := rule_of(each.metadata)) is not None]
+    conditions = {condition for rule in rules for alternative in rule.alternatives for condition in alternative}
+
+    def of(source: str) -> Keys:
+        return names(*(condition.name for condition in conditions if condition.source == source))
+
+    return Reads(extra_specs=of("spec"), properties=of("image"), metadata=Keys(matching=(is_rule_key,)))
 
 
 @dataclass(frozen=True, slots=True)

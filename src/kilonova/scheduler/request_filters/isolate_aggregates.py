@@ -7,7 +7,8 @@ from typing import ClassVar
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import AggregateIndex
-from kilonova.scheduler.resources import required_traits
+from kilonova.scheduler.reads import Keys, Reads
+from kilonova.scheduler.resources import RESOURCE_READS, required_traits
 
 _PREFIX = "trait:"
 
@@ -23,6 +24,11 @@ class IsolateAggregates:
 
     name: ClassVar[str] = "isolate_aggregates"
     reason: ClassVar[str] = "reserved for requests that require its traits"
+    reads: ClassVar[Reads] = Reads(
+        extra_specs=RESOURCE_READS.extra_specs,
+        properties=RESOURCE_READS.properties,
+        metadata=Keys(prefixes=(_PREFIX,)),
+    )
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:
         reserved = [(each.uuid, traits) for each in aggregates.aggregates if (traits := _reserving(each))]

@@ -7,7 +7,9 @@ from typing import ClassVar
 from kilonova.errors import RequestFilterFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.guest_features import wants_tpm
+from kilonova.scheduler.guest_options import guest_option_reads
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import Reads, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class TpmSecretSecurityFilter:
 
     name: ClassVar[str] = "tpm_secret_security_filter"
     reason: ClassVar[str] = "cannot keep the TPM's secret as asked"
+    reads: ClassVar[Reads] = guest_option_reads("tpm_version") | Reads(extra_specs=names("hw:tpm_secret_security"))
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         if not wants_tpm(spec.flavor, spec.image):

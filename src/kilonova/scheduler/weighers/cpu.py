@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -19,6 +20,7 @@ class CPUWeigher(ColumnWeigher):
     """
 
     option: ClassVar[str] = "cpu_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("cpu_weight_multiplier"))
     minimum: ClassVar[float | None] = 0.0
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:  # noqa: ARG002
