@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import providers
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.resource_classes import ids as class_ids_of
 from kilonova.db.statements import ManyRows, insert_many, mapping
 from kilonova.db.transaction import Merged, Transaction, together
@@ -140,9 +141,9 @@ def _delete_all(tx: Transaction, consumer_uuids: Sequence[str]) -> Sequence[bool
         for use in old:
             freed[use.cell] += use.used
         _USE.run(tx, [{"provider": cell[0], "class_id": cell[1], "amount": -freed[cell]} for cell in sorted(freed)])
-        tx.execute(_DELETE_ALLOCATIONS, {"uuids": list(using)})
+        _DELETE_ALLOCATIONS.run(tx.connection, uuids=list(using))
         providers.log_usage(tx, {use.provider_id for use in old})
-    tx.execute(_DELETE_CONSUMERS, {"uuids": list(set(consumer_uuids))})
+    _DELETE_CONSUMERS.run(tx.connection, uuids=list(set(consumer_uuids)))
     outcomes: list[bool] = []
     for uuid in consumer_uuids:  # of two requests for one consumer, the first one found something
         outcomes.append(uuid in using)
@@ -221,11 +222,11 @@ def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> lis
     if _USE.run(tx, differences) != len(differences):
         raise Conflict("Unable to allocate inventory: The requested amount would exceed the capacity.")
     if old:
-        tx.execute(_DELETE_ALLOCATIONS, {"uuids": list({use.consumer_uuid for use in old})})
+        _DELETE_ALLOCATIONS.run(tx.connection, uuids=list({use.consumer_uuid for use in old}))
     _ALLOCATE.run(tx, rows, now=tx.now)
     empty = {request.consumer_uuid for request in requests if not request.allocations}
     if empty:
-        tx.execute(_DELETE_CONSUMERS, {"uuids": list(empty)})
+        _DELETE_CONSUMERS.run(tx.connection, uuids=list(empty))
     return [_written(batch, known, old) for batch in batches]
 
 
@@ -261,7 +262,7 @@ def _present(tx: Transaction, consumer_uuids: Collection[str]) -> list[_Use]:
     """Return every allocation of these consumers."""
     if not consumer_uuids:
         return []
-    return [_Use(*row) for row in tx.connection.execute(_PRESENT, {"uuids": list(consumer_uuids)})]
+    return [_Use(*row) for row in _PRESENT.rows(tx.connection, uuids=list(consumer_uuids))]
 
 
 def _written(batch: Sequence[ConsumerRequest], known: Mapping[str, "_Provider"], old: Sequence[_Use]) -> Written:
@@ -297,7 +298,7 @@ def _providers(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str
     uuids = {uuid for request in requests for uuid in request.allocations}
     found: dict[str, _Provider] = {}
     if uuids:
-        for uuid, provider_id, name, *inventory in tx.connection.execute(_INVENTORIES, {"uuids": list(uuids)}):
+        for uuid, provider_id, name, *inventory in _INVENTORIES.rows(tx.connection, uuids=list(uuids)):
             provider = found.setdefault(uuid, _Provider(provider_id, {}))
             if name is not None:
                 provider.inventories[name] = _Inventory(*inventory)
@@ -386,13 +387,15 @@ def _check(requests: Sequence[ConsumerRequest], known: Mapping[str, _Provider], 
 
 _INVENTORY, _CONSUMER, _ALLOCATION = t.inventories.c, t.consumers.c, t.allocations.c
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-_PRESENT = sa.select(
-    _ALLOCATION.consumer_uuid, _ALLOCATION.resource_provider_id, _ALLOCATION.resource_class_id, _ALLOCATION.used
-).where(_ALLOCATION.consumer_uuid.in_(_UUIDS))
-_GENERATIONS = sa.select(_CONSUMER.uuid, _CONSUMER.generation).where(_CONSUMER.uuid.in_(_UUIDS))
-_DELETE_ALLOCATIONS = sa.delete(t.allocations).where(_ALLOCATION.consumer_uuid.in_(_UUIDS))
-_DELETE_CONSUMERS = sa.delete(t.consumers).where(_CONSUMER.uuid.in_(_UUIDS))
-_INVENTORIES = (
+_PRESENT = Prepared(
+    sa.select(
+        _ALLOCATION.consumer_uuid, _ALLOCATION.resource_provider_id, _ALLOCATION.resource_class_id, _ALLOCATION.used
+    ).where(_ALLOCATION.consumer_uuid.in_(_UUIDS))
+)
+_GENERATIONS = Prepared(sa.select(_CONSUMER.uuid, _CONSUMER.generation).where(_CONSUMER.uuid.in_(_UUIDS)))
+_DELETE_ALLOCATIONS = Prepared(sa.delete(t.allocations).where(_ALLOCATION.consumer_uuid.in_(_UUIDS)))
+_DELETE_CONSUMERS = Prepared(sa.delete(t.consumers).where(_CONSUMER.uuid.in_(_UUIDS)))
+_INVENTORIES = Prepared(
     sa.select(
         t.resource_providers.c.uuid,
         t.resource_providers.c.id,

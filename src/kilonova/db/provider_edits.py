@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from kilonova.db import provider_states
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.provider_states import INVENTORY_COLUMNS, ProviderState, inventory_values, name_taken
 from kilonova.db.statements import ManyRows, insert_many, mapping
 from kilonova.db.transaction import Merged, Transaction, only, together
@@ -176,7 +177,7 @@ def _vocabulary(tx: Transaction, states: Iterable[ProviderState], edits: Sequenc
         class_ids |= mapping(tx.connection, _CLASSES, names=list(classes))
     named = {name for edit in edits for name in edit.traits}
     if named:
-        for name, row_id, created_at, updated_at in tx.connection.execute(_TRAITS, {"names": list(named)}):
+        for name, row_id, created_at, updated_at in _TRAITS.rows(tx.connection, names=list(named)):
             trait_ids[name] = row_id
             traits[name] = Word(name, created_at, updated_at)
     return Vocabulary(class_ids, trait_ids, traits)
@@ -205,11 +206,11 @@ def _write_inventories(tx: Transaction, changes: Sequence[tuple[ProviderState, P
                 changed.append({**key, **inventory_values(held.inventory), "now": tx.now})
         gone[new.provider.id] = {held.class_id for name, held in old.inventories.items() if name not in new.inventories}
     if changed:
-        tx.execute(_CHANGE_INVENTORIES, changed)
+        _CHANGE_INVENTORIES.run_each(tx.connection, changed)
     if added:
-        tx.execute(_ADD_INVENTORIES, added)
+        _ADD_INVENTORIES.run_each(tx.connection, added)
     for class_ids, provider_ids in _alike(gone):
-        removed = tx.execute(_DROP_INVENTORIES, {"providers": provider_ids, "classes": class_ids}).rowcount
+        removed = _DROP_INVENTORIES.run(tx.connection, providers=provider_ids, classes=class_ids)
         if removed != len(class_ids) * len(provider_ids):
             raise Conflict("An inventory that shall go is in use.")
 
@@ -234,7 +235,7 @@ def _with_ids(state: ProviderState, ids: Mapping[str, int]) -> ProviderState:
 def _write_links(
     tx: Transaction,
     add: ManyRows,
-    drop: sa.Delete,
+    drop: Prepared,
     sets: Iterable[tuple[int, Mapping[str, int], Mapping[str, int]]],
 ) -> None:
     added: list[dict[str, Any]] = []
@@ -245,7 +246,7 @@ def _write_links(
             gone[provider_id] = {old[name] for name in old if name not in new}
     add.run(tx, added)
     for linked, provider_ids in _alike(gone):
-        tx.execute(drop, {"providers": provider_ids, "linked": linked})
+        drop.run(tx.connection, providers=provider_ids, linked=linked)
 
 
 def _alike(sets: Mapping[int, Collection[int]]) -> Iterable[tuple[list[int], list[int]]]:
@@ -263,13 +264,19 @@ _NOW = sa.bindparam("now", type_=t.Time)
 _PROVIDER, _INVENTORY = t.resource_providers.c, t.inventories.c
 _NAMES: sa.BindParameter[Any] = sa.bindparam("names", expanding=True)
 _GONE_FROM: sa.BindParameter[Any] = sa.bindparam("providers", expanding=True)
-_CLASSES = sa.select(t.resource_classes.c.name, t.resource_classes.c.id).where(t.resource_classes.c.name.in_(_NAMES))
-_HOLDERS = sa.select(_PROVIDER.name, _PROVIDER.uuid).where(_PROVIDER.name.in_(_NAMES))
-_TRAITS = sa.select(t.traits.c.name, t.traits.c.id, t.traits.c.created_at, t.traits.c.updated_at).where(
-    t.traits.c.name.in_(_NAMES)
+_CLASSES = Prepared(
+    sa.select(t.resource_classes.c.name, t.resource_classes.c.id).where(t.resource_classes.c.name.in_(_NAMES))
 )
-_AGGREGATES = sa.select(t.placement_aggregates.c.uuid, t.placement_aggregates.c.id).where(
-    t.placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+_HOLDERS = Prepared(sa.select(_PROVIDER.name, _PROVIDER.uuid).where(_PROVIDER.name.in_(_NAMES)))
+_TRAITS = Prepared(
+    sa.select(t.traits.c.name, t.traits.c.id, t.traits.c.created_at, t.traits.c.updated_at).where(
+        t.traits.c.name.in_(_NAMES)
+    )
+)
+_AGGREGATES = Prepared(
+    sa.select(t.placement_aggregates.c.uuid, t.placement_aggregates.c.id).where(
+        t.placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+    )
 )
 _NEW_AGGREGATES = insert_many(t.placement_aggregates, {"uuid": "uuid"})
 _CHANGE_PROVIDERS = ManyRows(
@@ -281,7 +288,7 @@ _CHANGE_PROVIDERS = ManyRows(
     ),
 )
 # One set of parameters a row, not one JSON text for all: SQLite would not read every ratio to the last digit.
-_CHANGE_INVENTORIES = (
+_CHANGE_INVENTORIES = Prepared(
     sa.update(t.inventories)
     .where(
         _INVENTORY.resource_provider_id == sa.bindparam("of_provider"),
@@ -289,18 +296,29 @@ _CHANGE_INVENTORIES = (
     )
     .values(updated_at=sa.bindparam("now", type_=t.Time), **{name: sa.bindparam(name) for name in INVENTORY_COLUMNS})
 )
-_ADD_INVENTORIES = sa.insert(t.inventories)
-_DROP_INVENTORIES = sa.delete(t.inventories).where(
-    _INVENTORY.resource_provider_id.in_(_GONE_FROM),
-    _INVENTORY.resource_class_id.in_(sa.bindparam("classes", expanding=True)),
-    _INVENTORY.used == 0,
+_ADD_INVENTORIES = Prepared(
+    sa.insert(t.inventories).values(
+        {
+            name: sa.bindparam(name, type_=_INVENTORY[name].type)
+            for name in ("resource_provider_id", "resource_class_id", *INVENTORY_COLUMNS, "used", "created_at")
+        }
+    )
+)
+_DROP_INVENTORIES = Prepared(
+    sa.delete(t.inventories).where(
+        _INVENTORY.resource_provider_id.in_(_GONE_FROM),
+        _INVENTORY.resource_class_id.in_(sa.bindparam("classes", expanding=True)),
+        _INVENTORY.used == 0,
+    )
 )
 
 
-def _links(table: sa.Table, column: str) -> tuple[ManyRows, sa.Delete]:
+def _links(table: sa.Table, column: str) -> tuple[ManyRows, Prepared]:
     """Return what adds and what drops links of providers."""
-    drop = sa.delete(table).where(
-        table.c.resource_provider_id.in_(_GONE_FROM), table.c[column].in_(sa.bindparam("linked", expanding=True))
+    drop = Prepared(
+        sa.delete(table).where(
+            table.c.resource_provider_id.in_(_GONE_FROM), table.c[column].in_(sa.bindparam("linked", expanding=True))
+        )
     )
     return insert_many(table, {"resource_provider_id": "provider", column: "linked"}), drop
 

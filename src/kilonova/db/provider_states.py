@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict
 from kilonova.model.provider import Inventory, Provider
@@ -62,7 +63,7 @@ def name_taken(what: str) -> Conflict:
 
 def by_uuid(connection: Connection, uuids: Collection[str]) -> dict[str, ProviderState]:
     """Return the state of those that exist."""
-    return _with_parts(connection, connection.execute(_BY_UUID, {"uuids": list(uuids)}).all())
+    return _with_parts(connection, _BY_UUID.rows(connection, uuids=list(uuids)))
 
 
 def log(tx: Transaction, state: ProviderState) -> None:
@@ -90,7 +91,7 @@ def log(tx: Transaction, state: ProviderState) -> None:
 def log_stored(tx: Transaction, provider_ids: Collection[int]) -> None:
     """Tell the mirrors what is stored of these providers now."""
     if provider_ids:
-        found = tx.connection.execute(_BY_ID, {"ids": list(provider_ids)}).all()
+        found = _BY_ID.rows(tx.connection, ids=list(provider_ids))
         for state in _with_parts(tx.connection, found).values():
             log(tx, state)
 
@@ -100,9 +101,7 @@ def _with_parts(connection: Connection, rows: Collection[Any]) -> dict[str, Prov
         return {}
     inventories: dict[int, dict[str, HeldInventory]] = defaultdict(dict)
     links: Mapping[int, dict[int, dict[str, int]]] = {_TRAIT: defaultdict(dict), _AGGREGATE: defaultdict(dict)}
-    for kind, provider_id, name, row_id, used, *figures in connection.execute(
-        _PARTS, {"ids": [row[0] for row in rows]}
-    ):
+    for kind, provider_id, name, row_id, used, *figures in _PARTS.rows(connection, ids=[row[0] for row in rows]):
         if kind == _INVENTORY:
             inventories[provider_id][name] = HeldInventory(Inventory(name, *figures), row_id, used)
         else:
@@ -114,8 +113,8 @@ def _with_parts(connection: Connection, rows: Collection[Any]) -> dict[str, Prov
 
 
 _IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
-_BY_UUID = PROVIDERS.where(_ME.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
-_BY_ID = PROVIDERS.where(_ME.c.id.in_(_IDS)).order_by(_ME.c.id)
+_BY_UUID = Prepared(PROVIDERS.where(_ME.c.uuid.in_(sa.bindparam("uuids", expanding=True))))
+_BY_ID = Prepared(PROVIDERS.where(_ME.c.id.in_(_IDS)).order_by(_ME.c.id))
 _INVENTORY, _TRAIT, _AGGREGATE = range(3)
 _FIGURES = [t.inventories.c[name] for name in ("used", *INVENTORY_COLUMNS) if name != "capacity"]
 
@@ -132,8 +131,10 @@ def _part(kind: int, link: sa.Table, named: sa.Table, key: str, name: str, figur
 
 _NONE = [sa.null() for _ in _FIGURES]
 #: In one statement: on a server, every one more would be a round trip more.
-_PARTS = sa.union_all(
-    _part(_INVENTORY, t.inventories, t.resource_classes, "resource_class_id", "name", _FIGURES),
-    _part(_TRAIT, t.resource_provider_traits, t.traits, "trait_id", "name", _NONE),
-    _part(_AGGREGATE, t.resource_provider_aggregates, t.placement_aggregates, "aggregate_id", "uuid", _NONE),
+_PARTS = Prepared(
+    sa.union_all(
+        _part(_INVENTORY, t.inventories, t.resource_classes, "resource_class_id", "name", _FIGURES),
+        _part(_TRAIT, t.resource_provider_traits, t.traits, "trait_id", "name", _NONE),
+        _part(_AGGREGATE, t.resource_provider_aggregates, t.placement_aggregates, "aggregate_id", "uuid", _NONE),
+    )
 )

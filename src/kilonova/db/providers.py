@@ -7,13 +7,14 @@ updates it only at the expected generation, so the first writer wins on every da
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import provider_states
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.provider_states import PROVIDERS, ProviderState, inventory_values, name_taken
 from kilonova.db.statements import ManyRows, insert_many, mapping
 from kilonova.db.transaction import Merged, Transaction, only, together
@@ -98,6 +99,20 @@ class NewProvider:
     parent_uuid: str | None = None
 
 
+class _Named(NamedTuple):
+    id: int
+    uuid: str
+    name: str
+    root_provider_id: int
+
+
+class _Held(NamedTuple):
+    id: int
+    uuid: str
+    has_children: bool
+    has_allocations: bool
+
+
 def create(tx: Transaction, uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
     """Add a provider, a root unless it has a parent. Raises: Conflict for a taken uuid or name, InvalidRequest."""
     return only(_create_all(tx, [NewProvider(uuid, name, parent_uuid)]))
@@ -105,7 +120,7 @@ def create(tx: Transaction, uuid: str, name: str, parent_uuid: str | None = None
 
 def _create_all(tx: Transaction, wanted: Sequence[NewProvider]) -> Sequence[Provider | Exception]:
     uuids = {uuid for one in wanted for uuid in (one.uuid, one.parent_uuid) if uuid is not None}
-    rows = tx.execute(_NAMED, {"uuids": list(uuids), "names": [one.name for one in wanted]}).all()
+    rows = [_Named(*row) for row in _NAMED.rows(tx.connection, uuids=list(uuids), names=[one.name for one in wanted])]
     known = {row.uuid: row for row in rows}
     taken_uuids, taken_names = set(known), {row.name for row in rows}
     accepted: list[NewProvider] = []
@@ -157,11 +172,11 @@ def _insert(tx: Transaction, wanted: Sequence[NewProvider], known: Mapping[str, 
     _ADD.run(tx, rows, now=tx.now)
     uuids = [one.uuid for one in wanted]
     if any(row["root"] is None for row in rows):
-        tx.execute(_BE_ROOT, {"uuids": uuids})
+        _BE_ROOT.run(tx.connection, uuids=uuids)
     roots = {row.id: row.uuid for row in known.values()}
     missing = {row["root"] for row in rows} - roots.keys() - {None}
     if missing:
-        roots |= {row.id: row.uuid for row in tx.execute(_OF_IDS, {"ids": list(missing)})}
+        roots |= mapping(tx.connection, _OF_IDS, ids=list(missing))
     ids: dict[str, int] = mapping(tx.connection, _IDS_OF, uuids=uuids)
     stored: dict[str, Provider] = {}
     for one, row in zip(wanted, rows, strict=True):
@@ -217,7 +232,7 @@ def delete(tx: Transaction, uuid: str) -> None:
 
 
 def _delete_all(tx: Transaction, uuids: Sequence[str]) -> Sequence[Exception | None]:
-    left = {row.uuid: row for row in tx.execute(_HELD, {"uuids": list(uuids)})}
+    left = {row[1]: _Held(*row) for row in _HELD.rows(tx.connection, uuids=list(uuids))}
     outcomes: list[Exception | None] = []
     gone: list[int] = []
     for uuid in uuids:
@@ -237,7 +252,7 @@ def _delete_all(tx: Transaction, uuids: Sequence[str]) -> Sequence[Exception | N
             tx.log("provider", uuid, None)
     if gone:
         for statement in _REMOVE:
-            tx.execute(statement, {"ids": gone})
+            statement.run(tx.connection, ids=gone)
     return outcomes
 
 
@@ -245,7 +260,7 @@ def _delete_all(tx: Transaction, uuids: Sequence[str]) -> Sequence[Exception | N
 delete_together: Merged[str, None] = together(_delete_all)
 
 
-_TOUCH = (
+_TOUCH = Prepared(
     sa.update(_ME)
     .where(_ME.c.id.in_(sa.bindparam("ids", expanding=True)))
     .values(generation=_ME.c.generation + 1, updated_at=sa.bindparam("now", type_=t.Time))
@@ -256,7 +271,7 @@ def touch(tx: Transaction, provider_ids: Collection[int]) -> None:
     """Raise the generation of each provider by one, whatever it is."""
     if not provider_ids:
         return
-    tx.execute(_TOUCH, {"ids": sorted(provider_ids), "now": tx.now})
+    _TOUCH.run(tx.connection, ids=sorted(provider_ids), now=tx.now)
 
 
 def rise(tx: Transaction, steps: Mapping[int, int]) -> None:
@@ -310,36 +325,40 @@ def ensure_for_node(
 _BY_UUID = PROVIDERS.where(_ME.c.uuid == sa.bindparam("uuid"))
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
-_NAMED = sa.select(_ME.c.id, _ME.c.uuid, _ME.c.name, _ME.c.root_provider_id).where(
-    _ME.c.uuid.in_(_UUIDS) | _ME.c.name.in_(sa.bindparam("names", expanding=True))
+_NAMED = Prepared(
+    sa.select(_ME.c.id, _ME.c.uuid, _ME.c.name, _ME.c.root_provider_id).where(
+        _ME.c.uuid.in_(_UUIDS) | _ME.c.name.in_(sa.bindparam("names", expanding=True))
+    )
 )
-_OF_IDS = sa.select(_ME.c.id, _ME.c.uuid).where(_ME.c.id.in_(_IDS))
-_IDS_OF = sa.select(_ME.c.uuid, _ME.c.id).where(_ME.c.uuid.in_(_UUIDS))
+_OF_IDS = Prepared(sa.select(_ME.c.id, _ME.c.uuid).where(_ME.c.id.in_(_IDS)))
+_IDS_OF = Prepared(sa.select(_ME.c.uuid, _ME.c.id).where(_ME.c.uuid.in_(_UUIDS)))
 _ADD = insert_many(
     _ME,
     {"uuid": "uuid", "name": "name", "parent_provider_id": "parent", "root_provider_id": "root"},
     generation=sa.literal(0),
     created_at=sa.bindparam("now", type_=t.Time),
 )
-_BE_ROOT = (
+_BE_ROOT = Prepared(
     sa.update(_ME).where(_ME.c.uuid.in_(_UUIDS), _ME.c.root_provider_id.is_(None)).values(root_provider_id=_ME.c.id)
 )
 _child = _ME.alias("child")
-_HELD = sa.select(
-    _ME.c.id,
-    _ME.c.uuid,
-    sa.exists().where(_child.c.parent_provider_id == _ME.c.id).label("has_children"),
-    sa.exists().where(t.allocations.c.resource_provider_id == _ME.c.id).label("has_allocations"),
-).where(_ME.c.uuid.in_(_UUIDS))
+_HELD = Prepared(
+    sa.select(
+        _ME.c.id,
+        _ME.c.uuid,
+        sa.exists().where(_child.c.parent_provider_id == _ME.c.id).label("has_children"),
+        sa.exists().where(t.allocations.c.resource_provider_id == _ME.c.id).label("has_allocations"),
+    ).where(_ME.c.uuid.in_(_UUIDS))
+)
 _REMOVE = (
     *(
-        sa.delete(table).where(table.c.resource_provider_id.in_(_IDS))
+        Prepared(sa.delete(table).where(table.c.resource_provider_id.in_(_IDS)))
         for table in (t.inventories, t.resource_provider_aggregates, t.resource_provider_traits)
     ),
-    sa.update(_ME).where(_ME.c.id.in_(_IDS)).values(root_provider_id=None),
-    sa.delete(_ME).where(_ME.c.id.in_(_IDS)),
+    Prepared(sa.update(_ME).where(_ME.c.id.in_(_IDS)).values(root_provider_id=None)),
+    Prepared(sa.delete(_ME).where(_ME.c.id.in_(_IDS))),
 )
-_USAGES = (
+_USAGES = Prepared(
     sa.select(_ME.c.uuid, _ME.c.generation, t.resource_classes.c.name, t.inventories.c.used)
     .select_from(_ME)
     .outerjoin(t.inventories, t.inventories.c.resource_provider_id == _ME.c.id)
@@ -353,7 +372,7 @@ def log_usage(tx: Transaction, provider_ids: Collection[int]) -> None:
     if not provider_ids:
         return
     usages: dict[str, dict[str, Any]] = {}
-    for uuid, generation, name, used in tx.connection.execute(_USAGES, {"ids": list(provider_ids)}):
+    for uuid, generation, name, used in _USAGES.rows(tx.connection, ids=list(provider_ids)):
         usage = usages.setdefault(uuid, {"generation": generation, "used": {}})
         if name is not None:
             usage["used"][name] = used

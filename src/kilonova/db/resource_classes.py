@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import provider_states
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.statements import insert_missing, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, InvalidRequest, NotFound
@@ -73,20 +74,23 @@ def rename(tx: Transaction, name: str, new_name: str) -> Word:
 
 def delete(tx: Transaction, name: str) -> None:
     """Remove a custom resource class. Raises: NotFound, InvalidRequest for a standard one, Conflict while used."""
-    row = tx.execute(_USE, {"name": name}).first()
-    if row is None:
+    rows = _USE.rows(tx.connection, name=name)
+    if not rows:
         raise NotFound(f"No such resource class {name}.")
     if not is_custom(name):
         raise InvalidRequest(f"Error in delete resource class: Cannot delete standard resource class {name}.")
-    if row.held or row.allocated:
+    ((row_id, is_held, is_allocated),) = rows
+    if is_held or is_allocated:
         raise Conflict(f"Error in delete resource class: {name} cannot go. Class is in use in inventory.")
-    tx.execute(_DELETE, {"row_id": row.id})
+    _DELETE.run(tx.connection, row_id=row_id)
 
 
 _CLASS = t.resource_classes.c
-_USE = sa.select(
-    _CLASS.id,
-    sa.exists().where(t.inventories.c.resource_class_id == _CLASS.id).label("held"),
-    sa.exists().where(t.allocations.c.resource_class_id == _CLASS.id).label("allocated"),
-).where(_CLASS.name == sa.bindparam("name"))
-_DELETE = sa.delete(t.resource_classes).where(_CLASS.id == sa.bindparam("row_id"))
+_USE = Prepared(
+    sa.select(
+        _CLASS.id,
+        sa.exists().where(t.inventories.c.resource_class_id == _CLASS.id),
+        sa.exists().where(t.allocations.c.resource_class_id == _CLASS.id),
+    ).where(_CLASS.name == sa.bindparam("name"))
+)
+_DELETE = Prepared(sa.delete(t.resource_classes).where(_CLASS.id == sa.bindparam("row_id")))

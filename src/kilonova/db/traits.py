@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.statements import insert_missing, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, InvalidRequest, NotFound
@@ -63,18 +64,21 @@ def ensure(tx: Transaction, name: str) -> tuple[bool, Word]:
 
 def delete(tx: Transaction, name: str) -> None:
     """Remove a custom trait. Raises: NotFound, InvalidRequest for a standard one, Conflict while a provider has it."""
-    row = tx.execute(_USE, {"name": name}).first()
-    if row is None:
+    rows = _USE.rows(tx.connection, name=name)
+    if not rows:
         raise NotFound(f"No such trait(s): {name}.")
     if not is_custom(name):
         raise InvalidRequest(f"Cannot delete standard trait {name}.")
-    if row.in_use:
+    ((row_id, in_use),) = rows
+    if in_use:
         raise Conflict(f"The trait {name} is in use by a resource provider.")
-    tx.execute(_DELETE, {"row_id": row.id})
+    _DELETE.run(tx.connection, row_id=row_id)
 
 
 _LINK = t.resource_provider_traits.c
-_USE = sa.select(t.traits.c.id, sa.exists().where(_LINK.trait_id == t.traits.c.id).label("in_use")).where(
-    t.traits.c.name == sa.bindparam("name")
+_USE = Prepared(
+    sa.select(t.traits.c.id, sa.exists().where(_LINK.trait_id == t.traits.c.id)).where(
+        t.traits.c.name == sa.bindparam("name")
+    )
 )
-_DELETE = sa.delete(t.traits).where(t.traits.c.id == sa.bindparam("row_id"))
+_DELETE = Prepared(sa.delete(t.traits).where(t.traits.c.id == sa.bindparam("row_id")))

@@ -224,7 +224,8 @@ def _nobody(readers: Readers, kind: Kind, spellings: Sequence[str]) -> str:
         for place in _keys(each.reads, kind).places_of(key)
         if place is not Elsewhere.HOST_FACTS  # of most extra specs nobody would expect it
     ]
-    return " and ".join(dict.fromkeys(place.value for place in places)) or "nothing reads it"
+    idle = " and ".join(dict.fromkeys(place.value for place in places))
+    return f"nothing reads it: {idle}" if idle else "nothing reads it"
 
 
 def _keys(reads: Reads, kind: Kind) -> Keys:

@@ -110,14 +110,14 @@ def test_a_group_that_vanishes_while_servers_are_stored_leaves_none(cell_of: New
     group = cell.add_group("soft-anti-affinity")
     stored = itertools.count()
 
-    plain = cell.database.submit_merged
+    plain = cell.database.write_merged
 
-    def submit(run: Merged, item: object) -> object:  # type: ignore[type-arg]
+    def write(run: Merged, item: object) -> object:  # type: ignore[type-arg]
         if next(stored) == 1:
-            plain(run, _drop_groups).result()
+            plain(run, _drop_groups)
         return plain(run, item)
 
-    cell.database.submit_merged = submit  # type: ignore[method-assign, assignment]
+    cell.database.write_merged = write  # type: ignore[method-assign, assignment]
     with pytest.raises(InvalidRequest):
         cell.boot(ROOM, group=group)
     cell.bus.run()

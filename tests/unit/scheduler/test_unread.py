@@ -110,10 +110,12 @@ def test_both_sides_of_a_filter_that_is_not_enabled_are_named() -> None:
 def test_what_is_there_on_one_side_only_is_named_when_the_whole_cloud_is_known() -> None:
     metadata = {"rack": "5"}
     assert told(metadata=metadata, filters=OF_AGGREGATES) == [
-        "aggregate a has rack; no flavor asks for it and no image has it"
+        "aggregate a has rack; nothing reads it: no flavor asks for it and no image has it"
     ]
     assert told(metadata=metadata, filters=OF_AGGREGATES, complete=False) == []
-    assert told(properties={"db": "1"}, filters=OF_AGGREGATES) == ["image img has db; no aggregate has it"]
+    assert told(properties={"db": "1"}, filters=OF_AGGREGATES) == [
+        "image img has db; nothing reads it: no aggregate has it"
+    ]
 
 
 def test_the_namespace_of_image_properties_counts() -> None:
@@ -121,7 +123,7 @@ def test_the_namespace_of_image_properties_counts() -> None:
     both = {"os.a": "1", "db": "1"}
     assert told(properties=both, metadata={"os.a": "1", "db": "1"}, **options) == [
         "image img has db; nothing reads it",
-        "aggregate a has db; no flavor asks for it",
+        "aggregate a has db; nothing reads it: no flavor asks for it",
     ]
 
 
