@@ -87,23 +87,31 @@ class CandidateSearch:
         return suits
 
     def _spread_of(self, group: Group) -> _Spread:
+        table = self._table
+        bad = table.in_any_aggregate(group.not_member_of)
+        if group.forbidden or group.member_of or group.not_member_of or group.in_tree is not None:
+            at_home, abroad = self._allowed(group, bad)
+        else:
+            at_home = abroad = np.ones(len(table), dtype=np.bool_)
+        home: dict[str, BoolArray] = {}
+        away: dict[str, BoolArray] = {}
+        for name, amount in group.resources.items():
+            column = table.column(name)
+            room = np.zeros_like(bad) if column is None else has_room(table, column, amount)
+            home[name], away[name] = room & at_home, (room & abroad)[self._trees.sharing]
+        required = tuple(table.has_any_trait(names) for names in group.required)
+        return _Spread(group.resources, home, away, bad, required)
+
+    def _allowed(self, group: Group, bad: BoolArray) -> tuple[BoolArray, BoolArray]:
+        """Return who may serve a group without suffix in their own tree, and who may share with others: (P,), (P,)."""
         table, root = self._table, self._table.root
         suits = self._suits(group, traits=False)
         members = np.ones(len(table), dtype=np.bool_)
         for names in group.member_of:
             members &= table.in_any_aggregate(names)
-        bad = table.in_any_aggregate(group.not_member_of)
         # An aggregate of the root spans its tree; a provider that shares must be a member itself.
         at_home = suits & (members | members[root]) & ~(bad | bad[root])
-        abroad = suits & members & ~bad if group.in_tree is None else np.zeros_like(suits)
-        home: dict[str, BoolArray] = {}
-        away: dict[str, BoolArray] = {}
-        for name, amount in group.resources.items():
-            column = table.column(name)
-            room = np.zeros_like(suits) if column is None else has_room(table, column, amount)
-            home[name], away[name] = room & at_home, (room & abroad)[self._trees.sharing]
-        required = tuple(table.has_any_trait(names) for names in group.required)
-        return _Spread(group.resources, home, away, bad, required)
+        return at_home, suits & members & ~bad if group.in_tree is None else np.zeros_like(suits)
 
     def viable_anchors(self) -> BoolArray:
         """Return the roots where nothing obvious is missing; for lone ones it is the whole truth but for the totals."""
@@ -132,6 +140,8 @@ class CandidateSearch:
         return found
 
     def _anchors_of_spread(self, spread: _Spread) -> BoolArray:
+        if self._trees.all_lone and not spread.required:
+            return np.asarray(np.logical_and.reduce(list(spread.at_home.values())))
         anchors = np.ones(len(self._table), dtype=np.bool_)
         givers = np.zeros(len(self._table), dtype=np.bool_)
         for name in spread.amounts:

@@ -62,8 +62,10 @@ def find_candidates(
     search = CandidateSearch(table, trees, query, budget or SearchBudget())
     anchors = search.viable_anchors()
     single = search.lone_rows(anchors)
-    alone, several, open_anchors = search.without_choice(anchors & ~trees.lone)
-    single, others = np.concatenate([single, alone]), np.flatnonzero(open_anchors)
+    several = others = np.empty(0, dtype=np.int64)
+    if not trees.all_lone:
+        alone, several, open_anchors = search.without_choice(anchors & ~trees.lone)
+        single, others = np.concatenate([single, alone]), np.flatnonzero(open_anchors)
     if rng is not None:
         single, several, others = rng.permutation(single), rng.permutation(several), rng.permutation(others)
     if wanted is not None:
@@ -126,6 +128,8 @@ def _wanted(query: CandidateQuery) -> int | None:
 def _summarised(
     trees: ProviderTrees, query: CandidateQuery, single: IntArray, found: Sequence[TreeCandidate]
 ) -> IntArray:
+    if trees.all_lone:
+        return np.sort(single)
     rows = np.fromiter({row for candidate in found for row, _, _ in candidate.amounts}, dtype=np.int64)
     used = np.concatenate([single, rows])
     if not query.nested and trees.any_nested:

@@ -5,11 +5,13 @@ Names of resource classes and traits, uuids and suffixes hold nothing that JSON 
 together from pieces; a thousand candidates cost about as much as finding them.
 """
 
+import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kilonova.api.microversion import Version
 from kilonova.model.vocabulary import is_custom
@@ -25,7 +27,7 @@ _TREES = Version(1, 29)
 _MAPPINGS = Version(1, 34)
 #: Providers whose summaries are kept, of some 1 kB each.
 _REMEMBERED = 10_000
-_NOTHING = b"", b""
+_NO_USE = np.iinfo(np.int64).min
 
 
 def encode_candidates(table: ProviderTable, query: CandidateQuery, found: Candidates, version: Version) -> bytes:
@@ -96,17 +98,41 @@ def _remembered_summaries(table: ProviderTable, query: CandidateQuery, rows: Int
     """
     if not table.used.shape[1]:
         return [text.encode() for text in _summaries(table, query, rows, version)]
-    known: dict[int, tuple[bytes, bytes]] = table.remember("summaries", dict)
-    used = np.ascontiguousarray(table.used[rows])
-    uses: list[Any] = used.view(np.dtype((np.void, used.itemsize * used.shape[1]))).reshape(-1).tolist()
-    wanted = rows.tolist()
-    found = [known.get(row, _NOTHING) for row in wanted]
-    stale = [place for place, (use, entry) in enumerate(zip(uses, found, strict=True)) if entry[0] != use]
-    for place, text in zip(stale, _summaries(table, query, rows[stale], version), strict=True):
-        found[place] = uses[place], text.encode()
-        if len(known) < _REMEMBERED or wanted[place] in known:
-            known[wanted[place]] = found[place]
-    return [text for _, text in found]
+    known = table.remember("summaries", lambda: _Summaries.of(table))
+    used = table.used[rows]
+    with known.lock:
+        found = known.texts[rows]
+        stale = np.flatnonzero((known.used[rows] != used).any(axis=1))
+    if len(stale):
+        made = np.empty(len(stale), dtype=np.object_)
+        made[:] = [text.encode() for text in _summaries(table, query, rows[stale], version)]
+        found[stale] = made
+        known.keep(rows[stale], used[stale], made)
+    texts: list[bytes] = found.tolist()
+    return texts
+
+
+@dataclass(slots=True)
+class _Summaries:
+    """Summaries that were made before (P,), and the use that each tells (P, R). Use ``_NO_USE``: none yet."""
+
+    texts: NDArray[np.object_]
+    used: IntArray
+    kept: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of(cls, table: ProviderTable) -> "_Summaries":
+        return cls(np.empty(len(table), dtype=np.object_), np.full(table.used.shape, _NO_USE, dtype=np.int64))
+
+    def keep(self, rows: IntArray, used: IntArray, made: NDArray[np.object_]) -> None:
+        """Remember what was made for some rows, as far as there is room."""
+        with self.lock:
+            new = self.used[rows, 0] == _NO_USE
+            if self.kept + int(new.sum()) > _REMEMBERED:
+                rows, used, made, new = rows[~new], used[~new], made[~new], new[~new]
+            self.kept += int(new.sum())
+            self.texts[rows], self.used[rows] = made, used
 
 
 def _summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> Iterable[str]:
