@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import mean
@@ -22,6 +22,7 @@ from attack.bystander import Bystander, Latency
 from attack.searches import CONFIGURATION
 from attack.target import RunningCloud, Target, running_cloud
 
+_SCOPES = "scopes and roles on a real Keystone"
 _QUIET_S = 3.0
 _SETTLE_S = 1.5
 #: A machine may hesitate by itself: that much is forgiven in absolute terms.
@@ -34,12 +35,12 @@ def main() -> int:
     parser.add_argument("--database", action="append", choices=["sqlite", "postgresql"])
     parser.add_argument("--seconds", type=float, default=8.0, help="how long each attack goes on")
     chosen = parser.parse_args()
-    wanted = [attack for name, attack in ATTACKS.items() if not chosen.names or any(n in name for n in chosen.names)]
-    if not wanted:
-        parser.error(f"no attack is called {chosen.names[0]!r}; there are: {', '.join(ATTACKS)}")
+    wanted = [attack for name, attack in ATTACKS.items() if _is_chosen(name, chosen.names)]
+    if not wanted and not _is_chosen(_SCOPES, chosen.names):
+        parser.error(f"no attack is called {chosen.names[0]!r}; there are: {', '.join((*ATTACKS, _SCOPES))}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and stop the cloud on the way out
     passed = failed = 0
-    for database in chosen.database or ["sqlite", "postgresql"]:
+    for database in (chosen.database or ["sqlite", "postgresql"]) if wanted else []:
         with (
             tempfile.TemporaryDirectory(prefix="kilonova-attack-") as folder,
             running_cloud(database, Path(folder), CONFIGURATION) as cloud,
@@ -47,8 +48,24 @@ def main() -> int:
             for attack in wanted:
                 complaints = _try(cloud, attack, chosen.seconds, database)
                 passed, failed = passed + (not complaints), failed + bool(complaints)
+    if _is_chosen(_SCOPES, chosen.names):
+        complaints = _try_scopes()
+        passed, failed = passed + (not complaints), failed + bool(complaints)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
+
+
+def _is_chosen(name: str, parts: Sequence[str]) -> bool:
+    return not parts or any(part in name for part in parts)
+
+
+def _try_scopes() -> str:
+    """Ask every route with tokens of every scope and role from a real Keystone. Returns what was wrong."""
+    command = [sys.executable, "-m", "pytest", "-q", "-rN", str(Path(__file__).parents[1] / "api" / "test_access.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    last = done.stdout.strip().splitlines()[-1:] or [done.stderr[-300:]]
+    print(f"{'FAIL' if done.returncode else 'pass'}  {_SCOPES:<48} {last[0]}", flush=True)
+    return last[0] if done.returncode else ""
 
 
 def _try(cloud: RunningCloud, attack: Attack, seconds: float, database: str) -> list[str]:

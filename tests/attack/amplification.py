@@ -58,6 +58,6 @@ def _log_attack(target: Target, seconds: float) -> Outcome:
 
 ATTACKS = (
     Attack("many servers in one request", in_turn(_counts, clients=2), own_s=10),
-    Attack("large contents in many servers", in_turn(_contents, clients=2), own_s=10),
+    Attack("large contents in many servers", in_turn(_contents, clients=2), own_s=10, disk_mib=600),
     Attack("what ends up in the log", _log_attack, disk_mib=20),
 )

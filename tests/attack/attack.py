@@ -29,7 +29,8 @@ class Outcome:
 class Attack:
     """One attack and what others may notice of it.
 
-    ``p50_ratio``: how much longer their median may be than in the quiet before and after.
+    ``p50_ratio``: how much longer their median may be than in the quiet before and after. Attackers who keep the
+    interpreter busy with requests of their own share it with everybody, a switch interval each.
     ``worst_ms``: the longest that one of their requests may take.
     ``own_s``: the longest that one of the attacker's own requests may take.
     ``memory_mib``: how much more memory the control processes may need afterwards.
@@ -37,7 +38,7 @@ class Attack:
 
     name: str
     run: Callable[[Target, float], Outcome]
-    p50_ratio: float = 6.0
+    p50_ratio: float = 20.0
     worst_ms: float = 1500.0
     own_s: float = 10.0
     memory_mib: float = 300.0

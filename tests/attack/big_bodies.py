@@ -38,7 +38,8 @@ def _huge(
 def _send(port: int, path: str, token: str | None, size: int, *, chunked: bool) -> str:
     length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {size}"
     identity = f"X-Auth-Token: {token}\r\n" if token else ""
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\n{identity}Content-Type: application/json\r\n{length}\r\n\r\n"
+    version = "OpenStack-API-Version: placement 1.39\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\n{identity}{version}Content-Type: application/json\r\n{length}\r\n\r\n"
     piece = b"10000\r\n%b\r\n" % _PIECE if chunked else _PIECE
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         try:
@@ -109,6 +110,7 @@ ATTACKS = (
             _huge(_RESHAPER, ADMIN, 200 * _MIB, 413),
             _huge(_RESHAPER, ATTACKER, 15 * _MIB, 400, 403, 413),
         ),
+        memory_mib=400,  # what the server keeps of bodies under way, and what the allocator keeps of that
     ),
     Attack(
         "huge bodies without a token",

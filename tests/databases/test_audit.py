@@ -116,6 +116,7 @@ BREAKS: Mapping[str, tuple[list[str], list[str]]] = {
     "a provider is gone": (
         [
             f"DELETE FROM inventories WHERE resource_provider_id = {_EMPTY}",
+            f"DELETE FROM resource_provider_traits WHERE resource_provider_id = {_EMPTY}",
             "DELETE FROM resource_providers WHERE name = :empty",
         ],
         ["node"],

@@ -234,8 +234,7 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
         raise ConfigurationError(
             "[database] connection must name a file: an SQLite database in memory cannot be shared."
         )
-    if Path(url.database).parent.is_dir():
-        private_file(url.database)
+    file = url.database
     engine = sa.create_engine(
         url,
         poolclass=sa.pool.QueuePool,
@@ -243,6 +242,11 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
         **_ALL_ENGINES,
         **pool,
     )
+
+    @event.listens_for(engine, "do_connect")
+    def _make(*_: Any) -> None:
+        if Path(file).parent.is_dir():
+            private_file(file)
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:

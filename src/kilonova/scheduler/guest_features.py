@@ -46,6 +46,7 @@ IMPLYING_PROPERTIES = (
     *(f"hw_{name}" for name in (*_IMPLYING, "maxphysaddr_mode", "cpu_thread_policy")),
     *("hw_firmware_stateless", "hw_firmware_type", "os_secure_boot"),
 )
+_ODD_CHARACTERS = re.compile("[^0-9A-Za-z]+")
 SOUND_MODELS = ("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
 SECURE_BOOT = ("required", "disabled", "optional")
 ENCRYPTION_FORMATS = ("plain", "luks", "luksv2")
@@ -115,7 +116,7 @@ def thread_needs(flavor: Flavor, image: Image | None) -> Needs:
 
 
 def _custom_class(name: str) -> str:
-    return "CUSTOM_" + re.sub("[^0-9A-Za-z]+", "_", name).upper()
+    return "CUSTOM_" + _ODD_CHARACTERS.sub("_", name).upper()
 
 
 def _has_stateless_firmware(image: Image | None) -> bool:

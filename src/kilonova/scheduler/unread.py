@@ -28,6 +28,7 @@ from kilonova.scheduler.rule import rule_name
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS
 
+_READ_BY_FILTERS_ALONE = frozenset({"img_hv_type", "img_hv_requested_version"})
 #: What is read whatever the configuration says: by Placement's query, zones, devices and hypervisors, and what other
 #: services write on images for themselves and for people.
 _ALWAYS = (
@@ -35,7 +36,7 @@ _ALWAYS = (
     PCI_READS,
     Reads(metadata=names(ZONE_KEY, "description"), hints=Keys(names=frozenset({"group"}), prefixes=("_nova",))),
     Reads(extra_specs=names("accel:device_profile")),
-    Reads(properties=Keys(names=KNOWN_PROPERTIES, prefixes=NUMBERED_PROPERTIES)),
+    Reads(properties=Keys(names=KNOWN_PROPERTIES - _READ_BY_FILTERS_ALONE, prefixes=NUMBERED_PROPERTIES)),
     Reads(
         properties=Keys(
             names=frozenset(

@@ -58,6 +58,10 @@ def told(
         ({"specs": {"resources:NOSUCH": "1"}}, "flavor f asks resources:NOSUCH; nothing reads it"),
         ({"properties": {"db": "1"}}, "image img has db; nothing reads it"),
         ({"properties": {"hw_vif_modell": "e1000"}}, "image img has hw_vif_modell; nothing reads it"),
+        (
+            {"properties": {"hypervisor_type": "kvm"}, "filters": ("ComputeFilter",)},
+            "image img has hypervisor_type; ImagePropertiesFilter is not enabled",
+        ),
         ({"metadata": {"rack": "5"}}, "aggregate a has rack; nothing reads it"),
         ({"metadata": {"filter_tenant_id.x": "p"}}, f"aggregate a has filter_tenant_id.x; {BOTH_OFF}"),
         (
@@ -80,6 +84,7 @@ def test_what_nobody_reads_is_named_with_the_rule_that_would(written: dict[str, 
         {"specs": {"resources:VGPU": "1", "trait1:CUSTOM_A": "required", "group_policy": "none"}},
         {"specs": {"hw:numa_nodes": "1", "pci_passthrough:alias": "a:1", "accel:device_profile": "x"}},
         {"properties": {"hw_vif_model": "e1000", "architecture": "i386", "os_type": "linux", "trait:A": "required"}},
+        {"properties": {"img_hv_type": "kvm", "img_hv_requested_version": ">=6.0"}},
         {"properties": {"owner_specified.x": "1", "description": "for people", "hw_numa_cpus.1": "0"}},
         {"metadata": {"availability_zone": "z", "ram_weight_multiplier": "2", "description": "for people"}},
         {"metadata": {"kilonova:only": "image.db and spec.a:b"}, "properties": {"db": "1"}, "specs": {"a:b": "1"}},
