@@ -114,6 +114,9 @@ class Server:
         for connection in list(self._connections.values()):
             if connection.lock.acquire(blocking=False):
                 connection.close()
+        if not any(thread.is_alive() for thread in self._workers):  # a handler that hangs may still come back to them
+            self._epoll.close()
+            os.close(self._end)
 
     # --- the threads --------------------------------------------------------------------------------------------------
 

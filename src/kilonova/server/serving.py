@@ -2,7 +2,6 @@
 """Serve until a signal says that it is enough."""
 
 import os
-import select
 import signal
 
 from kilonova.server.server import Server
@@ -16,7 +15,7 @@ def serve_until_told(server: Server) -> None:
     for number in _SIGNALS:
         signal.signal(number, lambda _number, _frame: os.eventfd_write(told, 1))
     server.start()
-    select.select([told], [], [])
+    os.eventfd_read(told)
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     server.stop()
