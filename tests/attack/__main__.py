@@ -79,8 +79,9 @@ def _try(cloud: RunningCloud, attack: Attack, seconds: float, database: str) -> 
     complaints += [f"afterwards: {failure}" for failure in after.failures]
     if stuck:
         complaints.append("the attacker never came back: its requests are not answered")
-    if grown > attack.memory_mib:
-        complaints.append(f"{grown:.0f} MiB of memory more than before (at most {attack.memory_mib:.0f})")
+    allowed = attack.memory_mib * len(cloud.target.ports)
+    if grown > allowed:
+        complaints.append(f"{grown:.0f} MiB of memory more than before (at most {allowed:.0f})")
     if written > attack.disk_mib:
         complaints.append(f"{written:.0f} MiB more on disk (at most {attack.disk_mib:.0f})")
     if not cloud.is_whole():

@@ -33,7 +33,7 @@ class Attack:
     interpreter busy with requests of their own share it with everybody, a switch interval each.
     ``worst_ms``: the longest that one of their requests may take.
     ``own_s``: the longest that one of the attacker's own requests may take.
-    ``memory_mib``: how much more memory the control processes may need afterwards.
+    ``memory_mib``: how much more memory each control process may need afterwards.
     """
 
     name: str
