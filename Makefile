@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test e2e conformance fuzz properties lint types bench soak docs conformance-nova conformance-scheduler clean
+.PHONY: help setup lock run test e2e conformance fuzz properties lint types bench soak attack docs conformance-nova conformance-scheduler clean
 CODE := src tests benchmarks examples
 
 help: ; @sed -n "s/^\([a-z0-9-]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
 setup: ; @tools/setup.sh ## make .venv from requirements.lock
+lock: setup ; @exec .venv/bin/python tools/lock_hashes.py ## take the hashes of what requirements.lock names
 run: setup ; @exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR'
 test: setup ; @tools/database_servers.sh && exec .venv/bin/python -m pytest --ignore=tests/e2e $(ARGS) ## run the tests, on SQLite, PostgreSQL and MariaDB
 e2e: setup ; @exec .venv/bin/python -m pytest tests/e2e $(ARGS) ## start whole clouds and use them with the stock client
@@ -17,6 +18,7 @@ types: setup ; @exec .venv/bin/mypy $(ARGS) ## check types, strictly
 docs: setup ; @.venv/bin/kilonova docs states >docs/states.md && exec .venv/bin/kilonova docs states --format svg >docs/states.svg ## write the pages of docs/ that are made from the code
 bench: setup ; @exec .venv/bin/python -m benchmarks $(ARGS) ## measure speed
 soak: setup ; @tools/database_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m concurrency.soak $(ARGS) ## 200,000 operations of 64 clients on PostgreSQL and on MariaDB, then check every sum
+attack: setup ; @tools/database_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m attack $(ARGS) ## attack a cloud of its own on SQLite and on PostgreSQL while another user works, ARGS='slow' only some
 conformance-nova: setup ; @tools/peer.sh nova && exec .venv-nova/bin/python -m pytest -c tests/nova_peer/pytest.ini --confcutdir=tests/nova_peer tests/nova_peer $(ARGS) ## run Nova's own Placement client against Kilonova's Placement
 conformance-scheduler: setup ; @tools/peer.sh nova && PYTHONPATH=src:tests exec .venv-nova/bin/python -m scheduler_peer $(ARGS) ## ask Nova's own filters and weighers the same as ours, ARGS='JsonFilter' only some
 clean: ; @rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage && find . -name __pycache__ -prune -exec rm -rf {} + ## remove what make made

@@ -167,6 +167,11 @@ def fill(connection: sa.Connection, tables: Mapping[str, sa.Table], providers: S
             if one.aggregate
         ),
     )
+    if connection.dialect.name == "postgresql":  # where a row that brings its id does not count as the last one
+        for name in ("resource_providers", "placement_aggregates"):
+            connection.execute(
+                sa.text(f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), coalesce(max(id), 0) + 1) FROM {name}")
+            )
 
 
 def _ids(connection: sa.Connection, table: sa.Table) -> dict[str, int]:

@@ -58,6 +58,7 @@ class Target:
         kind = f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n" if data else ""
         head = (
             f"{method} {self.prefix}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nX-Auth-Token: admin\r\n"
+            "X-Roles: admin,service\r\n"
             f"OpenStack-API-Version: {_VERSION}\r\nAccept: application/json\r\n{kind}\r\n"
         )
         return head.encode() + data
@@ -101,7 +102,9 @@ class Connection:
 
     def ask(self, request: bytes, *expected: int) -> tuple[float, bytes]:
         """Return how long an answer took, in seconds, and its body."""
-        if select.select([self.socket], [], [], 0)[0]:  # closed by the server, which heard nothing for long
+        readable = select.poll()
+        readable.register(self.socket, select.POLLIN)
+        if readable.poll(0):  # closed by the server, which heard nothing for long
             self.close()
             self._open()
         started = time.perf_counter()
@@ -139,7 +142,7 @@ def drive(target: Target, requests: Iterator[bytes], clients: int, seconds: floa
             status, body = connection.receive()
             now = time.perf_counter()
             taken.append(now - sent[connection])
-            if status != 204:
+            if status not in {200, 204}:
                 raise SystemExit(f"{target.name}: unexpected status {status}: {body[:500]!r}")
             if now - started < seconds:
                 sent[connection] = now
@@ -152,8 +155,18 @@ def drive(target: Target, requests: Iterator[bytes], clients: int, seconds: floa
 
 
 @contextmanager
-def ours(name: str, folder: Path, server: DatabaseServer | None, providers: Sequence[Provider]) -> Iterator[Target]:
-    """Serve Kilonova's Placement with these providers, on SQLite or in a new database of ``server``."""
+def ours(
+    name: str,
+    folder: Path,
+    server: DatabaseServer | None,
+    providers: Sequence[Provider],
+    *,
+    source: Path | None = None,
+) -> Iterator[Target]:
+    """Serve Kilonova's Placement with these providers, on SQLite or in a new database of ``server``.
+
+    ``source``: the code of another checkout.
+    """
     folder.mkdir()
     if server is None:
         url = f"sqlite:///{folder}/kilonova.db"
@@ -175,7 +188,8 @@ def ours(name: str, folder: Path, server: DatabaseServer | None, providers: Sequ
         "[placement]\nmax_allocation_candidates = -1\n"
     )
     command = [sys.executable, "-m", "kilonova", "api", "--config-file", str(config)]
-    with _running(command, Target(name, port, "/placement"), folder / "log") as target:
+    environment = {**os.environ, "PYTHONPATH": str(source)} if source else None
+    with _running(command, Target(name, port, "/placement"), folder / "log", environment) as target:
         yield target
 
 

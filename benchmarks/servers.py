@@ -47,6 +47,7 @@ class Cloud:
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{self.port}\n"
             f"[database]\nconnection = sqlite:///{folder}/kilonova.db\n"
             f"[fake]\nstate_dir = {folder}/hypervisors\nscenario = {scenario}\n"
+            "[quota]\ninstances = -1\ncores = -1\nram = -1\n"
         )
         started = time.perf_counter()
         self._process = subprocess.Popen([sys.executable, "-m", "kilonova", "api", "--config-file", str(config)])

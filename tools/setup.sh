@@ -43,15 +43,31 @@ if ! stamped lock "$lock"; then
     total=$(grep -c '==' requirements.lock)
     say "installing $total packages (475 MB; about a minute)"
     log=.venv/setup.log
-    set +e
-    .venv/bin/python -m pip install --no-deps --retries 5 -r requirements.lock 2>&1 </dev/null | tee "$log" | awk -v total="$total" '
-        /^(Collecting|Requirement already satisfied)/ { n++; if (n % 20 == 0 || n == total) print "setup:   " n " of " total " fetched"; fflush() }
-        /^Installing collected/ { print "setup:   unpacking"; fflush() }'
-    result=${PIPESTATUS[0]}
-    set -e
-    if [ "$result" -ne 0 ]; then
-        tail -n 15 "$log" >&2
-        fail "pip failed; the whole story is in $log"
+    : >"$log"
+    install() {
+        set +e
+        .venv/bin/python -m pip install --no-deps --retries 5 "$@" 2>&1 </dev/null | tee -a "$log" | awk -v total="$total" '
+            /^(Collecting|Requirement already satisfied)/ { n++; if (n % 20 == 0 || n == total) print "setup:   " n " of " total " fetched"; fflush() }
+            /^Installing collected/ { print "setup:   unpacking"; fflush() }'
+        result=${PIPESTATUS[0]}
+        set -e
+        if [ "$result" -ne 0 ]; then
+            tail -n 15 "$log" >&2
+            fail "pip failed; the whole story is in $log"
+        fi
+    }
+    # What requirements.hashes knows is installed only as it was when the hashes were taken; the rest is named.
+    here="$(.venv/bin/python -c 'import platform; print(platform.machine(), *platform.python_version_tuple()[:2], sep="-")')"
+    case $here in
+        x86_64-3-11 | x86_64-3-12 | x86_64-3-13) hashes=requirements.hashes ;;
+        *) hashes=/dev/null && say "no hashes are kept for $here" ;;
+    esac
+    awk 'NR == FNR { wanted[$1]; next } /^[^ #]/ { keep = ($1 in wanted) } keep' requirements.lock "$hashes" >.venv/hashed.txt
+    awk 'FILENAME == ARGV[1] { known[$1]; next } /==/ && !($1 in known)' "$hashes" requirements.lock >.venv/unhashed.txt
+    if [ -s .venv/hashed.txt ]; then install --require-hashes -r .venv/hashed.txt; fi
+    if [ -s .venv/unhashed.txt ]; then
+        say "without a hash (make lock takes them): $(tr '\n' ' ' <.venv/unhashed.txt)"
+        install -r .venv/unhashed.txt
     fi
     stamp lock "$lock"
 fi

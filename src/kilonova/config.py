@@ -17,6 +17,8 @@ from oslo_config import cfg
 
 from kilonova.errors import ConfigurationError
 from kilonova.logs.rotation import LogFile
+from kilonova.model.quota import NO_LIMITS, Limits
+from kilonova.placement.search_budget import DEFAULT_STEPS
 from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
@@ -32,10 +34,30 @@ class ApiSettings:
     bind_host: str = "127.0.0.1"
     bind_port: int = 8774
     max_limit: int = 1000
+    max_servers_per_request: int = 1000
+    max_query_length: int = 32_768
+    max_query_parameters: int = 1000
+    max_hints_size: int = 16_384
     enable_instance_password: bool = True
     threads: int = 16
     request_timeout_s: float | None = 60.0
+    header_timeout_s: float = 10.0
+    body_timeout_s: float = 20.0
+    idle_timeout_s: float = 75.0
+    max_connections: int = 8000
+    cert_file: str | None = None
+    key_file: str | None = None
     use_forwarded_for: bool = False
+    noauth2_beyond_loopback: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """The largest body of a request to each API, in bytes."""
+
+    compute: int = 114_688
+    placement: int = 16 * 1024 * 1024
+    operator: int = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +89,44 @@ class ComputeSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
-    """How Placement answers. ``max_allocation_candidates`` -1: any number of candidates is generated."""
+    """How Placement answers. ``max_allocation_candidates`` -1: any number of candidates is generated.
+
+    ``max_search_steps``: 0: any number.
+    """
 
     randomize_allocation_candidates: bool = False
     max_allocation_candidates: int = -1
+    max_search_steps: int = DEFAULT_STEPS
     allocation_candidates_generation_strategy: str = "depth-first"
     incomplete_consumer_project_id: str = NO_OWNER
     incomplete_consumer_user_id: str = NO_OWNER
+
+
+DB_QUOTAS, NO_QUOTAS, UNIFIED_LIMITS = (
+    f"nova.quota.{name}" for name in ("DbQuotaDriver", "NoopQuotaDriver", "UnifiedLimitsDriver")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSettings:
+    """The limits where nobody has set others, and who has the limits. -1: none. Units: ``ram`` in MiB."""
+
+    driver: str = DB_QUOTAS
+    instances: int = 10
+    cores: int = 20
+    ram: int = 50 * 1024
+    metadata_items: int = 128
+    injected_files: int = 5
+    injected_file_content_bytes: int = 10 * 1024
+    injected_file_path_length: int = 255
+    key_pairs: int = 100
+    server_groups: int = 10
+    server_group_members: int = 10
+
+    def limits(self) -> Limits:
+        """Return the limit of every resource."""
+        known = {name: getattr(self, name) for name in NO_LIMITS if hasattr(self, name)}
+        return {**NO_LIMITS, **known, "injected_file_path_bytes": self.injected_file_path_length}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +135,19 @@ class Settings:
 
     database_url: str
     api: ApiSettings = field(default_factory=ApiSettings)
+    bodies: BodyLimits = field(default_factory=BodyLimits)
     fake: FakeSettings = field(default_factory=FakeSettings)
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
+    quota: QuotaSettings = field(default_factory=QuotaSettings)
     glance_endpoint: str | None = None
     debug: bool = False
     log_file: LogFile | None = None
     decision_retention: int = 10_000
     checkpoints_kept: int = 4
+    lease_s: float = 60.0
+    purge_deleted_after_days: int = 0
     conf: Any = None
 
 
@@ -126,11 +183,25 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.StrOpt("auth_strategy", default="keystone", choices=["keystone", "noauth2"]),
         cfg.StrOpt("bind", default=DEFAULT_BIND, help="HOST:PORT to listen on (Kilonova's own)."),
         cfg.IntOpt("max_limit", default=1000, min=1, help="Most items in one answer of a list."),
+        cfg.IntOpt(
+            "max_servers_per_request", default=1000, min=1, help="Most servers of one request (Kilonova's own)."
+        ),
+        cfg.IntOpt("max_query_length", default=32_768, min=1, help="Longest query string in bytes (Kilonova's own)."),
+        cfg.IntOpt("max_query_parameters", default=1000, min=1, help="Most parameters of one query (Kilonova's own)."),
+        cfg.IntOpt(
+            "max_hints_size", default=16_384, min=2, help="Most bytes of all scheduler hints as JSON (Kilonova's own)."
+        ),
         cfg.BoolOpt("enable_instance_password", default=True),
         cfg.BoolOpt(
             "use_forwarded_for",
             default=False,
             help="Take the caller's address from X-Forwarded-For. Only behind a proxy that sets it.",
+        ),
+        cfg.BoolOpt(
+            "noauth2_beyond_loopback",
+            default=False,
+            help="Let noauth2, which makes anybody an administrator, listen where other machines reach it "
+            "(Kilonova's own).",
         ),
         cfg.IntOpt("threads", default=16, min=1, max=64, help="Requests handled at once (Kilonova's own)."),
         cfg.FloatOpt(
@@ -139,11 +210,43 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             min=0.0,
             help="Seconds after which a GET is given up with 503; 0: never (Kilonova's own).",
         ),
+        cfg.FloatOpt(
+            "header_timeout", default=10.0, min=0.1, help="Seconds for all headers of a request (Kilonova's own)."
+        ),
+        cfg.FloatOpt(
+            "body_timeout",
+            default=20.0,
+            min=0.1,
+            help="Seconds for a body, and one more for each 64 KiB of it (Kilonova's own).",
+        ),
+        cfg.FloatOpt(
+            "idle_timeout", default=75.0, min=0.1, help="Seconds that a connection waits for requests (Kilonova's own)."
+        ),
+        cfg.IntOpt("max_connections", default=8000, min=16, help="Connections at once (Kilonova's own)."),
+        cfg.StrOpt("cert_file", help="Certificate, with its chain, to serve HTTPS with (Kilonova's own)."),
+        cfg.StrOpt("key_file", help="Key of cert_file, unless it is in the same file (Kilonova's own)."),
+    ),
+    "oslo_middleware": (
+        cfg.IntOpt(
+            "max_request_body_size", default=114_688, min=1, help="Largest body of a compute API request, in bytes."
+        ),
     ),
     "database": (cfg.StrOpt("connection", secret=True, help="sqlite:///FILE, postgresql://… or mysql://…"),),
     "placement": (
+        cfg.IntOpt(
+            "max_request_body_size",
+            default=16 * 1024 * 1024,
+            min=1,
+            help="Largest body of a Placement request, in bytes (Kilonova's own).",
+        ),
         cfg.BoolOpt("randomize_allocation_candidates", default=False, help="A random choice in random order."),
         cfg.IntOpt("max_allocation_candidates", default=-1, min=-1, help="Most candidates generated; -1: no limit."),
+        cfg.IntOpt(
+            "max_search_steps",
+            default=DEFAULT_STEPS,
+            min=0,
+            help="Steps after which a search for allocation candidates is refused; 0: no limit (Kilonova's own).",
+        ),
         cfg.StrOpt(
             "allocation_candidates_generation_strategy",
             default="depth-first",
@@ -152,6 +255,36 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         ),
         cfg.StrOpt("incomplete_consumer_project_id", default=NO_OWNER),
         cfg.StrOpt("incomplete_consumer_user_id", default=NO_OWNER),
+    ),
+    "quota": (
+        cfg.StrOpt(
+            "driver",
+            default=DB_QUOTAS,
+            choices=[DB_QUOTAS, NO_QUOTAS, UNIFIED_LIMITS],
+            help="Who has the limits: this cloud's database, nobody (nothing is limited), or Keystone.",
+        ),
+        *(
+            cfg.IntOpt(
+                item.name,
+                default=item.default,
+                min=-1,
+                help="Limit where no other has been set; -1: none.",
+                deprecated_opts=[cfg.DeprecatedOpt(f"quota_{item.name}", group="DEFAULT")],
+            )
+            for item in dataclasses.fields(QuotaSettings)
+            if item.type is int
+        ),
+        cfg.BoolOpt("recheck_quota", default=True, help=_NOT_NEEDED + "servers are counted when they are stored."),
+        cfg.BoolOpt(
+            "count_usage_from_placement", default=False, help=_NOT_NEEDED + "servers are counted when they are stored."
+        ),
+        cfg.StrOpt("unified_limits_resource_strategy", default="require", help=_NOT_NEEDED + "see docs/quotas.md."),
+        cfg.ListOpt("unified_limits_resource_list", default=["servers"], help=_NOT_NEEDED + "see docs/quotas.md."),
+    ),
+    "keystone": (
+        cfg.StrOpt("endpoint_override", help="URL of Keystone; unset: [keystone_authtoken] auth_url."),
+        cfg.StrOpt("cafile", help="File of the authorities that vouch for Keystone's certificate."),
+        cfg.BoolOpt("insecure", default=False, help="Do not check Keystone's certificate."),
     ),
     "glance": (cfg.StrOpt("endpoint_override", help="URL of the image service."),),
     "fake": (
@@ -191,7 +324,28 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         ),
         cfg.BoolOpt("disable_fallback_pcpu_query", default=False),
     ),
+    "conductor": (
+        cfg.FloatOpt(
+            "lease_time",
+            default=60.0,
+            min=1.0,
+            help="Seconds after which a silent control process counts as dead, and others take over its work. Not an "
+            "option of Nova's.",
+        ),
+    ),
     "operator": (
+        cfg.IntOpt(
+            "max_request_body_size",
+            default=1024 * 1024,
+            min=1,
+            help="Largest body of an operator API request, in bytes (Kilonova's own).",
+        ),
+        cfg.IntOpt(
+            "purge_deleted_after_days",
+            default=0,
+            min=0,
+            help="Remove servers for good so many days after they were deleted; 0: never (Kilonova's own).",
+        ),
         cfg.IntOpt("decision_retention", default=10_000, min=0, help="Decisions kept for `kilonova explain`."),
         cfg.IntOpt(
             "checkpoints_kept", default=4, min=0, help="Checkpoints, one an hour, from which decisions are made again."
@@ -210,6 +364,8 @@ _DEPRECATED: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("scheduler", "driver"): (("DEFAULT", "scheduler_driver"),),
 }
 _GONE = ("scheduler_host_manager", "scheduler_json_config_location")
+#: Options whose settings are named in a warning as soon as they are read.
+RETIRED = frozenset({*(("DEFAULT", name) for name in _GONE), ("filter_scheduler", "pci_in_placement")})
 
 
 class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no types
@@ -286,10 +442,26 @@ def _settings(conf: Any) -> Settings:
                 bind_host=host,
                 bind_port=port,
                 max_limit=conf.api.max_limit,
+                max_servers_per_request=conf.api.max_servers_per_request,
+                max_query_length=conf.api.max_query_length,
+                max_query_parameters=conf.api.max_query_parameters,
+                max_hints_size=conf.api.max_hints_size,
                 enable_instance_password=conf.api.enable_instance_password,
                 threads=conf.api.threads,
                 request_timeout_s=conf.api.request_timeout or None,
                 use_forwarded_for=conf.api.use_forwarded_for,
+                noauth2_beyond_loopback=conf.api.noauth2_beyond_loopback,
+                header_timeout_s=conf.api.header_timeout,
+                body_timeout_s=conf.api.body_timeout,
+                idle_timeout_s=conf.api.idle_timeout,
+                max_connections=conf.api.max_connections,
+                cert_file=conf.api.cert_file,
+                key_file=conf.api.key_file,
+            ),
+            bodies=BodyLimits(
+                compute=conf.oslo_middleware.max_request_body_size,
+                placement=conf.placement.max_request_body_size,
+                operator=conf.operator.max_request_body_size,
             ),
             fake=FakeSettings(
                 hosts=conf.fake.hosts,
@@ -319,11 +491,14 @@ def _settings(conf: Any) -> Settings:
             placement=PlacementSettings(
                 **{item.name: conf.placement[item.name] for item in dataclasses.fields(PlacementSettings)}
             ),
+            quota=QuotaSettings(**{item.name: conf.quota[item.name] for item in dataclasses.fields(QuotaSettings)}),
             glance_endpoint=conf.glance.endpoint_override,
             debug=conf.debug,
             log_file=_log_file(conf),
             decision_retention=conf.operator.decision_retention,
             checkpoints_kept=conf.operator.checkpoints_kept,
+            lease_s=conf.conductor.lease_time,
+            purge_deleted_after_days=conf.operator.purge_deleted_after_days,
             conf=conf,
         )
     except ValueError as error:
@@ -352,6 +527,18 @@ def public_options(conf: Any) -> dict[str, dict[str, Any]]:
             values = conf if group == "DEFAULT" else conf[group]
             shown.setdefault(group, {})[option.name] = values[option.dest]
     return shown
+
+
+def former_names() -> frozenset[tuple[str, str]]:
+    """Return (group, name) of options under the names that they had before."""
+    return frozenset(place for places in _DEPRECATED.values() for place in places)
+
+
+def without_effect(group: str, name: str) -> str | None:
+    """Return why an option is accepted and does nothing, None for one that does something."""
+    found = next((option for option in _OPTIONS.get(group, ()) if option.name == name), None)
+    text = found.help or "" if found is not None else ""
+    return text.removeprefix(_NOT_NEEDED) if text.startswith(_NOT_NEEDED) else None
 
 
 def split_bind(text: str, name: str) -> tuple[str, int]:

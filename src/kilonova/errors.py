@@ -6,9 +6,11 @@
     KilonovaError
     ├── InvalidRequest        change the request
     │   ├── RequestFilterFailed   a request filter found no way to satisfy it
+    │   ├── SearchTooLarge        it takes more work to answer than one request may cause
     │   └── UnsupportedPolicy     no configured rule serves the policy of the server group
     ├── NotFound              the thing is not there
     ├── Forbidden             not with these rights
+    │   └── OverQuota             free some, or have the limit raised
     ├── Conflict              read again, then retry
     │   ├── ClaimLost             a guard of the claim failed: decide again (internal, never reaches a client)
     │   ├── ConcurrentUpdate      a generation or compare-and-set did not hold
@@ -50,6 +52,12 @@ class RequestFilterFailed(InvalidRequest):
     code = "request.filter_failed"
 
 
+class SearchTooLarge(InvalidRequest):
+    """A search was given up before it could tell whether there is an answer."""
+
+    code = "request.search_too_large"
+
+
 class UnsupportedPolicy(InvalidRequest):
     code = "request.unsupported_policy"
 
@@ -60,6 +68,10 @@ class NotFound(KilonovaError):
 
 class Forbidden(KilonovaError):
     code = "policy.forbidden"
+
+
+class OverQuota(Forbidden):
+    code = "quota.exceeded"
 
 
 class Conflict(KilonovaError):
@@ -124,9 +136,9 @@ class StorageFull(Unavailable):
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-def full_disk(error: OSError) -> StorageFull:
-    """Say of an error of the system which file had no room."""
-    return StorageFull(str(error.filename or "a file that was being written"), error.strerror or str(error))
+def full_disk(error: OSError, folder: object = "a file that was being written") -> StorageFull:
+    """Say of an error of the system which file had no room, or at least in which folder."""
+    return StorageFull(str(error.filename or folder), error.strerror or str(error))
 
 
 class DriverError(KilonovaError):

@@ -89,6 +89,14 @@ COMPUTE: Mapping[str, Access] = {
     "compute POST /v2.1/os-keypairs": anywhere(ANY, {"keypair": {"name": "k", "public_key": "none"}}),
     "compute GET /v2.1/os-keypairs/{keypair_name}": anywhere(ANY),
     "compute DELETE /v2.1/os-keypairs/{keypair_name}": anywhere(ANY),
+    "compute GET /v2.1/limits": anywhere(ANY),
+    "compute GET /v2.1/os-quota-class-sets/{class_name}": anywhere(ADMIN),
+    "compute PUT /v2.1/os-quota-class-sets/{class_name}": anywhere(ADMIN, {"quota_class_set": {}}),
+    "compute GET /v2.1/os-quota-sets/{quota_project_id}": Access(READER, ADMIN),
+    "compute PUT /v2.1/os-quota-sets/{quota_project_id}": anywhere(ADMIN, {"quota_set": {}}),
+    "compute DELETE /v2.1/os-quota-sets/{quota_project_id}": anywhere(ADMIN),
+    "compute GET /v2.1/os-quota-sets/{quota_project_id}/detail": Access(READER, ADMIN),
+    "compute GET /v2.1/os-quota-sets/{quota_project_id}/defaults": anywhere(ANY),
     "compute GET /v2.1/os-server-groups": anywhere(READER),
     "compute POST /v2.1/os-server-groups": anywhere(
         MEMBER, {"server_group": {"name": "g", "policy": "affinity", "rules": {"max_server_per_host": 1}}}
@@ -157,6 +165,7 @@ OPERATOR: Mapping[str, Access] = {
     "operator POST /v1/explain": anywhere(ADMIN, {"flavor": {"vcpus": 1, "ram": 1}}),
     "operator GET /v1/isolation": anywhere(ADMIN),
     "operator GET /v1/options": anywhere(ADMIN),
+    "operator GET /v1/rules": anywhere(ADMIN),
 }
 
 ROUTES: Mapping[str, Access] = {**COMPUTE, **PLACEMENT, **OPERATOR}
@@ -185,6 +194,7 @@ PARTICULAR: Mapping[str, tuple[str, Access]] = {
         "compute POST /v2.1/os-keypairs",
         anywhere(ADMIN, {"keypair": {"name": "k", "public_key": "none", "user_id": "somebody"}}),
     ),
+    "limits of a project": ("compute GET /v2.1/limits", Access(ANY, ADMIN, query="?tenant_id=@home")),
     "the use of nobody": ("placement GET /usages", anywhere(ADMIN | SERVICE, query="?project_id=")),
 }
 

@@ -16,7 +16,7 @@ from kilonova.api.backend import Backend
 from kilonova.api.compute.family import RULES, ComputeFamily
 from kilonova.api.policy import Policy
 from kilonova.config import ApiSettings, Settings
-from kilonova.db import compute_nodes, instances, providers, services
+from kilonova.db import compute_nodes, instances, provider_traits, providers, services
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
@@ -155,7 +155,7 @@ class Cloud:
             found = providers.get(connection, uuid)
             return {
                 "generation": found.generation,
-                "traits": set(providers.trait_names(connection, found.id)),
+                "traits": {word.name for word in provider_traits.of_provider(connection, found.id)},
                 "aggregates": set(providers.aggregate_uuids(connection, found.id)),
             }
 

@@ -137,6 +137,8 @@ def _furnish(world: World) -> Mapping[str, str]:
         "hypervisor_id": _NOWHERE,
         "service_id": _NOWHERE,
         "keypair_name": "key",
+        "quota_project_id": world.identity.projects[HOME],
+        "class_name": "default",
         "uuid": _NOWHERE,
         "consumer_uuid": _NOWHERE,
         "resource_class": "VCPU",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.api.application import CLIENT_GONE, WsgiApp
+from kilonova.api.application import WsgiApp
+from kilonova.wsgi_keys import CLIENT_GONE
 from support.api_client import Client
 from support.control import IMAGE, Control, start_control
 

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from kilonova.cli.control import image_id
 from support.api_client import Client
 from support.control import Control, start_control
 
 SCENARIO = """
 images:
   - {name: cirros, properties: {hw_vif_model: e1000}}
+  - {name: misspelt, properties: {hw_disk_bus: SCSI}}
+  - {name: legacy, properties: {hw_tpm_version: "1.2"}}
 hosts:
   - {name: new, models: {hw_vif_model: [virtio]}}
   - {name: old, vcpus: 4, memory_mib: 8192, models: {hw_vif_model: [virtio, VirtualE1000]}}
@@ -74,3 +77,14 @@ def test_the_fault_of_a_server_that_ran_out_of_hosts_says_what_is_not_supported(
     )
     assert server["fault"]["message"] == expected
     control.check()
+
+
+def test_what_no_host_can_make_is_refused_before_anything_is_stored(control: Control) -> None:
+    refused = control.ask(imageRef=image_id("misspelt"))
+    assert refused.status == 400
+    assert "hw_disk_bus=SCSI" in refused.body["badRequest"]["message"]
+    control.add_flavor("2")
+    control.admin.post("/flavors/2/os-extra_specs", {"extra_specs": {"hw:tpm_version": "2.0"}})
+    contradicting = control.ask(imageRef=image_id("legacy"), flavorRef="2")
+    assert (contradicting.status, "hw_tpm_version" in contradicting.body["badRequest"]["message"]) == (400, True)
+    assert control.admin.get("/servers", all_tenants="1").body["servers"] == []

@@ -224,3 +224,22 @@ def test_a_group_of_another_project_cannot_be_asked_about(control: Control) -> N
 
 def test_it_is_for_administrators(operator: Client) -> None:
     assert ask(replace(operator, token="alice:wonder")).status == 403
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "properties", "named"),
+    [
+        ({}, {"hw_vif_model": "e1001"}, "hw_vif_model=e1001"),
+        ({"hw:sound_model": "banjo"}, {}, "hw:sound_model"),
+        ({"hw:mem_encryption": "true"}, {"hw_mem_encryption": "false"}, "hw:mem_encryption"),
+        ({"hw:tpm_version": "1.2", "hw:tpm_model": "tpm-crb"}, {}, "tpm-crb"),
+        ({"hw:numa_nodes": "none"}, {}, "hw:numa_nodes"),
+        ({"pci_passthrough:alias": "gpu:1"}, {}, "gpu"),
+    ],
+)
+def test_what_create_refuses_is_refused(
+    operator: Client, extra_specs: dict[str, str], properties: dict[str, str], named: str
+) -> None:
+    answer = ask(operator, {"vcpus": 1, "ram": 64, "extra_specs": extra_specs}, image={"properties": properties})
+    assert answer.status == 400
+    assert named in answer.body["badRequest"]["message"]

@@ -27,6 +27,7 @@ from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 from kilonova.model.flavor import Flavor
 from kilonova.model.provider import Inventory
+from support.control import UNLIMITED
 from support.database_servers import MariaDB, PostgreSQL, running
 from support.world import check_books
 
@@ -133,7 +134,7 @@ def _configuration(url: str, folder: Path, number: int) -> Path:
     file = folder / f"kilonova-{number}.conf"
     file.write_text(
         f"[api]\nauth_strategy = noauth2\n[database]\nconnection = {url}\n"
-        f"[fake]\nstate_dir = {folder}/hypervisors-{number}\nscenario = {scenario}\n"
+        f"[fake]\nstate_dir = {folder}/hypervisors-{number}\nscenario = {scenario}\n{UNLIMITED}"
     )
     return file
 

@@ -108,6 +108,7 @@ def test_a_start_that_fails_says_why_in_one_line(serve: ServeFixture, name: str)
 def test_a_file_that_is_no_database_says_so_in_one_line(serve: ServeFixture) -> None:
     served = serve()
     (served.folder / "kilonova.db").write_text("no database " * 100)
+    (served.folder / "kilonova.db").chmod(0o600)
     done = served.run()
     assert done.returncode == 2
     assert "file is not a database" in only_line(done.stderr)

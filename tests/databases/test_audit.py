@@ -98,7 +98,7 @@ BREAKS: Mapping[str, tuple[list[str], list[str]]] = {
     "a consumer of nothing": ([_CONSUMER], ["consumer"]),
     "a server vanished": (
         ["UPDATE instances SET deleted = NOT deleted, host = NULL, node = NULL WHERE uuid = :server"],
-        ["allocation", "group"],
+        ["allocation", "group", "quota"],
     ),
     "a server lost its host": (
         ["UPDATE instances SET host = NULL, node = NULL WHERE uuid = :server"],
@@ -116,6 +116,7 @@ BREAKS: Mapping[str, tuple[list[str], list[str]]] = {
     "a provider is gone": (
         [
             f"DELETE FROM inventories WHERE resource_provider_id = {_EMPTY}",
+            f"DELETE FROM resource_provider_traits WHERE resource_provider_id = {_EMPTY}",
             "DELETE FROM resource_providers WHERE name = :empty",
         ],
         ["node"],
@@ -127,6 +128,8 @@ BREAKS: Mapping[str, tuple[list[str], list[str]]] = {
     ),
     "members are miscounted": (["UPDATE server_group_hosts SET members = 5"], ["group"]),
     "members are forgotten": (["DELETE FROM server_group_hosts"], ["group"]),
+    "a quota counts too much": (["UPDATE quotas SET ram = ram + 1"], ["quota"]),
+    "a quota counts nothing": (["DELETE FROM quotas"], ["quota"]),
     "a group is bound": (["UPDATE server_groups SET host = 'node9'"], ["group"]),
 }
 

@@ -155,7 +155,7 @@ def test_a_claim_whose_fence_is_gone_takes_nothing(start: Callable[..., Cell]) -
     outcome = cell.database.submit_merged(commit_bundles, Bundle(tuple(plan.claims), "somebody else")).result()
     assert isinstance(outcome, InstancesGone)
     assert devices_of(cell) == idle
-    cell.claimer._forget(plan)
+    cell.claimer._forget(plan.claims)
     assert cell.mirror.snapshot().devices_of(0) == idle[0]
 
 
@@ -169,7 +169,7 @@ def test_a_claim_that_comes_too_late_is_lost_and_decided_again(start: Callable[.
     assert cell.database.write(lambda tx: host_devices.take(tx, [rival]))
     with pytest.raises(ClaimLost, match="taken"):
         cell.database.submit_merged(commit_bundles, Bundle(tuple(plan.claims), cell.conductor.owner)).result()
-    cell.claimer._forget(plan)
+    cell.claimer._forget(plan.claims)
     with cell.database.read() as connection:
         assert [taking.instance_uuid for taking in host_devices.shares(connection)] == [rival.instance_uuid]
         assert connection.execute(sa.select(t.allocations)).all() == []

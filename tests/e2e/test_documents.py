@@ -361,6 +361,14 @@ class TestIsolation:
         assert report["examined"]["images"] >= 3  # the customer's private one is among them
         assert report["examined"]["servers"] == 6
 
+        read = stock.kilonova("audit", "rules")
+        assert read.returncode == 0, read.stdout + read.stderr
+        assert "Everything that is asked for is read." in read.stdout
+        stock.do("image", "set", "--property", "tesora_editon=enterprise", "cirros-tagged")
+        read = stock.kilonova("audit", "rules")
+        assert read.returncode == 1
+        assert "Not read: image cirros-tagged has tesora_editon; nothing reads it" in read.stdout
+
         stock.do("aggregate", "unset", "--property", "kilonova:only", "Trove")
         stock.do("aggregate", "set", "--property", "kilonova:only.flavors=flavor=m1.tiny", "Trove")
         moved = stock.kilonova("audit", "isolation")

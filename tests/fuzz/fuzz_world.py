@@ -31,6 +31,10 @@ connection = sqlite:///{folder}/kilonova.db
 [fake]
 state_dir = {folder}/hypervisors
 scenario = {folder}/scenario.yaml
+[quota]
+instances = -1
+cores = -1
+ram = -1
 """
 _SCENARIO = "images: [{name: cirros}]\nhosts: 3\n"
 #: What changes by itself, or records that somebody asked.

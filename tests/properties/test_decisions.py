@@ -65,7 +65,9 @@ def plain_scores(cloud: Cloud, names: list[str], spec: RequestSpec) -> dict[str,
     raw = {
         ("ram", 1.0, 0.0): [free(host, 1) for host in hosts],
         ("cpu", 1.0, 0.0): [
-            host.inventories[0].total * host.inventories[0].allocation_ratio - host.used["VCPU"] for host in hosts
+            cpus.total * cpus.allocation_ratio - cpus.reserved - host.used["VCPU"]
+            for host in hosts
+            for cpus in host.inventories[:1]
         ],
         ("disk", 1.0, 0.0): [free(host, 2) if len(host.inventories) > 2 else 0 for host in hosts],
         ("io_ops", -1.0, 0.0): [host.num_io_ops for host in hosts],

@@ -94,10 +94,19 @@ def capabilities(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) ->
         "hypervisor_type": make.hypervisor_type,
         "num_instances": host.num_instances,
         "free_ram_mb": memory.total - memory.reserved - host.used["MEMORY_MB"],
-        "vcpus_used": host.used["VCPU"],
+        "vcpus_used": host.used["VCPU"] + host.inventories[0].reserved,
         "cpu_info": make.cpu_info,
+        "io_workload": host.num_io_ops,
+        "stats": {"io_workload": host.num_io_ops},
+        "hypervisor_version": make.hypervisor_version,
+        "cpu_allocation_ratio": host.inventories[0].allocation_ratio,
+        "failed_builds": host.failed_builds,
+        "host": host.host,
     }
-    for key, requirement in spec.flavor.extra_specs.items():
+    specs = dict(spec.flavor.extra_specs)
+    if (bits := specs.pop("hw:maxphysaddr_bits", None)) is not None:
+        specs["capabilities:cpu_info:maxphysaddr:bits"] = f">= {bits}"
+    for key, requirement in specs.items():
         path = key.split(":")
         if len(path) > 1 and path.pop(0) != "capabilities":
             continue
@@ -151,14 +160,37 @@ def different(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bo
 
 def same(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
     sought = set(spec.hints.get("same_host", ()))
-    return not sought or bool(sought & set(host.instances))
+    return spec.hints.get("same_host", ()) in {(), ("",)} or bool(sought & set(host.instances))
 
 
 def near(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
-    if "build_near_host_ip" not in spec.hints:
+    (address,), (cidr,) = spec.hints.get("build_near_host_ip", ("",)), spec.hints.get("cidr", ("/24",))
+    if not address:
         return True
-    (address,), (cidr,) = spec.hints["build_near_host_ip"], spec.hints.get("cidr", ("/24",))
-    return ipaddress.ip_address(host.host_ip) in ipaddress.ip_network(address + cidr, strict=False)
+    try:
+        mine, wanted = ipaddress.ip_address(host.host_ip), ipaddress.ip_address(address)
+        marked = mask_bits(cidr.removeprefix("/"), wanted)
+    except ValueError:
+        return False
+    return mine.version == wanted.version and int(mine) & marked == int(wanted) & marked
+
+
+def mask_bits(text: str, address: Any) -> int:
+    """Return the bits of an address that a prefix length or a mask marks. Raises: ValueError."""
+    width = address.max_prefixlen
+    if not text:
+        return 2**width - 1
+    if text.isdigit():
+        if int(text) > width:
+            raise ValueError(text)
+        return (2**width - 1) & ~(2 ** (width - int(text)) - 1)
+    mask = ipaddress.ip_address(text)
+    bits = f"{int(mask):0{width}b}"
+    if mask.version == 4 and "10" not in bits:  # 0.0.0.255: what it marks is the host's part
+        bits = bits.translate(str.maketrans("01", "10"))
+    if mask.version != address.version or "01" in bits:
+        raise ValueError(text)
+    return int(bits, 2)
 
 
 def isolated(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
@@ -178,7 +210,7 @@ def inventory(host: HostRecord, name: str) -> tuple[int, int, float]:
     """Return total, what is used or reserved of it, and the allocation ratio."""
     for each in host.inventories:
         if each.resource_class == name:
-            reserved = 0 if name == "VCPU" else each.reserved
+            reserved = each.reserved
             return each.total, reserved + host.used.get(name, 0), each.allocation_ratio
     return 0, 0, 1.0
 
@@ -230,7 +262,7 @@ def attribute(host: HostRecord, path: str) -> Any:
     make = host.capabilities
     known = {
         "free_ram_mb": inventory(host, "MEMORY_MB")[0] - inventory(host, "MEMORY_MB")[1],
-        "vcpus_used": host.used["VCPU"],
+        "vcpus_used": host.used["VCPU"] + host.inventories[0].reserved,
         "num_instances": host.num_instances,
         "stats.io_workload": host.num_io_ops,
         "hypervisor_type": make.hypervisor_type,

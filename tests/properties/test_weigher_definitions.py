@@ -41,7 +41,7 @@ def free(name: str) -> Definition:
 
 def cores(host: HostRecord, _: float, __: RequestSpec) -> float:
     (own,) = [each for each in host.inventories if each.resource_class == "VCPU"]
-    return own.total * own.allocation_ratio - host.used["VCPU"]
+    return own.total * own.allocation_ratio - own.reserved - host.used["VCPU"]
 
 
 def members(policy: str, sign: int) -> Definition:

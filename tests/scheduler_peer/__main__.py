@@ -23,7 +23,7 @@ from kilonova.scheduler.host_table import ALL_ROWS, HostTable
 from kilonova.scheduler.ranking import shares
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS
-from scheduler_peer import nova_world, readings
+from scheduler_peer import nova_world, placement_queries, readings
 from scheduler_peer.differences import DIFFERENCES, OF_READINGS, Case
 from support import device_clouds
 from support.random_clouds import Cloud, random_cloud, random_request
@@ -126,11 +126,11 @@ def compare_readings(name: str, count: int, seed: int) -> Tally:
         if reading.ours == reading.theirs:
             tally.agree += 1
             continue
-        why = next((each.why for each in OF_READINGS[name] if each.explains(reading)), None)
+        why = next((each.why for each in OF_READINGS.get(name, ()) if each.explains(reading)), None)
         if why is not None:
             tally.explained[why] += 1
         else:
-            asked = f"{reading.spec.flavor}, {reading.spec.image}"
+            asked = f"{reading.spec} {[each.metadata for each in reading.aggregates]}"
             tally.unexplained.append(f"ours {reading.ours}, theirs {reading.theirs}: {asked}")
     return tally
 
@@ -223,8 +223,9 @@ def main() -> int:
         of_devices = wanted & OF_DEVICES
         results |= compare(COMMON, of_devices, arguments.pairs, arguments.seed, questions_of_devices)
     results = dict(sorted(results.items()))
-    if wanted & OF_DEVICES:
-        for name in readings.READINGS:
+    placement_queries.configure()
+    for name in readings.READINGS:
+        if not arguments.rules or any(word in name for word in arguments.rules) or wanted & OF_DEVICES:
             results[name] = compare_readings(name, arguments.pairs, arguments.seed)
     for name, options in OTHERS.items():
         if name in wanted:

@@ -20,7 +20,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import ALL_ROWS, HostTable
 from kilonova.scheduler.ranking import shares
 from scheduler_peer import device_differences, nova_world
-from scheduler_peer.readings import REFUSED, Reading, ours_of, theirs_of
+from scheduler_peer.readings import CELLS, DEVICES, PLACEMENT, REFUSED, Reading, ours_of, theirs_of
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,10 @@ def _bits_of_text(case: Case) -> bool:
 
 def _query_raises(case: Case) -> bool:
     return isinstance(case.theirs, KeyError | IndexError | TypeError | ValueError | AttributeError)
+
+
+def _no_network(case: Case) -> bool:
+    return isinstance(case.theirs, Exception) and case.ours is False
 
 
 class _HonestNot(JsonFilter):
@@ -174,7 +178,7 @@ def _page_with_half_a_unit(reading: Reading) -> bool:
     again = replace(
         reading.spec, flavor=replace(flavor, extra_specs=specs), image=replace(image, properties=properties)
     )
-    return reading.theirs == REFUSED and theirs_of("what is asked of NUMA cells", again) == reading.ours
+    return reading.theirs == REFUSED and theirs_of(CELLS, again) == reading.ours
 
 
 def _no_cells_of_the_image(reading: Reading) -> bool:
@@ -184,7 +188,7 @@ def _no_cells_of_the_image(reading: Reading) -> bool:
         return False
     properties = {key: value for key, value in image.properties.items() if key != "hw_numa_nodes"}
     again = replace(reading.spec, image=replace(image, properties=properties))
-    return reading.ours == REFUSED and ours_of("what is asked of NUMA cells", again) == reading.theirs
+    return reading.ours == REFUSED and ours_of(CELLS, again) == reading.theirs
 
 
 def _image_refused(reading: Reading) -> bool:
@@ -202,6 +206,34 @@ def _count_below_one(reading: Reading) -> bool:
 
 def _empty_alias(reading: Reading) -> bool:
     return reading.ours == () and reading.spec.flavor.extra_specs.get("pci_passthrough:alias") == ""
+
+
+def _traits_of_no_group(reading: Reading) -> bool:
+    """With the traits of suffixes that ask for no resources among those without a suffix, Nova's query is ours."""
+    if not isinstance(reading.theirs, tuple):
+        return False
+    groups, *others, again = reading.theirs
+    return reading.ours == (_joined(groups), *others, None if again is None else _joined(again))
+
+
+def _joined(groups: frozenset[Any]) -> frozenset[Any]:
+    alone = [each for each in groups if each[0] and not each[1]]
+    (plain,) = (each for each in groups if not each[0])
+    required = plain[2].union(*(each[2] for each in alone))
+    forbidden = plain[3].union(*(each[3] for each in alone))
+    return (groups - {plain, *alone}) | {(*plain[:2], required, forbidden)}
+
+
+def _tenant_named_elsewhere(reading: Reading) -> bool:
+    """Without the aggregates that name the project under another key only, Nova's query is ours."""
+    project = reading.spec.project_id
+    aggregates = tuple(
+        each
+        for each in reading.aggregates
+        if project not in each.metadata.values()
+        or any(key.startswith("filter_tenant_id") and value == project for key, value in each.metadata.items())
+    )
+    return theirs_of(PLACEMENT, reading.spec, aggregates) == reading.ours
 
 
 def _image_property(reading: Reading, name: str) -> str | None:
@@ -223,6 +255,9 @@ DIFFERENCES: Mapping[str, tuple[Difference, ...]] = {
     ),
     "ImagePropertiesFilter": (
         Difference("hw_maxphysaddr_bits is compared; Nova breaks on its own cpu_info text", _bits_of_text),
+    ),
+    "SimpleCIDRAffinityFilter": (
+        Difference("hints that make no network leave no host; Nova fails the request", _no_network),
     ),
     "JsonFilter": (
         Difference("what makes no sense or cannot be ordered is false; Nova fails the request", _query_raises),
@@ -249,14 +284,24 @@ DIFFERENCES: Mapping[str, tuple[Difference, ...]] = {
 }
 
 OF_READINGS: Mapping[str, tuple[ReadingDifference, ...]] = {
-    "what is asked of NUMA cells": (
+    CELLS: (
         ReadingDifference("a page size below a KiB is refused; Nova takes it for no size", _page_below_a_kib),
         ReadingDifference("2M and 4kB are sizes; Nova's flavors take them, its servers do not", _page_with_half_a_unit),
         ReadingDifference("hw_numa_nodes=0 is refused; Nova overlooks it beside a flavor's", _no_cells_of_the_image),
         ReadingDifference("image properties are read when needed; Nova refuses the image", _image_refused),
     ),
-    "what is asked of PCI devices": (
+    DEVICES: (
         ReadingDifference("no devices or fewer are refused; Nova takes such counts", _count_below_one),
         ReadingDifference("an empty alias asks for nothing; Nova fails with a ValueError", _empty_alias),
+    ),
+    PLACEMENT: (
+        ReadingDifference(
+            "traits of a suffix without resources belong to the others; Placement refuses Nova's query",
+            _traits_of_no_group,
+        ),
+        ReadingDifference(
+            "a project is in an aggregate that names it as a tenant; Nova looks for it under any key",
+            _tenant_named_elsewhere,
+        ),
     ),
 }

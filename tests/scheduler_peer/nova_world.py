@@ -2,6 +2,7 @@
 """Hosts and requests as Nova's own objects, and Nova's filters and weighers asked about them."""
 
 import json
+from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from nova.scheduler import weights as host_weights
 from nova.scheduler.weights import image_props
 from oslo_utils import timeutils
 
+from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
@@ -106,7 +108,7 @@ def _host_state(host: HostRecord, aggregates: list[Any]) -> Any:
         return total(name) - (have[name].reserved if name in have else 0) - host.used.get(name, 0)
 
     state.uuid = instance_uuid(host.host)
-    state.vcpus_total, state.vcpus_used = total("VCPU"), host.used["VCPU"]
+    state.vcpus_total, state.vcpus_used = total("VCPU"), total("VCPU") - free("VCPU")
     state.cpu_allocation_ratio = have["VCPU"].allocation_ratio
     state.ram_allocation_ratio = have["MEMORY_MB"].allocation_ratio
     state.total_usable_ram_mb, state.free_ram_mb = total("MEMORY_MB"), free("MEMORY_MB")
@@ -164,7 +166,7 @@ def request_spec(spec: RequestSpec) -> Any:
     """Return a request as Nova builds it. Raises: Refused."""
     one = len(spec.instance_uuids) == 1
     hints = {
-        name: [instance_uuid(value) for value in values] if name.endswith("_host") else list(values)
+        name: [instance_uuid(value) if value else "" for value in values] if name.endswith("_host") else list(values)
         for name, values in spec.hints.items()
     }
     return objects.RequestSpec(
@@ -198,7 +200,9 @@ def flavor(ours: Flavor) -> Any:
 
 def image(ours: Image | None) -> Any:
     """Return an image as Nova has it. Raises: Refused."""
-    given = {"properties": {}} if ours is None else {"id": ours.id, "properties": dict(ours.properties)}
+    given = (
+        {"properties": {}} if ours is None else {"id": ours.id, "name": ours.id, "properties": dict(ours.properties)}
+    )
     try:
         return objects.ImageMeta.from_dict(given)
     except (ValueError, fields.exception.Invalid, fields.exception.NovaException) as error:
@@ -255,3 +259,27 @@ def shares(weigher: Any, states: list[Any], spec: Any) -> list[float] | Exceptio
         return [float(weigher.weight_multiplier(each.obj) * part) for each, part in zip(weighed, scaled, strict=True)]
     except Exception as error:  # noqa: BLE001
         return error
+
+
+def know_aggregates(aggregates: Sequence[Aggregate]) -> None:
+    """Let Nova's request filters find these aggregates, and no others, where they ask its database for some."""
+    known = [objects.Aggregate(uuid=each.uuid, metadata=dict(each.metadata)) for each in aggregates]
+
+    def by_metadata(_context: Any, key: str | None = None, value: str | None = None) -> list[Any]:
+        return [
+            each
+            for each in known
+            if any(key in {None, name} and value in {None, text} for name, text in each.metadata.items())
+        ]
+
+    def not_matching(_context: Any, keys: list[str], prefix: str, value: str) -> list[Any]:
+        return [
+            each
+            for each in known
+            if any(
+                name not in keys and name.startswith(prefix) and text == value for name, text in each.metadata.items()
+            )
+        ]
+
+    objects.AggregateList.get_by_metadata = by_metadata
+    objects.aggregate.AggregateList.get_non_matching_by_metadata_keys = not_matching

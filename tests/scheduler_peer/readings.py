@@ -9,13 +9,14 @@ from typing import Any
 from nova.virt import hardware
 
 from kilonova.errors import InvalidRequest
+from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.numa import CpuPolicy, PageRequest
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
-from scheduler_peer import nova_devices, nova_world
+from scheduler_peer import nova_devices, nova_world, placement_queries
 from support import device_clouds
 
 REFUSED = "refused"
@@ -78,6 +79,7 @@ class Reading:
     spec: RequestSpec
     ours: Hashable
     theirs: Hashable
+    aggregates: tuple[Aggregate, ...] = ()
 
 
 def asking_for_devices(rng: Random) -> RequestSpec:
@@ -120,20 +122,6 @@ def _listed(rng: Random, prefix: str) -> dict[str, str]:
         }
     keys = rng.sample(("numa_cpus.0", "numa_cpus.1", "numa_mem.0", "numa_mem.1"), rng.randint(1, 4))
     return {f"{prefix}{key}": rng.choice(_CPUS if "cpus" in key else _MEMORY) for key in keys}
-
-
-def _ours(read: Callable[[RequestSpec], Hashable], spec: RequestSpec) -> Hashable:
-    try:
-        return read(spec)
-    except InvalidRequest:
-        return REFUSED
-
-
-def _theirs(read: Callable[[Any, Any], Hashable], spec: RequestSpec) -> Hashable:
-    try:
-        return read(nova_world.flavor(spec.flavor), nova_world.image(spec.image))
-    except (nova_world.Refused, *nova_devices.REFUSALS):
-        return REFUSED
 
 
 def _our_cells(spec: RequestSpec) -> Hashable:
@@ -187,32 +175,55 @@ def _their_devices(flavor: Any, image: Any) -> Hashable:
     )
 
 
+Aggregates = tuple[Aggregate, ...]
+
+
 @dataclass(frozen=True)
 class _Side:
     ask: Callable[[Random], RequestSpec]
-    ours: Callable[[RequestSpec], Hashable]
-    theirs: Callable[[Any, Any], Hashable]
+    ours: Callable[[RequestSpec, Aggregates], Hashable]
+    theirs: Callable[[RequestSpec, Aggregates], Hashable]
+    among: Callable[[Random], Aggregates] = lambda _: ()
 
 
+def _as_objects(read: Callable[[Any, Any], Hashable]) -> Callable[[RequestSpec, Aggregates], Hashable]:
+    return lambda spec, _: read(nova_world.flavor(spec.flavor), nova_world.image(spec.image))
+
+
+CELLS = "what is asked of NUMA cells"
+DEVICES = "what is asked of PCI devices"
+PLACEMENT = "what is asked of Placement"
 _SIDES = {
-    "what is asked of NUMA cells": _Side(asking_for_cells, _our_cells, _their_cells),
-    "what is asked of PCI devices": _Side(asking_for_devices, _our_devices, _their_devices),
+    CELLS: _Side(asking_for_cells, lambda spec, _: _our_cells(spec), _as_objects(_their_cells)),
+    DEVICES: _Side(asking_for_devices, lambda spec, _: _our_devices(spec), _as_objects(_their_devices)),
+    PLACEMENT: _Side(
+        placement_queries.some_request,
+        placement_queries.ours,
+        placement_queries.theirs,
+        placement_queries.some_aggregates,
+    ),
 }
 READINGS = tuple(_SIDES)
 
 
 def read(name: str, rng: Random) -> Reading:
-    """Make up a flavor and an image, and let both sides read them."""
+    """Make up a flavor, an image and aggregates, and let both sides read them."""
     side = _SIDES[name]
-    spec = side.ask(rng)
-    return Reading(spec, _ours(side.ours, spec), _theirs(side.theirs, spec))
+    spec, aggregates = side.ask(rng), side.among(rng)
+    return Reading(spec, ours_of(name, spec, aggregates), theirs_of(name, spec, aggregates), aggregates)
 
 
-def ours_of(name: str, spec: RequestSpec) -> Hashable:
+def ours_of(name: str, spec: RequestSpec, aggregates: Aggregates = ()) -> Hashable:
     """Read a flavor and an image."""
-    return _ours(_SIDES[name].ours, spec)
+    try:
+        return _SIDES[name].ours(spec, aggregates)
+    except InvalidRequest:
+        return REFUSED
 
 
-def theirs_of(name: str, spec: RequestSpec) -> Hashable:
+def theirs_of(name: str, spec: RequestSpec, aggregates: Aggregates = ()) -> Hashable:
     """Let Nova read a flavor and an image."""
-    return _theirs(_SIDES[name].theirs, spec)
+    try:
+        return _SIDES[name].theirs(spec, aggregates)
+    except (nova_world.Refused, *nova_devices.REFUSALS):
+        return REFUSED

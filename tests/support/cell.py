@@ -5,7 +5,7 @@
 """
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli.rules import build_engine
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.virt.fake import FakeDriver
+from kilonova.conductor.lease import Lease
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.db import instances, server_groups
@@ -31,6 +32,7 @@ from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
@@ -60,6 +62,9 @@ class MortalDatabase(Database):
         self.event("after a transaction")
         return future
 
+    def write_merged(self, run: Merged[Any, Any], item: Any) -> Any:
+        return self.submit_merged(run, item).result()
+
 
 @dataclass
 class Cell:
@@ -73,9 +78,17 @@ class Cell:
     claimer: Claimer
     conductor: Conductor
     drivers: Mapping[str, FakeDriver] = field(default_factory=dict)
+    agents: Sequence[Agent] = ()
 
     def boot(
-        self, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None, image: Image = IMAGE, **asked: Any
+        self,
+        count: int = 1,
+        *,
+        flavor: Flavor = SMALL,
+        group: str | None = None,
+        image: Image = IMAGE,
+        at_least: int | None = None,
+        **asked: Any,
     ) -> list[str]:
         """Ask for servers in one request, and return their uuids."""
         uuids = [new_uuid() for _ in range(count)]
@@ -105,7 +118,7 @@ class Cell:
             instance_uuids=tuple(uuids),
             **asked,
         )
-        self.conductor.build(built, spec, group)
+        self.conductor.build(built, spec, group, at_least=at_least)
         return uuids
 
     def add_group(self, policy: str, limit: int = 1) -> str:
@@ -136,7 +149,11 @@ class Cell:
 
     def renew_leases(self) -> None:
         """The moment has come at which the process does what it does every few seconds."""
-        Upkeep(self.conductor, "control", ()).renew()
+        Upkeep(self.conductor, "control", (), self.announce).renew()
+
+    def announce(self) -> None:
+        """The agents introduce themselves (again)."""
+        start_agents(self.agents, self.bus)
 
     def reconnect(self) -> None:
         """Hosts that could not be reached are back: their agents introduce themselves again."""
@@ -168,6 +185,9 @@ def start_cell(
     engine: Any = None,
     driver: OutsideDriver | None = None,
     max_attempts: int = 3,
+    piece: int = 100,
+    lease: Lease | None = None,
+    limits: Limits = NO_LIMITS,
     config: SchedulerConfig | None = None,
 ) -> Cell:
     """Start a control process as ``cli/control.py`` does, on a bus of the test's own."""
@@ -187,13 +207,14 @@ def start_cell(
         rng=np.random.default_rng(1),
         driver=driver,
         aliases=read_aliases(config.pci_alias),
+        piece=piece,
     )
-    conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts)
+    conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts, limits=limits, lease=lease)
     (folder / "hypervisors").mkdir(exist_ok=True)
     drivers = {host.name: FakeDriver(host, folder / "hypervisors" / f"{host.name}.json", PLAIN) for host in hosts}
-    start_agents([Agent(name, driver, bus) for name, driver in drivers.items()], bus)
-    conductor.resume()
-    return Cell(folder, hosts, database, bus, mirror, claimer, conductor, drivers)
+    agents = [Agent(name, driver, bus, may_act=lambda: conductor.may_act) for name, driver in drivers.items()]
+    conductor.enter(lambda: start_agents(agents, bus))
+    return Cell(folder, hosts, database, bus, mirror, claimer, conductor, drivers, agents)
 
 
 def new_cell(template: Path, folder: Path, *hosts: SimulatedHost, **options: Any) -> Cell:

@@ -15,6 +15,8 @@ from support.waiting import wait_until_idle
 from support.world import check_world, guests_on_disk
 
 IMAGE = image_id("cirros")
+#: For configurations of tests that are not about quotas: any number of servers.
+UNLIMITED = "[quota]\ninstances = -1\ncores = -1\nram = -1\n"
 SCENARIO = """
 images: [{name: cirros}]
 hosts:
@@ -23,11 +25,12 @@ hosts:
 """
 
 
-def settings_of(folder: Path, scenario: str = SCENARIO, more: str = "") -> Settings:
+def settings_of(folder: Path, scenario: str = SCENARIO, more: str = "", database_url: str = "") -> Settings:
+    url = database_url or f"sqlite:///{folder / 'kilonova.db'}"
     (folder / "scenario.yaml").write_text(scenario)
     (folder / "kilonova.conf").write_text(
-        f"[api]\nauth_strategy = noauth2\nmax_limit = 5\n[database]\nconnection = sqlite:///{folder / 'kilonova.db'}\n"
-        f"[fake]\nstate_dir = {folder / 'hypervisors'}\nscenario = {folder / 'scenario.yaml'}\n{more}"
+        f"[api]\nauth_strategy = noauth2\nmax_limit = 5\n[database]\nconnection = {url}\n"
+        f"[fake]\nstate_dir = {folder / 'hypervisors'}\nscenario = {folder / 'scenario.yaml'}\n{UNLIMITED}{more}"
     )
     return load([str(folder / "kilonova.conf")])
 
@@ -46,6 +49,9 @@ class Control:
     @property
     def member(self) -> Client:
         return Client(self.process.application, "alice:wonder", "2.100")
+
+    def as_user(self, user: str, project: str) -> Client:
+        return Client(self.process.application, f"{user}:{project}", "2.100")
 
     @property
     def stranger(self) -> Client:

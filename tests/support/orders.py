@@ -6,13 +6,14 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from kilonova.claims.claimer import Order
-from kilonova.db import instances, workflows
+from kilonova.db import instances, quotas, workflows
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.quota import NO_LIMITS, QuotaRequest, Usage
 from kilonova.model.request_spec import RequestSpec
 from support.cell import IMAGE, SMALL, Cell
 
@@ -26,6 +27,7 @@ def order(cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | No
     def store(tx: Transaction) -> None:
         built = [(Instance(0, uuid, "vm", "p", "u", *states, task_state=TaskState.SCHEDULING), group) for uuid in uuids]
         instances.insert(tx, built)
+        quotas.take(tx, [QuotaRequest("p", "u", Usage.of(flavor), count, count)], NO_LIMITS)
         workflows.insert(tx, flows, cell.conductor.owner)
 
     cell.database.write(store)

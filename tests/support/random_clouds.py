@@ -76,6 +76,15 @@ EXTRA_SPECS = {
     "free_ram_mb": (">= 2000", "<= 2000", "s< 3"),
     "capabilities:vcpus_used": (">= 5", "<= 8", "<in> 1"),
     "capabilities:unknown": REQUIREMENTS,
+    "capabilities:io_workload": ("<= 5", ">= 3", "= 4", "s< 4", "5", "<or> 3 <or> 4", "+1"),
+    "io_workload": ("<= 5", "!= 3"),
+    "capabilities:stats:io_workload": ("<= 5",),
+    "capabilities:hypervisor_version": (">= 6002000", "== 7000001.0", "<= +7000001", "6002000", "<in> 00"),
+    "capabilities:cpu_allocation_ratio": ("== 16", "<= 1.5", "16.0"),
+    "capabilities:failed_builds": ("<= 1", "0"),
+    "capabilities:host": ("s<= node2", "<or> node1 <or> node3", "== 1"),
+    "capabilities:cpu_info:maxphysaddr:bits": (">= 40", "46"),
+    "hw:maxphysaddr_bits": ("40", "+46", "50"),
     "hw:cpu_policy": ("dedicated",),
     "hw:numa_nodes": ("2",),
     "pci_passthrough:alias": ("gpu:1", "nic:1,gpu:2", "unknown:1"),
@@ -137,6 +146,20 @@ CPUS: tuple[dict[str, Any], ...] = (
 EXTRAS: tuple[dict[str, str], ...] = ({}, {"gpu": "5"}, {"gpu": "a"}, {"k": "true"})
 LAST_SEEN = (NOW, NOW - 5, NOW - 60, NOW - 60.5, NOW + 61)
 FLAVORS = ("1", "2", "3")
+CIDRS = (
+    "/24",
+    "/16",
+    "/0",
+    "/48",
+    "/128",
+    "/ffff:ffff:ffff::",
+    "/ffff::ff",
+    "/255.255.0.0",
+    "/0.0.0.255",
+    "/",
+    "",
+    "/99",
+)
 
 
 @dataclass(frozen=True)
@@ -185,7 +208,7 @@ def _some_of(rng: Random, vocabulary: Mapping[str, tuple[str, ...]], most: int) 
 
 def inventories(size: int, ratio: float, reserved: int, step: int) -> tuple[Inventory, ...]:
     return (
-        Inventory("VCPU", 4 * size, allocation_ratio=ratio, max_unit=4 * size),
+        Inventory("VCPU", 4 * size, reserved=min(reserved // 256, 2 * size), allocation_ratio=ratio, max_unit=4 * size),
         Inventory("MEMORY_MB", 2_048 * size, reserved=reserved),
         *((Inventory("DISK_GB", 50 * size, step_size=step),) if size != 2 else ()),
     )
@@ -220,7 +243,7 @@ def random_host(rng: Random, name: str, instances: Sequence[str], cell: str, met
         ),
         metrics={name: rng.choice(values) for name, values in METRICS.items() if rng.random() < metered},
         cell=cell,
-        host_ip=rng.choice(("10.0.0.1", "10.0.1.1", "192.168.0.1")),
+        host_ip=rng.choice(("10.0.0.1", "10.0.1.1", "192.168.0.1", "fd00::1", "fd00:0:1::1")),
     )
 
 
@@ -251,11 +274,12 @@ def random_request(rng: Random) -> RequestSpec:
     hints: dict[str, tuple[str, ...]] = {}
     for name in ("different_host", "same_host"):
         if rng.random() < 0.3:
-            hints[name] = tuple(rng.sample((*INSTANCES, "unknown"), rng.randint(1, 3)))
+            hints[name] = tuple(rng.sample((*INSTANCES, "unknown", ""), rng.randint(1, 3)))
+            hints[name] = ("",) if rng.random() < 0.1 else hints[name]
     if rng.random() < 0.3:
-        hints["build_near_host_ip"] = ("10.0.0.9",)
+        hints["build_near_host_ip"] = (rng.choice(("10.0.0.9", "10.0.0.1", "10.0.0.9", "fd00::9", "", "node1")),)
     if rng.random() < 0.3:
-        hints["cidr"] = (rng.choice(("/24", "/16", "/0")),)
+        hints["cidr"] = (rng.choice(CIDRS),)
     if rng.random() < 0.5:
         hints["query"] = (random_hint(rng),)
     image = Image(rng.choice(("open", "secret")), properties=_some_of(rng, PROPERTIES, 3))

@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 
+from support.control import UNLIMITED
 from support.database_servers import free_port
 
 
@@ -31,7 +32,7 @@ class Served:
         self.config.write_text(
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{self.port}\n"
             f"[database]\nconnection = {connection}\n"
-            f"[fake]\nstate_dir = {folder / 'hypervisors'}\nscenario = {folder / 'scenario.yaml'}\n{more}"
+            f"[fake]\nstate_dir = {folder / 'hypervisors'}\nscenario = {folder / 'scenario.yaml'}\n{UNLIMITED}{more}"
         )
         self.process: subprocess.Popen[bytes] | None = None
         self.log = folder / "log"

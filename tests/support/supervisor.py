@@ -87,7 +87,9 @@ class Supervisor:
     def require_gone(watched: list[int]) -> None:
         deadline = time.monotonic() + 5
         for each in watched:
-            assert select.select([each], [], [], max(0, deadline - time.monotonic()))[0], "a child is left"
+            poll = select.poll()
+            poll.register(each, select.POLLIN)
+            assert poll.poll(max(0.0, deadline - time.monotonic()) * 1000), "a child is left"
             os.close(each)
 
     def stop(self) -> None:

@@ -11,7 +11,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import host_devices
+from kilonova.db import audit, host_devices
 from kilonova.db import tables as t
 from kilonova.model.instance import VmState
 
@@ -19,8 +19,9 @@ SETTLED = {VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}
 
 
 def check_books(connection: Connection) -> None:
-    """What is used is what allocations and shares add up to, never more than fits; groups count their members."""
+    """What is used is what allocations and shares add up to, never more than fits; so it is with groups and quotas."""
     check_devices(connection)
+    assert list(audit.wrong_quota_usages(connection)) == []
     sums = {
         (row[0], row[1]): row[2]
         for row in connection.execute(

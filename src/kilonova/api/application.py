@@ -22,17 +22,18 @@ from kilonova.api.backend import Backend
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT, Credentials
+from kilonova.api.request_body import read_body
+from kilonova.config import ApiSettings
 from kilonova.deadline import NEVER, Deadline, nobody_left
 from kilonova.errors import ClientGone, DeadlineExceeded, Forbidden, InvalidRequest, KilonovaError, NotFound
 from kilonova.identifiers import new_uuid
+from kilonova.wsgi_keys import CLIENT_GONE
 
 LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 #: What an operator mends elsewhere and clients try again: where in this code it was noticed helps nobody.
 _TOLD_IN_ONE_LINE = frozenset({503, 507})
-#: Key of the WSGI environment: a function that says whether the client has gone. Kilonova's own server sets it.
-CLIENT_GONE = "kilonova.client_gone"
 _READING = frozenset({"GET", "HEAD"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -117,8 +118,8 @@ class Exchange:
             credentials = _credentials(environ)
             if self.needs_token:
                 _require_project_scope(credentials)
-            raw = self.req.bounded_stream.read() if _content_length(environ) else _chunked_body(environ)
-            query = _query(environ.get("QUERY_STRING", ""))
+            raw = read_body(environ, getattr(self.backend.settings.bodies, self.family.name))
+            query = _query(environ.get("QUERY_STRING", ""), self.backend.settings.api)
             body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
             _require_storable(path, query, raw, body)
             _require_own_project(path, credentials)
@@ -252,25 +253,22 @@ def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> N
         )
 
 
-def _query(text: str) -> dict[str, list[str]]:
+def _query(text: str, settings: ApiSettings) -> dict[str, list[str]]:
+    """Read a query string. Raises: HttpError 414, InvalidRequest."""
+    if len(text) > settings.max_query_length:
+        raise faults.HttpError(
+            414, f"The query string may have {settings.max_query_length} bytes, and this one has {len(text)}."
+        )
     query: dict[str, list[str]] = {}
-    for name, value in parse_qsl(text, keep_blank_values=True):
-        query.setdefault(name, []).append(value)
+    try:
+        for name, value in parse_qsl(text, keep_blank_values=True, max_num_fields=settings.max_query_parameters):
+            query.setdefault(name, []).append(value)
+    except ValueError:
+        raise InvalidRequest(
+            f"Invalid input for query parameters: there may be {settings.max_query_parameters} of them, and there are"
+            f" {text.count('&') + 1}."
+        ) from None
     return query
-
-
-def _content_length(environ: Mapping[str, Any]) -> int:
-    text = environ.get("CONTENT_LENGTH") or "0"
-    if not text.isdecimal():
-        raise InvalidRequest("content-length header must be an integer")
-    return int(text)
-
-
-def _chunked_body(environ: Mapping[str, Any]) -> bytes:
-    if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
-        body: bytes = environ["wsgi.input"].read()
-        return body
-    return b""
 
 
 def _remote_address(environ: Mapping[str, Any], *, trust_proxy: bool) -> str | None:

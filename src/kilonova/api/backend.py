@@ -7,6 +7,8 @@ from kilonova.api.policy import Policy
 from kilonova.conductor.service import Conductor
 from kilonova.config import Settings
 from kilonova.db.database import Database
+from kilonova.identity.limits import LimitSource, StoredLimits
+from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.source import ImageSource
 from kilonova.mirror.mirror import Mirror
 from kilonova.scheduler.engine import Engine
@@ -14,6 +16,8 @@ from kilonova.scheduler.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class Backend:
+    """``driver_name``: of the scheduler driver from outside that is asked instead of the engine, None without one."""
+
     settings: Settings
     database: Database
     mirror: Mirror
@@ -21,3 +25,6 @@ class Backend:
     conductor: Conductor
     images: ImageSource
     engine: Engine = field(default_factory=Engine)
+    limits: LimitSource = field(default_factory=StoredLimits)
+    projects: Projects = field(default_factory=AnyProject)
+    driver_name: str | None = None

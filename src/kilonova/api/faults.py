@@ -35,6 +35,8 @@ _COMPUTE_NAMES = {
     507: "insufficientStorage",
 }
 
+#: Characters of a message: more of what a client has sent need not come back.
+_LONGEST = 10_000
 _TITLES = {
     400: "Bad Request",
     401: "Unauthorized",
@@ -43,6 +45,8 @@ _TITLES = {
     405: "Method Not Allowed",
     406: "Not Acceptable",
     409: "Conflict",
+    413: "Request Entity Too Large",
+    414: "URI Too Long",
     415: "Unsupported Media Type",
     500: "Internal Server Error",
     503: "Service Unavailable",
@@ -74,7 +78,7 @@ def status_of(error: BaseException) -> int:
 def message_of(error: BaseException) -> str:
     """Return what the client may read."""
     if isinstance(error, errors.KilonovaError) and status_of(error) != 500:
-        return error.message
+        return error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]} …"
     return f"Unexpected API Error. The request id names the entry in the log of the API service.\n{type(error)}"
 
 

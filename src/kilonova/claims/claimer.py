@@ -11,7 +11,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import sqlalchemy as sa
@@ -42,11 +42,14 @@ from kilonova.scheduler.resources import with_resources
 LOG = logging.getLogger(__name__)
 _RANKED_KEPT = 10
 _MAX_RACES = 32
+_PIECE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """Servers of one request, to be placed together or not at all.
+
+    More of them than one transaction takes are decided together and claimed in pieces.
 
     ``workflows``: for each instance its workflow as it will be once the claim is durable; the host,
     node and provider of its body are filled in.
@@ -101,7 +104,10 @@ class Claimer:
         aliases: Mapping[str, Alias] | None = None,
         alternates: int = 2,
         driver: OutsideDriver | None = None,
+        piece: int = _PIECE,
     ) -> None:
+        #: How many servers one transaction claims at most, so that others wait for no more than these.
+        self.piece = piece
         self._database = database
         self._mirror = mirror
         self._engine = engine
@@ -116,32 +122,57 @@ class Claimer:
     def place(self, order: Order) -> Placed:
         """Claim a host for every instance of ``order``.
 
-        Raises: NoValidHost with the funnel when a host is missing for any of them; nothing is claimed then.
+        Raises: NoValidHost with the funnel when a host is missing for any of them. Nothing is claimed then, or what
+        was claimed in earlier pieces is journalled with its workflows, and the caller has to release it.
         """
         gone: frozenset[str] = frozenset()
+        placed: dict[str, Workflow] = {}
         for _ in range(_MAX_RACES):
-            waiting = tuple(flow for flow in order.workflows if flow.instance_uuid not in gone)
+            waiting = tuple(flow for flow in order.workflows if flow.instance_uuid not in gone | placed.keys())
             if not waiting:
-                return Placed((), gone)
+                return Placed(tuple(placed.values()), gone)
             plan = self._plan(replace(order, workflows=waiting))
-            bundle = Bundle(tuple(plan.claims), self._owner)
+            count = 0
             try:
-                outcome = self._database.submit_merged(commit_bundles, bundle).result()
+                while count < len(plan.claims):
+                    piece = tuple(plan.claims[count : count + self.piece])
+                    outcome = self._database.write_merged(commit_bundles, Bundle(piece, self._owner))
+                    if isinstance(outcome, InstancesGone):
+                        gone |= outcome.uuids
+                        break
+                    placed |= {claim.instance_uuid: claim.workflow for claim in piece}
+                    count += len(piece)
             except ClaimLost as lost:
                 LOG.info("%s [%s]; deciding again", lost.message, order.spec.request_id)
-                self._forget(plan)
                 self._class_ids = {}  # a class may have been deleted and made anew under another id
-                continue
-            except BaseException:
-                self._forget(plan)
-                raise
-            if isinstance(outcome, InstancesGone):
-                self._forget(plan)
-                gone |= outcome.uuids
-                continue
-            self._record(order.spec.request_id, plan)
-            return Placed(tuple(claim.workflow for claim in plan.claims), gone, plan.alternates)
+            finally:
+                self._forget(plan.claims[count:])
+                if count:
+                    self._record(order.spec.request_id, plan, count)
+            if count == len(plan.claims):
+                return Placed(tuple(placed.values()), gone, plan.alternates)
         raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
+
+    def require_room(self, spec: RequestSpec, group_uuid: str | None, count: int, one_of_them: str) -> None:
+        """Raise NoValidHost unless there is room for ``count`` servers of a request now. Claims nothing.
+
+        It may take its time and holds nobody up: all is decided on a snapshot of its own, without the lock.
+        ``one_of_them``: the instance under which it is kept why there is none.
+        """
+        if self._driver is not None:
+            return  # only the driver knows, and it is asked for each piece
+        spec, needs = with_resources(spec), needs_of(with_resources(spec), self._aliases)
+        if group_uuid is not None:
+            spec = replace(spec, group=self._mirror.group(group_uuid))
+        plan = _Plan(hosts=self._mirror.snapshot_apart(), seq=self._mirror.seq)
+        assert plan.hosts is not None
+        batch = Batch(self._engine, plan.hosts, spec, limit=1, rng=self._rng)
+        for index in range(count):
+            decision = batch.decide()
+            best, devices = first_that_gives(decision, plan.hosts, needs)
+            if best is None:
+                self._refuse(spec.request_id, plan, decision, index, count, one_of_them)
+            batch.place(best.row, self._engine.allocations(plan.hosts, spec, best.row), devices)
 
     @property
     def may_be_slow(self) -> bool:
@@ -165,7 +196,7 @@ class Claimer:
             try:
                 self._decide(order, plan, answer)
             except BaseException:
-                self._forget(plan)
+                self._forget(plan.claims)
                 raise
         return plan
 
@@ -204,11 +235,7 @@ class Claimer:
             decision = batch.decide()
             best, devices = first_that_gives(decision, hosts, needs)
             if best is None:
-                # Placed together or not at all: this one is the reason for every server of the order.
-                plan.decisions = [(each.instance_uuid, decision, None) for each in order.workflows]
-                plan.server_indices = (index,) * count
-                self._record(spec.request_id, plan)
-                raise _no_valid_host(decision, index, count)
+                self._refuse(spec.request_id, plan, decision, index, count, workflow.instance_uuid)
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
             given = self._engine.allocations(hosts, spec, best.row)
             plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, devices, isolation_version))
@@ -264,11 +291,19 @@ class Claimer:
         )
         return claim
 
-    def _forget(self, plan: _Plan) -> None:
-        for claim in plan.claims:
+    def _forget(self, claims: Sequence[Claim]) -> None:
+        for claim in claims:
             self._mirror.forget(claim.claim_id)
 
-    def _record(self, request_id: str, plan: _Plan) -> None:
+    def _refuse(self, request_id: str, plan: _Plan, decision: Decision, index: int, count: int, uuid: str) -> NoReturn:
+        """Keep why one server has no host, once, since it is the reason for every server of the order; and say so."""
+        plan.decisions = [(uuid, decision, None)]
+        plan.server_indices = (index,)
+        self._record(request_id, plan, 1)
+        raise _no_valid_host(decision, index, count)
+
+    def _record(self, request_id: str, plan: _Plan, count: int) -> None:
+        """Keep the first ``count`` decisions of a plan."""
         assert plan.hosts is not None
         kept = None if plan.circumstances is None else self._log.kept(plan.circumstances)
         self._log.record(
@@ -277,7 +312,9 @@ class Claimer:
             hosts=plan.hosts,
             made=[
                 (instance_uuid, index, decision, chosen)
-                for (instance_uuid, decision, chosen), index in zip(plan.decisions, plan.server_indices, strict=True)
+                for (instance_uuid, decision, chosen), index in zip(
+                    plan.decisions[:count], plan.server_indices[:count], strict=True
+                )
             ],
             alternates=plan.alternates,
             kept=kept,

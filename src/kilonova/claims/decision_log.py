@@ -20,6 +20,8 @@ from kilonova.scheduler.host_table import HostTable
 
 LOG = logging.getLogger(__name__)
 _TRIM_EVERY = 256
+#: How many decisions of one request one write stores, so that others wait for no more than these.
+_STORED_TOGETHER = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,9 @@ class DecisionLog:
             )
             for number, (instance_uuid, server_index, decision, chosen) in enumerate(made)
         ]
-        self._database.submit_merged(self._insert, records).add_done_callback(
-            lambda future: self._stored(future, roster)
-        )
+        for start in range(0, len(records), _STORED_TOGETHER):
+            stored = self._database.submit_merged(self._insert, records[start : start + _STORED_TOGETHER])
+            stored.add_done_callback(lambda future: self._stored(future, roster))
 
     def _stored(self, future: "Future[None]", roster: str) -> None:
         if (error := future.exception()) is not None:

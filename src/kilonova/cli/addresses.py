@@ -2,6 +2,7 @@
 """Where services listen, what clients are told, and whether the port is free."""
 
 import errno
+import ipaddress
 import socket
 import time
 from collections.abc import Mapping
@@ -46,6 +47,15 @@ def parse(text: str, option: str) -> Address:
     ):
         raise ConfigurationError(f"{option} must be HOST:PORT with a port from 1 to 65535, not {text!r}")
     return Address(bare, int(port))
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches what listens at ``host``."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
 
 
 def require_free(addresses: Mapping[str, Address], patience_s: float = 1.0) -> None:

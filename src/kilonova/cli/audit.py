@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kilonova.cli.cloud_options import OPERATOR, AdminCloud, Api, AsJson, DataFolder, connect
-from kilonova.cli.printing import counted, hosts_text, output_console, plain_table, print_json
+from kilonova.cli.printing import counted, hosts_text, output_console, plain_table, print_json, unread_lines
 
 _SERVERS_SHOWN = 10
 _COLORS = {"leak": "red", "fault": "yellow", "note": "cyan"}
@@ -32,6 +32,41 @@ def isolation(
 ) -> int:
     """Try every flavor with every image and project on every host, and name leaks; exit code 1 when there are any."""
     return report_isolation(connect(data, os_cloud), as_json=as_json)
+
+
+@app.command()
+def rules(
+    data: DataFolder = None,
+    os_cloud: AdminCloud = None,
+    as_json: AsJson = False,
+) -> int:
+    """Name what flavors, images and aggregates ask for and no rule reads; exit code 1 when there is any."""
+    return report_unread(connect(data, os_cloud), as_json=as_json)
+
+
+def report_unread(api: Api, *, as_json: bool) -> int:
+    """Print what nobody reads in a cloud. Returns the exit code: 1 when something is found."""
+    report: Mapping[str, Any] = api.get(OPERATOR, "/rules")["rules"]
+    if as_json:
+        print_json({"rules": report})
+    else:
+        show_unread(report, output_console())
+    return 0 if report["clean"] else 1
+
+
+def show_unread(report: Mapping[str, Any], console: Console) -> None:
+    """Print what nobody reads, or why that cannot be told, and what was examined."""
+    for line in unread_lines(report):
+        console.print(line, soft_wrap=True)
+    examined = report["examined"]
+    console.print(
+        f"Examined: {counted(examined['flavors'], 'flavor')}, {counted(examined['images'], 'image')},"
+        f" {counted(examined['aggregates'], 'aggregate')}."
+    )
+    if report["unread"]:
+        console.print(Text(f"{len(report['unread'])} found.", style="red"))
+    elif not report["may_read_anything"]:
+        console.print(Text("Everything that is asked for is read.", style="green"))
 
 
 def report_isolation(api: Api, *, as_json: bool) -> int:

@@ -53,7 +53,7 @@ class Child:
 
     def ended(self) -> bool:
         """Say whether the process is over, without reaping it: its id stays its own until `reap`."""
-        return bool(select.select([self.pidfd], [], [], 0)[0])
+        return bool(_ended([self], 0))
 
     def answers(self) -> bool:
         """Say whether the service answers its probe with success."""
@@ -96,8 +96,7 @@ class Child:
 
 def wait_for_an_end(children: Sequence[Child]) -> Child:
     """Sleep until one of the children ends."""
-    ended = select.select([child.pidfd for child in children], [], [])[0]
-    return next(child for child in children if child.pidfd in ended)
+    return _ended(children, None)[0]
 
 
 def stop(children: Sequence[Child], patience_s: float = _STOP_PATIENCE_S) -> None:
@@ -107,10 +106,19 @@ def stop(children: Sequence[Child], patience_s: float = _STOP_PATIENCE_S) -> Non
     deadline = time.monotonic() + patience_s
     waiting = [child for child in children if not child.ended()]
     while waiting and time.monotonic() < deadline:
-        select.select([child.pidfd for child in waiting], [], [], deadline - time.monotonic())
+        _ended(waiting, deadline - time.monotonic())
         waiting = [child for child in waiting if not child.ended()]
     for child in children:
         child.reap()
+
+
+def _ended(children: Sequence[Child], timeout_s: float | None) -> list[Child]:
+    """Wait until one of the children ends, and return those that have. ``timeout_s``: None for however long."""
+    poll = select.poll()  # select() itself knows no descriptors above 1,023
+    for child in children:
+        poll.register(child.pidfd, select.POLLIN)
+    ended = dict(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
+    return [child for child in children if child.pidfd in ended]
 
 
 def _open_log(path: Path) -> IO[bytes]:

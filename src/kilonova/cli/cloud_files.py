@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from kilonova.cli.addresses import Address
+from kilonova.cli.embedded_rules import rule_options
 from kilonova.companions.private_file import write_private
 from kilonova.companions.settings import (
     LOG_BYTES,
@@ -65,14 +66,20 @@ class Accounts:
     demo: Account
 
 
-def make_folder(folder: Path) -> None:
-    """Create the data folder, private to its owner. Raises: ConfigurationError."""
+def make_folder(folder: Path) -> tuple[Path, ...]:
+    """Have the data folder, private to its owner. Returns what others could read so far. Raises: ConfigurationError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in ("log", "keystone", "glance", "hypervisors"):
-            (folder / name).mkdir(mode=0o700, exist_ok=True)
+        inner = [folder / name for name in ("log", "keystone", "glance", "hypervisors")]
+        for each in inner:
+            each.mkdir(mode=0o700, exist_ok=True)
+        databases = [path for each in (folder, *inner) for path in each.glob("*.db*")]
+        exposed = tuple(path for path in (folder, *inner, *databases) if path.stat().st_mode & 0o077)
+        for path in exposed:
+            path.chmod(0o700 if path.is_dir() else 0o600)
     except OSError as error:
         raise ConfigurationError(f"cannot use the data folder {folder}: {error.strerror}") from error
+    return exposed
 
 
 def lock_folder(folder: Path) -> int:
@@ -137,9 +144,14 @@ def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
 
 
 def write_conf(
-    cloud: Cloud, people: Accounts | None, scenario_options: Mapping[str, Mapping[str, Any]] | None = None
+    cloud: Cloud,
+    people: Accounts | None,
+    scenario_options: Mapping[str, Mapping[str, Any]] | None = None,
+    operator_options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
-    """Write ``kilonova.conf``: what this supervisor knows, then what the scenario adds to it.
+    """Write ``kilonova.conf``: what this supervisor knows, then what the scenario adds to it, then rules.
+
+    ``operator_options``: what the operator's own file says; it is read by itself, after this one.
 
     Without accounts it says nothing of identity and images, which are the operator's.
     """
@@ -157,11 +169,12 @@ def write_conf(
             "state_dir": cloud.folder / "hypervisors",
             **({"scenario": cloud.scenario} if cloud.scenario else {}),
         },
+        # Nobody wants to run out of servers on a machine of his own; `openstack quota set` still limits a project.
+        "quota": {"instances": -1, "cores": -1, "ram": -1},
     }
     if people is not None:
         sections["api"] = {"auth_strategy": "keystone", **sections["api"]}
-        sections["keystone_authtoken"] = {
-            "www_authenticate_uri": cloud.auth_url,
+        login = {
             "auth_url": f"{cloud.identity.local_url}/identity",
             "auth_type": "password",
             "username": people.service.user,
@@ -170,12 +183,18 @@ def write_conf(
             "user_domain_name": "Default",
             "project_domain_name": "Default",
             "region_name": REGION,
+        }
+        sections["keystone_authtoken"] = {
+            "www_authenticate_uri": cloud.auth_url,
+            **login,
             "service_token_roles_required": "true",
             "include_service_catalog": "false",
         }
+        sections["oslo_limit"] = {**login, "endpoint_service_type": "compute"}
         sections["glance"] = {"endpoint_override": cloud.image.local_url}
     header = "# Written at every start by `kilonova up`; put settings of your own in a file for --config-file.\n"
-    write_private(cloud.conf, header + conf_text(with_defaults(sections, scenario_options or {})))
+    rules = rule_options(scenario_options or {}, operator_options or {})
+    write_private(cloud.conf, header + conf_text(with_defaults(with_defaults(sections, scenario_options or {}), rules)))
 
 
 def write_clouds_yaml(cloud: Cloud, people: Accounts) -> None:

@@ -23,7 +23,7 @@ from kilonova.errors import ConfigurationError, Forbidden, InvalidRequest, NotFo
 DEFAULT_CLOUD = "kilonova"
 FILE_VARIABLE = "OS_CLIENT_CONFIG_FILE"
 CLOUD_VARIABLE = "OS_CLOUD"
-_URL = re.compile(r"https?://[^\s'\"]+(?<![.:,])")
+_URL = re.compile(r"https?://[^\s'\"]+")
 
 # Its warnings would stand beside the one line that says the same.
 logging.getLogger("keystoneauth").addHandler(logging.NullHandler())
@@ -113,7 +113,7 @@ def _as_own(error: Exception, service: str) -> Exception:
     if isinstance(error, failures.Unauthorized):
         return Unavailable("Keystone does not accept the cloud's password: has it been made anew since?")
     url = _URL.search(str(error))
-    return Unavailable(f"the cloud cannot be reached: no good answer from {url[0] if url else service}")
+    return Unavailable(f"the cloud cannot be reached: no good answer from {url[0].rstrip('.:,') if url else service}")
 
 
 def _refusal(status: int, message: str, service: str) -> Exception:

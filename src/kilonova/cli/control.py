@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
@@ -23,18 +24,23 @@ from kilonova.api.policy import Policy
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
-from kilonova.cli.database_lock import lock_database
+from kilonova.cli.database_lock import lock_database, warn_if_exposed
+from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.heartbeat import HeartbeatTimer
 from kilonova.compute.virt.fake import FakeDriver
+from kilonova.conductor.lease import Lease
+from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
-from kilonova.config import Settings, scheduling_digest
+from kilonova.config import NO_QUOTAS, UNIFIED_LIMITS, Settings, scheduling_digest
 from kilonova.db import schema
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError
+from kilonova.identity.limits import LimitSource, StoredLimits, Unlimited
+from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.messaging.local import LocalBus
 from kilonova.mirror.mirror import Mirror
@@ -58,6 +64,7 @@ class ControlProcess:
     conductor: Conductor
     upkeep: Upkeep
     checkpointer: Checkpointer
+    purger: Purger
     bus: LocalBus
     application: WsgiApp
     heartbeat: HeartbeatTimer | None
@@ -69,6 +76,7 @@ class ControlProcess:
         if self.heartbeat is not None:
             self.heartbeat.stop()
         self.checkpointer.stop()
+        self.purger.stop()
         self.upkeep.stop()
         self.bus.close()
         self.database.close()
@@ -83,6 +91,8 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
     """
     rules = load_rules(settings) if engine is None else Rules(engine)
     policy = Policy(settings.conf, (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES))
+    for sentence in ineffective_options(settings.conf, settings.scheduler):
+        LOG.warning("%s", sentence)
     scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
     with ExitStack() as undo:
         database = Database(settings.database_url, longest_read_s=settings.api.request_timeout_s)
@@ -90,6 +100,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         if lock is not None:
             undo.callback(lock.close)
         undo.callback(database.close)
+        warn_if_exposed(database)
         schema.require_current(database)
         mirror = Mirror.follow(database)
         owner = str(uuid.uuid4())
@@ -111,40 +122,47 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
             driver=rules.driver,
         )
         undo.callback(claimer.close)
-        conductor = Conductor(database, claimer, bus, owner, max_attempts=attempts)
-        upkeep = Upkeep(conductor, os.uname().nodename, _ONE_PROCESS_SERVICES)
+        lease = Lease(timedelta(seconds=settings.lease_s))
+        conductor = Conductor(
+            database, claimer, bus, owner, max_attempts=attempts, limits=settings.quota.limits(), lease=lease
+        )
+        agents = _agents(settings, scenario, bus, lambda: conductor.may_act)
+
+        def announce() -> None:
+            start_agents(agents, bus)
+
+        upkeep = Upkeep(conductor, os.uname().nodename, _ONE_PROCESS_SERVICES, announce)
         upkeep.register()
-        heartbeat = _start_hosts(settings, scenario, bus)
-        if heartbeat is not None:
+        resumed = conductor.enter(announce)
+        heartbeat = None
+        if agents:
+            heartbeat = HeartbeatTimer(bus, [agent.host for agent in agents], settings.compute.report_interval_s)
+            heartbeat.start()
             undo.callback(heartbeat.stop)
-        resumed = conductor.resume()
         if resumed:
             LOG.info("%d unfinished operations are resumed", resumed)
-        backend = Backend(settings, database, mirror, policy, conductor, _images(settings, scenario), rules.engine)
+        backend = Backend(
+            settings,
+            database,
+            mirror,
+            policy,
+            conductor,
+            _images(settings, scenario),
+            rules.engine,
+            limits=_limits(settings),
+            projects=_projects(settings),
+            driver_name=None if rules.driver is None else rules.driver.name,
+        )
         app = _application(settings, backend)
         upkeep.start()
         checkpointer = Checkpointer(database, settings.checkpoints_kept if settings.decision_retention else 0)
         checkpointer.start()
+        purger = Purger(database, settings.purge_deleted_after_days)
+        purger.start()
         undo.pop_all()
     return ControlProcess(
-        settings, database, mirror, claimer, conductor, upkeep, checkpointer, bus, app, heartbeat, lock
+        settings, database, mirror, claimer, conductor, upkeep, checkpointer, purger, bus, app, heartbeat, lock
     )
-
-
-def prepare(settings: Settings) -> None:
-    """Bring an SQLite file up to date and say whatever would keep a control process from starting.
-
-    Raises: KilonovaError.
-    """
-    load_rules(settings)
-    database = Database(settings.database_url)
-    lock = lock_database(database)
-    try:
-        schema.require_current(database)
-    finally:
-        database.close()
-        if lock is not None:
-            lock.close()
 
 
 def _application(settings: Settings, backend: Backend) -> WsgiApp:
@@ -152,6 +170,7 @@ def _application(settings: Settings, backend: Backend) -> WsgiApp:
     placement = family_app(placement_api.PlacementFamily(), backend)
     operator = family_app(operator_api.OperatorFamily(), backend)
     if settings.api.auth_strategy == "noauth2":
+        LOG.warning("[api] auth_strategy = noauth2: there are no passwords, and whoever says so is an administrator")
         apps: Mapping[str, WsgiApp] = {
             "/compute": auth.noauth2(compute, plain_roles=("member", "reader")),
             "/placement": auth.noauth2(placement, plain_roles=()),
@@ -175,24 +194,39 @@ def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
     )
 
 
+def _limits(settings: Settings) -> LimitSource:
+    if settings.quota.driver == UNIFIED_LIMITS:
+        from kilonova.identity.keystone import limits_of  # noqa: PLC0415 - brings an HTTP client
+
+        return limits_of(settings.conf)
+    return Unlimited() if settings.quota.driver == NO_QUOTAS else StoredLimits()
+
+
+def _projects(settings: Settings) -> Projects:
+    if settings.api.auth_strategy == "noauth2":
+        return AnyProject()
+    from kilonova.identity.keystone import projects_of  # noqa: PLC0415 - brings an HTTP client
+
+    return projects_of(settings.conf)
+
+
 def image_id(name: str) -> str:
     """Return the id of a scenario's image in a cloud without an image service: the same for the same name."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"kilonova:image:{name}"))
 
 
-def _start_hosts(settings: Settings, scenario: Scenario | None, bus: LocalBus) -> HeartbeatTimer | None:
+def _agents(
+    settings: Settings, scenario: Scenario | None, bus: LocalBus, may_act: Callable[[], bool]
+) -> tuple[Agent, ...]:
     hosts = scenario.hosts if scenario else default_hosts(settings.fake.hosts)
     if not hosts:
-        return None
+        return ()
     if settings.fake.state_dir is None:
         raise ConfigurationError("[fake] state_dir must be set when there are simulated hosts.")
     folder = settings.fake.state_dir
-    folder.mkdir(parents=True, exist_ok=True)
-    agents = [Agent(host.name, _driver(host, folder, ratios_of(settings)), bus) for host in hosts]
-    start_agents(agents, bus)
-    heartbeat = HeartbeatTimer(bus, [host.name for host in hosts], settings.compute.report_interval_s)
-    heartbeat.start()
-    return heartbeat
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ratios = ratios_of(settings)
+    return tuple(Agent(host.name, _driver(host, folder, ratios), bus, may_act=may_act) for host in hosts)
 
 
 def _driver(host: SimulatedHost, folder: Path, ratios: AllocationRatios) -> FakeDriver:

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kilonova db`: look after the database."""
 
+from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import Progress
+
+from kilonova.errors import ConfigurationError, InvalidRequest
 
 app = typer.Typer(no_args_is_help=True, help="Look after the database.")
 
@@ -25,6 +30,51 @@ def upgrade(
     finally:
         database.close()
     print(f"{database.url.render_as_string(hide_password=True)}: {before or 'empty'} -> {after}")
+
+
+@app.command()
+def purge(
+    before: Annotated[
+        datetime,
+        typer.Option(
+            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Purge what was deleted before this date or time (UTC)."
+        ),
+    ],
+    config_file: Annotated[
+        list[str] | None, typer.Option("--config-file", help="Configuration file; later ones win.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Data folder of `kilonova up`, instead of a configuration file.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be removed.")] = False,
+) -> None:
+    """Remove deleted servers with their faults, decisions and request specs for good. Runs beside a running cloud."""
+    from kilonova import config  # noqa: PLC0415
+    from kilonova.cli.up import default_folder  # noqa: PLC0415
+    from kilonova.db import purge as purging  # noqa: PLC0415
+    from kilonova.db import schema  # noqa: PLC0415
+    from kilonova.db.database import Database, utc_now  # noqa: PLC0415
+
+    if before > utc_now():
+        raise InvalidRequest(f"--before {before.isoformat()} is in the future: it would remove every deleted server")
+    conf = (data or default_folder()).expanduser() / "kilonova.conf"
+    if not config_file and not conf.is_file():
+        raise ConfigurationError(f"{conf} is not there; name the cloud with --data or --config-file")
+    settings = config.load(config_file or [str(conf)])
+    database = Database(settings.database_url)
+    try:
+        schema.require_present(database)
+        with database.read(patient=True) as connection:
+            counts = purging.kept_for_deleted(connection, before)
+        if not dry_run:
+            total = counts["instances"]
+            with Progress(disable=not total, transient=True) as progress:
+                task = progress.add_task("Deleted servers", total=total)
+                counts = purging.purge(database, before, on_progress=lambda count: progress.update(task, advance=count))
+    finally:
+        database.close()
+    found = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(counts.items()) if count)
+    print(f"{'Would remove' if dry_run else 'Removed'}: {found or 'nothing'}")
 
 
 @app.callback()

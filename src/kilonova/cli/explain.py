@@ -19,11 +19,13 @@ from kilonova.cli.printing import (
     print_json,
     ranking_table,
     removed_text,
+    unread_lines,
 )
 from kilonova.errors import InvalidRequest, NotFound
 
 Decisions = Sequence[Mapping[str, Any]]
 _HOSTS_SHOWN = 1000
+_ID = re.compile(r"[\w.-]+", re.ASCII)
 _REQUEST_ID = re.compile(r"req-[0-9a-f-]{36}")
 
 
@@ -70,7 +72,7 @@ def find_decisions(api: Api, name: str, **query: str) -> Decisions:
 
 
 def _decisions(api: Api, name: str, query: Mapping[str, str]) -> Decisions:
-    if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+    if not _ID.fullmatch(name):
         raise NotFound(f"{name!r} is no id")
     found: Decisions = api.get(OPERATOR, f"/decisions/{name}", **query)["decisions"]
     return found
@@ -95,6 +97,10 @@ def show(decisions: Decisions, console: Console) -> None:
         server = decision["server_id"]
         attempts[server] = attempts.get(server, 0) + 1
         _show_one(decision, attempts[server], console)
+    if lines := unread_lines(*decisions):
+        console.print()
+        for line in lines:
+            console.print(line, soft_wrap=True)
 
 
 def _show_one(decision: Mapping[str, Any], attempt: int, console: Console) -> None:

@@ -15,6 +15,8 @@ COMMANDS: Mapping[str, str] = {
     "up": "kilonova.cli.up:up",
     "api": "kilonova.cli.api:api",
     "db": "kilonova.cli.db:app",
+    "backup": "kilonova.cli.backup:backup",
+    "restore": "kilonova.cli.backup:restore",
     "placement": "kilonova.cli.placement:app",
     "explain": "kilonova.cli.explain:explain",
     "whatif": "kilonova.cli.whatif:whatif",

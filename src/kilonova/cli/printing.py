@@ -54,6 +54,16 @@ def removed_text(step: Mapping[str, Any]) -> Text:
     return text
 
 
+def unread_lines(*answers: Mapping[str, Any]) -> list[Text]:
+    """Say what nobody reads, each thing once, and which rules may read anything."""
+    texts = dict.fromkeys(each["text"] for answer in answers for each in answer["unread"])
+    lines = [Text(f"Not read: {text}.", style="yellow") for text in texts]
+    if rules := dict.fromkeys(rule for answer in answers for rule in answer["may_read_anything"]):
+        known = ", ".join(rules)
+        lines.append(Text(f"What is read cannot be told: {known} may read anything.", style="dim"))
+    return lines
+
+
 def ranking_table(ranked: Sequence[Mapping[str, Any]], chosen: str | None) -> Table:
     table = plain_table()
     table.add_column("", width=1)

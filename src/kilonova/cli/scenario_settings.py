@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from kilonova import config
 from kilonova.claims.outside_driver import OutsideDriver
+from kilonova.cli.embedded_rules import rule_options
 from kilonova.cli.rules import load_rules
 from kilonova.config import Settings
 from kilonova.errors import ConfigurationError
@@ -35,7 +36,8 @@ def settings_of(scenario: Scenario) -> Settings:
 @contextmanager
 def _file_of(scenario: Scenario) -> Iterator[str]:
     with tempfile.NamedTemporaryFile("w", suffix=".conf", encoding="utf-8") as file:
-        file.write(conf_text(with_defaults({"database": {"connection": "sqlite://"}}, scenario.options)))
+        sections = with_defaults({"database": {"connection": "sqlite://"}}, scenario.options)
+        file.write(conf_text(with_defaults(sections, rule_options(scenario.options))))
         file.flush()
         yield file.name
 

@@ -17,14 +17,14 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kilonova.cli import addresses, tiny_image
+from kilonova.cli import addresses, backup_files, tiny_image
 from kilonova.cli.addresses import Address
 from kilonova.cli.children import Child, stop, wait_for_an_end
 from kilonova.cli.cloud_files import (
@@ -39,7 +39,7 @@ from kilonova.cli.cloud_files import (
 )
 from kilonova.cli.scenario_file import find_scenario
 from kilonova.cli.start_progress import StartProgress
-from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.errors import NO_ROOM, ConfigurationError, Unavailable, full_disk
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import Scenario
 
@@ -102,19 +102,23 @@ def up(
         raise ConfigurationError(f"--config-file {config_file} is not a file")
     if not companions and config_file is None:
         raise ConfigurationError("--no-companions needs --config-file with your own identity and image services")
-    run(
-        UpOptions(
-            folder=(data or default_folder()).expanduser().absolute(),
-            compute=compute,
-            identity=Address(compute.host, identity_port),
-            image=Address(compute.host, image_port),
-            control_command=CONTROL_COMMAND,
-            hosts=hosts,
-            scenario=find_scenario(scenario) if scenario else None,
-            config_file=config_file.absolute() if config_file else None,
-            companions=companions,
-        )
+    options = UpOptions(
+        folder=(data or default_folder()).expanduser().absolute(),
+        compute=compute,
+        identity=Address(compute.host, identity_port),
+        image=Address(compute.host, image_port),
+        control_command=CONTROL_COMMAND,
+        hosts=hosts,
+        scenario=find_scenario(scenario) if scenario else None,
+        config_file=config_file.absolute() if config_file else None,
+        companions=companions,
     )
+    try:
+        run(options)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise full_disk(error, options.folder) from error
 
 
 def run(options: UpOptions) -> None:
@@ -122,7 +126,11 @@ def run(options: UpOptions) -> None:
     started = time.monotonic()
     options = _with_configured_bind(options)
     scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
-    make_folder(options.folder)
+    os.umask(0o077)  # also what Keystone and Glance write is nobody else's business
+    if exposed := make_folder(options.folder):
+        names = ", ".join(map(str, exposed[:3]))
+        more = f" and {len(exposed) - 3} more" if len(exposed) > 3 else ""
+        _say(f"warning: others could read or write {names}{more}; from now on only you can")
     lock = lock_folder(options.folder)
     children: list[Child] = []
     try:
@@ -137,7 +145,7 @@ def run(options: UpOptions) -> None:
             scenario=options.scenario,
         )
         people = accounts(options.folder) if options.companions else None
-        write_conf(cloud, people, scenario.options)
+        write_conf(cloud, people, scenario.options, operator_options(options.config_file))
         if people is not None:
             write_companion_settings(cloud, people)
             write_clouds_yaml(cloud, people)
@@ -156,8 +164,17 @@ def run(options: UpOptions) -> None:
         for number in _STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         stop(children)
+        _settle_databases(options.folder)
         os.close(lock)
     _say("stopped")
+
+
+def _settle_databases(folder: Path) -> None:
+    """Leave each database in one file, so that whoever copies the folder copies everything."""
+    from kilonova.db.engines import settle  # noqa: PLC0415
+
+    for name in backup_files.DATABASES:
+        settle(str(folder / name))
 
 
 def _stop_on_signals() -> None:
@@ -174,16 +191,30 @@ def _say(text: str) -> None:
 
 def _with_configured_bind(options: UpOptions) -> UpOptions:
     """Let ``[api] bind`` of the operator's own file decide where the control process is looked for."""
-    if options.config_file is None:
+    of_the_api = operator_options(options.config_file).get("api", {})
+    if of_the_api.get("cert_file"):
+        raise ConfigurationError(
+            f"[api] cert_file in {options.config_file}: the services of `kilonova up` find each other over HTTP; put a "
+            "proxy with the certificate in front, or serve HTTPS with `kilonova api`."
+        )
+    bind = of_the_api.get("bind")
+    if not bind:
         return options
-    parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
-    try:
-        parser.read(options.config_file, encoding="utf-8")
-    except (configparser.Error, OSError, UnicodeDecodeError) as error:
-        first = str(error).splitlines()[0]
-        raise ConfigurationError(f"--config-file {options.config_file} cannot be read: {first}") from error
-    bind = parser.get("api", "bind", fallback=None)
-    return replace(options, compute=addresses.parse(bind, f"[api] bind in {options.config_file}")) if bind else options
+    return replace(options, compute=addresses.parse(bind, f"[api] bind in {options.config_file}"))
+
+
+def operator_options(file: Path | None) -> Mapping[str, Mapping[str, str]]:
+    """Return section → option → value of the operator's own file. Raises: ConfigurationError."""
+    parser = configparser.ConfigParser(
+        strict=False, interpolation=None, allow_no_value=True, default_section="(no defaults)"
+    )
+    if file is not None:
+        try:
+            parser.read(file, encoding="utf-8")
+        except (configparser.Error, OSError, UnicodeDecodeError) as error:
+            first = str(error).splitlines()[0]
+            raise ConfigurationError(f"--config-file {file} cannot be read: {first}") from error
+    return {section: dict(parser.items(section)) for section in parser.sections()}
 
 
 def _needed(options: UpOptions) -> dict[str, Address]:
@@ -260,6 +291,9 @@ def _announce(cloud: Cloud, options: UpOptions, seconds: float) -> None:
             "  export OS_CLOUD=kilonova",
             f"  {_client()} server create --flavor m1.tiny --image {tiny_image.NAME} --wait first",
         ]
+        if options.config_file is None:
+            limit = f"{_client()} quota set --instances 10 demo"
+            lines.append(f"Projects may have any number of servers here; limit one with: {limit}")
     else:
         lines[0] = lines[0].removesuffix(" Type next:")
     print("\n".join(lines), flush=True)

@@ -19,6 +19,7 @@ from kilonova.cli.printing import (
     print_json,
     ranking_table,
     removed_text,
+    unread_lines,
 )
 from kilonova.errors import InvalidRequest
 
@@ -60,6 +61,10 @@ def whatif(  # one option for each thing that can be asked
         return
     console = output_console()
     show(found, console)
+    if lines := unread_lines(found):
+        console.print()
+        for line in lines:
+            console.print(line, soft_wrap=True)
     if listed:
         console.print()
         console.print(hosts_table(found["hosts"]))

@@ -5,9 +5,11 @@ import argparse
 import atexit
 import importlib.metadata
 import os
+import sqlite3
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ from kilonova.companions.parent_death import die_with_parent
 from kilonova.companions.private_file import write_private
 from kilonova.companions.settings import GlanceSettings, load_glance
 from kilonova.errors import ConfigurationError
+from kilonova.server.limits import Limits
 
+_TRANSFERS = 16  # uploads and downloads at once
 _CONF = """\
 # Written at every start by `kilonova up`.
 [DEFAULT]
@@ -66,8 +70,14 @@ def main() -> None:
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_glance(parser.parse_args().settings)
     sys.argv[1:] = []  # oslo.config would read it
-    serving.serve(prepare(settings), settings.host, settings.port)
+    limits = Limits(token_needed=True, streams=_is_image_data, max_streams=_TRANSFERS)
+    serving.serve(prepare(settings), settings.host, settings.port, limits)
     _finish_tasks()
+
+
+def _is_image_data(method: str, path: str) -> bool:
+    """Whether a request brings an image's data, which has no limit to its size."""
+    return method == "PUT" and path.endswith(("/file", "/stage"))
 
 
 def prepare(settings: GlanceSettings) -> Callable[..., Any]:
@@ -82,6 +92,7 @@ def prepare(settings: GlanceSettings) -> Callable[..., Any]:
         _migrate_in_child(settings, folder, part)
 
     sqlite.bring_up_to_date(database, importlib.metadata.version("glance"), migrate)
+    _relocate_images(database, folder / "images")
     sqlite.lock_on_first_write()
     os.environ["OS_GLANCE_CONFIG_DIR"] = str(folder)
     from glance.common import wsgi_app  # noqa: PLC0415  # nothing of Glance before argv is empty
@@ -90,6 +101,14 @@ def prepare(settings: GlanceSettings) -> Callable[..., Any]:
     application: Callable[..., Any] = wsgi_app.init_app()
     log_file.take_over(settings.log_file)
     return application
+
+
+def _relocate_images(database: Path, images: Path) -> None:
+    """Have the records point to the images of this folder, wherever it was when they were made: folders are moved."""
+    place = f"file://{images}/"
+    elsewhere = "value LIKE 'file://%/' || image_id AND value <> ? || image_id"
+    with closing(sqlite3.connect(database, timeout=sqlite.BUSY_TIMEOUT_S)) as connection, connection:
+        connection.execute(f"UPDATE image_locations SET value = ? || image_id WHERE {elsewhere}", (place, place))  # noqa: S608
 
 
 def _finish_tasks() -> None:

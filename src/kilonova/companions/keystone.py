@@ -23,6 +23,7 @@ from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from kilonova.companions import log_file, serving, sqlite
 from kilonova.companions.private_file import write_private
 from kilonova.companions.settings import Account, CatalogEntry, KeystoneSettings, load_keystone
+from kilonova.server.limits import Limits
 
 # Rounds: 4 is bcrypt's least. A login must not cost a quarter of a second on a machine where passwords are random.
 # Cache: without one a token validation costs half a second.
@@ -63,7 +64,7 @@ def main() -> None:
     sys.argv[1:] = []  # oslo.config would read it
     application = prepare(settings)
     mounted = DispatcherMiddleware(application, {"/identity": application})
-    serving.serve(mounted, settings.host, settings.port)
+    serving.serve(mounted, settings.host, settings.port, Limits())
 
 
 def prepare(settings: KeystoneSettings) -> Callable[..., Any]:

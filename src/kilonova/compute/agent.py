@@ -33,12 +33,17 @@ _BROKE = "The hypervisor driver failed."
 
 
 class Agent:
-    """Serves one hypervisor."""
+    """Serves one hypervisor.
 
-    def __init__(self, host: str, driver: VirtDriver, bus: Bus) -> None:
+    ``may_act``: whether its process may act for the host at present. A message that comes when it may not is dropped:
+    whoever counts as the owner of the host by then sends another.
+    """
+
+    def __init__(self, host: str, driver: VirtDriver, bus: Bus, *, may_act: Callable[[], bool] = lambda: True) -> None:
         self.host = host
         self.driver = driver
         self._bus = bus
+        self._may_act = may_act
         self._lock = threading.Lock()
         self._waiting: dict[str, deque[AgentMessage]] = {}
 
@@ -57,7 +62,10 @@ class Agent:
         queue = self._waiting[uuid]
         while True:
             try:
-                self._bus.tell(self._carry_out(queue[0]))
+                if self._may_act():
+                    self._bus.tell(self._carry_out(queue[0]))
+                else:
+                    LOG.warning("Host %s: %s dropped", self.host, type(queue[0]).__name__)
             except Exception:
                 LOG.exception("Host %s: a reply could not be sent", self.host)
             with self._lock:
@@ -108,7 +116,7 @@ class Agent:
 
 
 def start_agents(agents: Sequence[Agent], bus: LocalBus) -> None:
-    """Announce hypervisors and their guests, destroy guests that no server owns, then take messages."""
+    """Announce hypervisors and their guests, destroy guests that belong elsewhere or nowhere, then take messages."""
     for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
         group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
         reports: list[NodeReport] = []
@@ -120,7 +128,9 @@ def start_agents(agents: Sequence[Agent], bus: LocalBus) -> None:
         orphans = bus.announce(HostsStarted(tuple(reports), guests))
         for host, uuids in orphans.guests.items():
             for uuid in uuids:
-                LOG.warning("Host %s: guest %s belongs to no server here; it is destroyed", host, uuid)
+                LOG.warning("Host %s: the server of guest %s is deleted or elsewhere; it is destroyed", host, uuid)
                 group[host].driver.destroy(uuid)
+        for host, uuids in orphans.unknown.items():
+            LOG.warning("Host %s: nothing is known of guests %s; they are kept", host, ", ".join(uuids))
         for agent in group.values():
             bus.serve_agent(agent.host, agent.accept)

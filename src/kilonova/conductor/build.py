@@ -10,17 +10,20 @@
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kilonova.claims.claimer import Order
-from kilonova.conductor.actions import release_claim
-from kilonova.conductor.steps import TAKEN_OVER, Step, step_id, steps
-from kilonova.db import compute_nodes, instances, workflows
+from kilonova.conductor import story
+from kilonova.conductor.actions import release_claim, require_absent
+from kilonova.conductor.steps import TAKEN_OVER, HostIsBackError, Step, is_unreachable, step_id, steps
+from kilonova.db import compute_nodes, group_guards, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import KilonovaError, Unavailable
+from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
 from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
 from kilonova.model.request_spec import StoredRequest
@@ -32,31 +35,84 @@ LOG = logging.getLogger(__name__)
 KIND = "build"
 
 
+@dataclass(eq=False)
+class CannotPlaceError(Exception):
+    """There is no host for some server of a request. ``details`` are for administrators."""
+
+    message: str
+    details: str = ""
+
+
+def new_workflow(instance: Instance, request_id: str) -> Workflow:
+    """Return the workflow that builds an instance."""
+    return Workflow(new_uuid(), KIND, instance.uuid, instance.reservation_id, request_id, "claim")
+
+
+def store(
+    tx: Transaction, built: Sequence[Instance], flows: Sequence[Workflow], group_uuid: str | None, owner: str
+) -> None:
+    """Store instances of one request with their workflows, as members of their group."""
+    instances.insert(tx, [(instance, group_uuid) for instance in built])
+    if group_uuid is not None:
+        group_guards.add_members(tx, group_uuid, [instance.uuid for instance in built])
+    workflows.insert(tx, flows, owner)
+
+
 def claim_together(conductor: "Conductor", flows: Sequence[Workflow]) -> tuple[Workflow, ...]:
     """Claim hosts for the instances of one request, all or none, and return their workflows at the next step."""
     jobs = conductor.build_jobs(flows)
     flows = [flow for flow in flows if flow.uuid in jobs]
     if not flows:
         return ()
-    _, request = jobs[flows[0].uuid]
+    request = jobs[flows[0].uuid][1]
+    try:
+        return claim(conductor, flows, request)
+    except CannotPlaceError as error:
+        refused = error
+    group = request.group_uuid
+    for flow in conductor.database.write(lambda tx: fail(tx, flows, conductor.owner, refused, group)):
+        story.failed(flow, refused.message)
+    for flow in flows:
+        conductor.forget(flow)
+    return ()
+
+
+def require_room(conductor: "Conductor", request: StoredRequest, count: int, one_of_them: Workflow) -> None:
+    """Raise CannotPlaceError unless there is room for ``count`` servers of a request now."""
+    with _refusals(request.spec.request_id):
+        conductor.claimer.require_room(request.spec, request.group_uuid, count, one_of_them.instance_uuid)
+
+
+def claim(conductor: "Conductor", flows: Sequence[Workflow], request: StoredRequest) -> tuple[Workflow, ...]:
+    """Claim hosts for instances of one request and return their workflows at the next step.
+
+    Raises: CannotPlaceError; then none of them is to be built, also if it has a host already.
+    """
     tried = {(host, node): None for flow in flows for host, node in flow.body.get("tried", ())}
     spec = replace(request.spec, instance_uuids=tuple(flow.instance_uuid for flow in flows), tried=tuple(tried))
     at_spawn = tuple(replace(flow, step="spawn", attempt=flow.attempt + 1) for flow in flows)
-    try:
+    with _refusals(spec.request_id):
         placed = conductor.claimer.place(Order(spec, at_spawn, request.group_uuid))
-    except Unavailable:
-        raise  # the database is away: tried again later
-    except KilonovaError as error:
-        _give_up(conductor, flows, error.message)
-        return ()
-    except Exception as error:
-        LOG.exception("Scheduling failed [%s]", spec.request_id)
-        _give_up(conductor, flows, "Scheduling failed.", f"{type(error).__name__}: {error}")
-        return ()
     for flow in flows:
         if flow.instance_uuid in placed.gone:
             conductor.forget(flow)  # and nothing else of the instance: a delete is under way
+    for flow in placed.workflows:
+        story.placed(flow)
     return placed.workflows
+
+
+@contextmanager
+def _refusals(request_id: str) -> Iterator[None]:
+    """Turn what the scheduler raises into CannotPlaceError, but for a database that is away: that is tried again."""
+    try:
+        yield
+    except Unavailable:
+        raise
+    except KilonovaError as error:
+        raise CannotPlaceError(error.message) from error
+    except Exception as error:
+        LOG.exception("Scheduling failed [%s]", request_id)
+        raise CannotPlaceError("Scheduling failed.", f"{type(error).__name__}: {error}") from error
 
 
 def spawn_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
@@ -73,9 +129,12 @@ def guest_spawned(conductor: "Conductor", flow: Workflow, reply: StepReply) -> W
     if reply.error is not None:
         return conductor.turn_back(flow, reply)
     try:
-        conductor.database.submit_merged(conductor.activate, flow).result()
+        conductor.database.write_merged(conductor.activate, flow)
     except TAKEN_OVER as error:
         LOG.info("Instance %s is no longer being built: %s", flow.instance_uuid, error)
+        conductor.destroy_stray(reply)
+    else:
+        story.done(flow, "spawned")
     conductor.forget(flow)
     return None
 
@@ -106,6 +165,8 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
     again = replace(flow, step="claim", attempt=flow.attempt + 1, body={"tried": tried, "last_error": error})
 
     def release(tx: Transaction) -> None:
+        if is_unreachable(reply):
+            require_absent(tx, host)
         if may_retry:
             workflows.move(tx, again, conductor.owner)
         else:
@@ -123,11 +184,15 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
 
     try:
         conductor.database.write(release)
+    except HostIsBackError:
+        return conductor.send_again(flow)
     except TAKEN_OVER:
         conductor.forget(flow)
         return None
     if may_retry:
+        story.tries_again(flow, error)
         return again
+    story.failed(flow, error, host=host)
     conductor.forget(flow)
     return None
 
@@ -155,30 +220,24 @@ def guest_of(instance: Instance, request: StoredRequest) -> GuestSpec:
     )
 
 
-def _give_up(conductor: "Conductor", flows: Sequence[Workflow], message: str, details: str = "") -> None:
-    """Fail the instances of one request together, so that no later start finds room for only some of them."""
+def fail(
+    tx: Transaction, flows: Sequence[Workflow], owner: str, refused: CannotPlaceError, group_uuid: str | None
+) -> Sequence[Workflow]:
+    """Put instances of one request in error, release what they hold, and return the workflows that end so.
 
-    def fail(tx: Transaction) -> None:
-        for flow in flows:
-            shown = _exhausted(flow, message)
-            fault = Fault(500, shown, _details(flow.body.get("tried", []), details or shown))
-            try:
-                with tx.savepoint():
-                    workflows.finish(tx, flow, conductor.owner)
-                    instances.record_fault(tx, flow.instance_uuid, fault)
-                    instances.change(
-                        tx,
-                        flow.instance_uuid,
-                        expected_tasks={TaskState.SCHEDULING},
-                        vm_state=VmState.ERROR,
-                        task_state=None,
-                    )
-            except TAKEN_OVER as error:
-                LOG.info("Instance %s is no longer being built: %s", flow.instance_uuid, error)
-
-    conductor.database.write(fail)
-    for flow in flows:
-        conductor.forget(flow)
+    Those that somebody else took over are left alone.
+    """
+    present = workflows.finish_present(tx, flows, owner)
+    for flow in present:
+        if flow.step == "spawn":
+            release_claim(tx, flow.instance_uuid, group_uuid, flow.body["host"])
+    faults = {}
+    for flow in present:
+        shown = _exhausted(flow, refused.message)
+        details = _details(flow.body.get("tried", []), refused.details or shown)
+        faults[flow.instance_uuid] = Fault(500, shown, details)
+    instances.fail(tx, faults, {TaskState.SCHEDULING, TaskState.SPAWNING})
+    return present
 
 
 def _exhausted(flow: Workflow, message: str) -> str:

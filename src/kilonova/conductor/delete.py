@@ -4,8 +4,9 @@
 import logging
 from typing import TYPE_CHECKING
 
-from kilonova.conductor.actions import release_claim
-from kilonova.conductor.steps import Step, is_unreachable, step_id, steps
+from kilonova.conductor import story
+from kilonova.conductor.actions import release_claim, require_absent
+from kilonova.conductor.steps import HostIsBackError, Step, is_unreachable, step_id, steps
 from kilonova.db import group_guards, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
@@ -30,16 +31,23 @@ def destroy_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
 def guest_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflow | None:
     """Release and mark deleted. A host that is not there counts as done: it cleans up when it comes back."""
     if reply.error is not None and not is_unreachable(reply):
-        conductor.end(flow, lambda tx: _fail(tx, conductor, flow, reply))
+        if conductor.end(flow, lambda tx: _fail(tx, conductor, flow, reply)):
+            story.failed(flow, reply.error, host=reply.host)
         return None
 
     def vanish(tx: Transaction) -> None:
+        if is_unreachable(reply):
+            require_absent(tx, reply.host)
         workflows.finish(tx, flow, conductor.owner)
         release_claim(tx, flow.instance_uuid, flow.body.get("group"), flow.body.get("host"))
-        group_guards.forget_member(tx, flow.instance_uuid)
+        group_guards.forget_members(tx, [flow.instance_uuid])
         instances.mark_deleted(tx, flow.instance_uuid)
 
-    conductor.end(flow, vanish)
+    try:
+        if conductor.end(flow, vanish):
+            story.done(flow, "deleted")
+    except HostIsBackError:
+        return conductor.send_again(flow)
     return None
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that start: their services, hypervisors and resource providers, and the guests that nobody owns."""
+"""Hosts that start: their services, hypervisors and resource providers, and the guests that do not belong on them."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from kilonova.db import aggregates, compute_nodes, host_agents, instances, providers, services
@@ -11,7 +10,7 @@ from kilonova.model.host import COMPUTE
 
 
 def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None, lease: timedelta) -> Orphans:
-    """Register hypervisors that start and tell which of their guests belong to no server.
+    """Register hypervisors that start and tell which of their guests do not belong there.
 
     ``owner``: the process that has their agents from now on; None where there is only one.
     ``lease``: how long that counts as alive from now on.
@@ -29,10 +28,14 @@ def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None, le
     if owner is not None:
         host_agents.take(tx, hosts, owner)
         host_agents.keep_alive(tx, owner, lease)
-    orphans = {host: _orphans(tx, host, tuple(guests)) for host in hosts if (guests := message.guests.get(host))}
-    return Orphans({host: uuids for host, uuids in orphans.items() if uuids})
-
-
-def _orphans(tx: Transaction, host: str, guests: Sequence[str]) -> tuple[str, ...]:
-    owned = {instance.uuid for instance in instances.on_host(tx.connection, host)}
-    return tuple(guest for guest in guests if guest not in owned)
+    orphans: dict[str, tuple[str, ...]] = {}
+    unknown: dict[str, tuple[str, ...]] = {}
+    for host in hosts:
+        guests = tuple(message.guests.get(host, ()))
+        places = instances.hosts_of(tx.connection, guests)
+        orphans[host] = tuple(uuid for uuid in guests if uuid in places and places[uuid] != host)
+        unknown[host] = tuple(uuid for uuid in guests if uuid not in places)
+    return Orphans(
+        {host: uuids for host, uuids in orphans.items() if uuids},
+        {host: uuids for host, uuids in unknown.items() if uuids},
+    )

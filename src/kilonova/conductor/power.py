@@ -6,8 +6,10 @@ unless its host cannot be reached, so that nobody knows.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kilonova.conductor import story
 from kilonova.conductor.steps import Step, Steps, is_unreachable, step_id, steps
 from kilonova.db import instances, workflows
 from kilonova.db.transaction import Transaction
@@ -20,17 +22,24 @@ if TYPE_CHECKING:
     from kilonova.conductor.service import Conductor
 
 
-#: Kind → what its host is told.
-_MESSAGES: Mapping[str, Callable[[StepId, str], AgentMessage]] = {
-    "start": StartGuest,
-    "stop": StopGuest,
-    "reboot": RebootGuest,
-    "hard-reboot": lambda step, uuid: RebootGuest(step, uuid, hard=True),
+@dataclass(frozen=True, slots=True)
+class PowerAction:
+    """``event``: what has happened when it is done. ``message``: what the host is told."""
+
+    event: str
+    message: Callable[[StepId, str], AgentMessage]
+
+
+ACTIONS: Mapping[str, PowerAction] = {
+    "start": PowerAction("started", StartGuest),
+    "stop": PowerAction("stopped", StopGuest),
+    "reboot": PowerAction("rebooted", RebootGuest),
+    "hard-reboot": PowerAction("rebooted", lambda step, uuid: RebootGuest(step, uuid, hard=True)),
 }
 
 
 def _ask_host(conductor: "Conductor", flow: Workflow) -> Workflow | None:
-    return conductor.send(flow, _MESSAGES[flow.kind](step_id(flow), flow.instance_uuid))
+    return conductor.send(flow, ACTIONS[flow.kind].message(step_id(flow), flow.instance_uuid))
 
 
 def _settle(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflow | None:
@@ -50,8 +59,12 @@ def _settle(conductor: "Conductor", flow: Workflow, reply: StepReply) -> Workflo
                 values["vm_state"] = transition.settled if runs else transition.failed
         instances.change(tx, flow.instance_uuid, expected_tasks={transition.shown[0]}, **values)
 
-    conductor.end(flow, settle)
+    if conductor.end(flow, settle):
+        if reply.error is None:
+            story.done(flow, ACTIONS[flow.kind].event)
+        else:
+            story.failed(flow, reply.error, host=reply.host)
     return None
 
 
-POWER: Mapping[str, Steps] = {kind: steps(Step("act", do=_ask_host, reply=_settle)) for kind in _MESSAGES}
+POWER: Mapping[str, Steps] = {kind: steps(Step("act", do=_ask_host, reply=_settle)) for kind in ACTIONS}

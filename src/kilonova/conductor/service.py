@@ -11,18 +11,18 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from kilonova.claims.claimer import Claimer
-from kilonova.conductor import build, delete, power
+from kilonova.conductor import batch, build, delete, power, story
 from kilonova.conductor.host_registration import register_hosts
+from kilonova.conductor.lease import Lease
 from kilonova.conductor.steps import TAKEN_OVER, UNREACHABLE, Step, Steps, step_id
-from kilonova.db import compute_nodes, group_guards, host_agents, instances, request_specs, services, workflows
+from kilonova.db import compute_nodes, group_guards, host_agents, instances, quotas, request_specs, services, workflows
 from kilonova.db.database import Database
 from kilonova.db.instances import Activation
 from kilonova.db.transaction import Transaction, together
 from kilonova.db.workflows import Workflow
-from kilonova.errors import Unavailable
+from kilonova.errors import OverQuota, Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
@@ -36,27 +36,53 @@ from kilonova.messaging.messages import (
     StepReply,
 )
 from kilonova.model.instance import Instance, PowerState, TaskState
+from kilonova.model.quota import NO_LIMITS, Limits, QuotaRequest
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 from kilonova.model.transitions import TRANSITIONS
 
 LOG = logging.getLogger(__name__)
 
-KINDS: Mapping[str, Steps] = {build.KIND: build.BUILD, delete.KIND: delete.DELETE, **power.POWER}
+KINDS: Mapping[str, Steps] = {
+    batch.KIND: batch.BATCH,
+    build.KIND: build.BUILD,
+    delete.KIND: delete.DELETE,
+    **power.POWER,
+}
 
 BuildJob = tuple[Instance, StoredRequest]
 
 
 @dataclass(frozen=True, slots=True)
 class NewServers:
-    """What one request brings to be stored: its instances with a workflow each."""
+    """What one request brings to be stored: its instances with a workflow each, at least ``at_least`` of them.
+
+    ``limits``: the quotas in force where they are not in the database.
+    """
 
     instances: tuple[Instance, ...]
     request: StoredRequest
     flows: tuple[Workflow, ...]
+    at_least: int
+    limits: Limits | None
+
+    def quota(self) -> QuotaRequest:
+        """Return what all of it would count."""
+        return batch.quota_of(self.instances, self.request, self.at_least, self.limits)
+
+    def only(self, count: int) -> "NewServers":
+        """Return the first ``count`` servers of the request."""
+        if count == len(self.instances):
+            return self
+        spec = replace(self.request.spec, instance_uuids=self.request.spec.instance_uuids[:count])
+        request = replace(self.request, spec=spec)
+        return replace(self, instances=self.instances[:count], request=request, flows=self.flows[:count])
 
 
 class Conductor:
-    """The workflows of one control process, named ``owner``."""
+    """The workflows of one control process, named ``owner``.
+
+    ``limits``: the configured quotas, which hold where nobody has set others.
+    """
 
     def __init__(
         self,
@@ -66,13 +92,15 @@ class Conductor:
         owner: str,
         *,
         max_attempts: int,
-        lease: timedelta = host_agents.LEASE,
+        limits: Limits = NO_LIMITS,
+        lease: Lease | None = None,
     ) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
         self.max_attempts = max_attempts
-        self.lease = lease
+        self.limits = limits
+        self.lease = lease or Lease(host_agents.LEASE)
         self._bus = bus
         self._lock = threading.Lock()
         self._store = together(self._store_together)
@@ -81,6 +109,8 @@ class Conductor:
         #: Workflow → the attempt that waits for an agent. The first reply takes it, so that copies find nothing.
         self._awaited: dict[str, int] = {}
         self._jobs: dict[str, BuildJob] = {}
+        #: Replies about guests that came while this process might not act; they are looked at when it may again.
+        self._late: list[StepReply] = []
         #: Workflows whose step broke on something unforeseen; they are tried again.
         self._broken: set[str] = set()
         bus.serve_conductor(self.handle, self.greet)
@@ -88,33 +118,58 @@ class Conductor:
     # --- what the API asks for ----------------------------------------------------------------------------------------
 
     def build(
-        self, built: Sequence[Instance], spec: RequestSpec, group_uuid: str | None, user_data: str | None = None
+        self,
+        built: Sequence[Instance],
+        spec: RequestSpec,
+        group_uuid: str | None,
+        user_data: str | None = None,
+        *,
+        at_least: int | None = None,
+        limits: Limits | None = None,
     ) -> None:
-        """Store new instances with their request and start building them. Returns once they are durable."""
+        """Store new instances with their request and start building them. Returns once they are durable.
+
+        ``at_least``: how many have to be made where quotas do not allow all of them; None stands for all.
+        ``limits``: the quotas in force where they are not in the database. Raises: OverQuota.
+        """
         request = StoredRequest(new_uuid(), spec, group_uuid, user_data)
         built = [replace(instance, request_spec_uuid=request.uuid) for instance in built]
-        flows = [
-            Workflow(new_uuid(), build.KIND, instance.uuid, instance.reservation_id, spec.request_id, "claim")
-            for instance in built
-        ]
-        new = NewServers(tuple(built), request, tuple(flows))
-        numbers = self.database.submit_merged(self._store, new).result()
+        if len(built) > self.claimer.piece:
+            batch.store(self, built, request, at_least or len(built), limits)
+            return
+        flows = [build.new_workflow(instance, spec.request_id) for instance in built]
+        new = NewServers(tuple(built), request, tuple(flows), at_least or len(built), limits)
+        numbers = self.database.write_merged(self._store, new)
+        stored = new.only(len(numbers))
         with self._lock:
-            for flow, instance in zip(flows, built, strict=True):
+            for flow, instance in zip(stored.flows, stored.instances, strict=True):
                 self._flows[flow.uuid] = flow
-                self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), request)
-        self.claim_soon(flows)
+                self._jobs[flow.uuid] = (replace(instance, id=numbers[instance.uuid]), stored.request)
+        for flow in stored.flows:
+            story.created(flow)
+        self.claim_soon(stored.flows)
 
-    def _store_together(self, tx: Transaction, requests: Sequence[NewServers]) -> Sequence[Mapping[str, int]]:
-        instances.insert(tx, [(instance, new.request.group_uuid) for new in requests for instance in new.instances])
+    def _store_together(
+        self, tx: Transaction, asked: Sequence[NewServers]
+    ) -> Sequence[Mapping[str, int] | BaseException]:
+        """Store each request as far as quotas allow, and answer it with uuid → number, or with why not."""
+        granted = quotas.take(tx, [new.quota() for new in asked], self.limits)
+        requests = [new.only(count) for new, count in zip(asked, granted, strict=True) if isinstance(count, int)]
+        if not requests:
+            return [count for count in granted if isinstance(count, OverQuota)]
         request_specs.insert(tx, [new.request for new in requests])
+        instances.insert(tx, [(instance, new.request.group_uuid) for new in requests for instance in new.instances])
         for new in requests:
             if new.request.group_uuid is not None:
                 group_guards.add_members(tx, new.request.group_uuid, [instance.uuid for instance in new.instances])
         workflows.insert(tx, [flow for new in requests for flow in new.flows], self.owner)
         reservations = {instance.reservation_id for new in requests for instance in new.instances}
         numbers = instances.numbers(tx.connection, reservations)
-        return [numbers] * len(requests)
+        stored = iter(requests)
+        return [
+            count if isinstance(count, OverQuota) else {i.uuid: numbers[i.uuid] for i in next(stored).instances}
+            for count in granted
+        ]
 
     def delete(self, instance: Instance, request_id: str) -> None:
         """Start deleting an instance, whatever else is under way for it."""
@@ -135,7 +190,7 @@ class Conductor:
         flow = self.database.write(begin)
         if flow is not None:
             self.forget_instance(instance.uuid)
-            self._begin(flow)
+            self.begin(flow)
 
     def change_power(self, instance: Instance, kind: str, request_id: str) -> None:
         """Start a ``start``, ``stop``, ``reboot`` or ``hard-reboot``. Raises: NotFound, UnexpectedTaskState."""
@@ -156,7 +211,7 @@ class Conductor:
 
         self.database.write(begin)
         self.forget_instance(instance.uuid)
-        self._begin(flow)
+        self.begin(flow)
 
     # --- workflows of before and of others ----------------------------------------------------------------------------
 
@@ -165,8 +220,6 @@ class Conductor:
         everything = self.database.is_sqlite
 
         def adopt(tx: Transaction) -> tuple[Workflow, ...]:
-            if not everything:
-                host_agents.keep_alive(tx, self.owner, self.lease)
             return workflows.adopt(tx, self.owner, everything=everything)
 
         count = 0
@@ -174,6 +227,45 @@ class Conductor:
             self._go_on(adopted)
             count += len(adopted)
         return count
+
+    @property
+    def may_act(self) -> bool:
+        """Whether nobody counts this process as dead, so that it may act for its hosts."""
+        return self.database.is_sqlite or self.lease.is_held
+
+    def sign_of_life(self) -> None:
+        """Tell the other processes that this one is alive; notice when they counted it as dead meanwhile."""
+        if self.database.is_sqlite:
+            return
+        since = self.lease.now()
+        if self.database.write(lambda tx: host_agents.keep_alive(tx, self.owner, self.lease.duration)):
+            self.lease.renew(since)
+        else:
+            self.lease.lapse()
+
+    def enter(self, announce: Callable[[], None]) -> int:
+        """Join the living, at the start or after a time in which others counted this process as dead.
+
+        ``announce``: has the agents report their guests, and destroys what was moved or deleted meanwhile. Only then
+        may this process act again: on what the journal says now, not on what it remembers. Returns how many workflows
+        go on.
+        """
+        with self._lock:
+            for remembered in (self._flows, self._jobs, self._awaited, self._broken):
+                remembered.clear()
+        announce()
+        if not self.database.is_sqlite:
+            since = self.lease.now()
+            self.database.write(lambda tx: host_agents.keep_alive(tx, self.owner, self.lease.duration))
+            with self._lock:
+                self.lease.renew(since)
+                late, self._late = self._late, []
+            for reply in late:
+                self.destroy_stray(reply)
+        with self.database.read() as connection:
+            own = workflows.of_owner(connection, self.owner)
+        self._go_on(own)
+        return len(own) + self.resume()
 
     def retry_broken(self) -> None:
         """Go on with workflows of this process whose step broke, at the step that the journal has."""
@@ -200,12 +292,24 @@ class Conductor:
             for flow in adopted:
                 self._flows[flow.uuid] = flow
         for flow in adopted:
+            if flow.kind == batch.KIND:
+                self._take_members(flow)
             if flow.kind == build.KIND and flow.step == "claim" and not flow.body.get("tried"):
                 waiting[flow.reservation_id].append(flow)
             else:
-                self._bus.run_in_conductor(lambda flow=flow: self._run(flow))  # type: ignore[misc]
+                self.begin(flow)
         for flows in waiting.values():
             self.claim_soon(flows)
+
+    def _take_members(self, leader: Workflow) -> None:
+        """Make the workflows that a batch leads ours, as far as nobody alive has them."""
+        everything = self.database.is_sqlite
+
+        def take(tx: Transaction) -> int:
+            return workflows.take_members(tx, leader.uuid, self.owner, everything=everything)
+
+        while self.database.write(take):
+            pass
 
     # --- what agents say ----------------------------------------------------------------------------------------------
 
@@ -220,7 +324,7 @@ class Conductor:
     def greet(self, message: HostsStarted) -> Orphans:
         """Register hypervisors that start and tell which of their guests belong to no server."""
         owner = None if self.database.is_sqlite else self.owner
-        return self.database.write(lambda tx: register_hosts(tx, message, owner, self.lease))
+        return self.database.write(lambda tx: register_hosts(tx, message, owner, self.lease.duration))
 
     # --- for the steps ------------------------------------------------------------------------------------------------
 
@@ -235,6 +339,8 @@ class Conductor:
         with self._lock:
             if flow.uuid not in self._flows:
                 return None
+            if not self.may_act:
+                raise Unavailable("Other processes may have taken over the work of this one.")
             try:
                 self._bus.cast(host, message)
             except Unavailable as error:
@@ -266,6 +372,14 @@ class Conductor:
             self.forget(flow)
         return given
 
+    def send_again(self, flow: Workflow) -> Workflow | None:
+        """Have the present step sent once more, since its host is back; a bit later when it is our own."""
+        with self.database.read() as connection:
+            process = host_agents.process_of(connection, flow.body["host"])
+        if process == self.owner:
+            raise Unavailable(f"The agent of host {flow.body['host']} is just starting.")
+        return flow
+
     def turn_back(self, flow: Workflow, reply: StepReply) -> Workflow | None:
         """Journal that the present step failed and is being undone."""
         failure = {"undoing": True, "error": reply.error, "details": reply.details, "fault_of": reply.fault_of}
@@ -277,13 +391,16 @@ class Conductor:
             return None
         return back
 
-    def end(self, flow: Workflow, last: Callable[[Transaction], None]) -> None:
-        """Commit the last transaction of a workflow, unless somebody else took its instance over."""
+    def end(self, flow: Workflow, last: Callable[[Transaction], None]) -> bool:
+        """Commit the last transaction of a workflow; return False if somebody else took its instance over."""
         try:
             self.database.write(last)
         except TAKEN_OVER as error:
             LOG.info("Workflow %s (%s) ends early: %s", flow.uuid, flow.kind, error)
+            self.forget(flow)
+            return False
         self.forget(flow)
+        return True
 
     def forget(self, flow: Workflow) -> None:
         with self._lock:
@@ -332,10 +449,13 @@ class Conductor:
 
     # --- running ------------------------------------------------------------------------------------------------------
 
-    def _begin(self, flow: Workflow) -> None:
+    def begin(self, flow: Workflow) -> None:
+        """Run a workflow from its present step on, in the background and behind what waits there already."""
         with self._lock:
             self._flows[flow.uuid] = flow
-        self._bus.run_in_conductor(lambda: self._run(flow))
+        is_slow = flow.kind == batch.KIND and self.claimer.may_be_slow
+        run = self._bus.run_aside if is_slow else self._bus.run_in_conductor
+        run(lambda: self._run(flow))
 
     def claim_soon(self, flows: Sequence[Workflow]) -> None:
         """Claim hosts for the servers of one request in the background, where it holds up nothing else."""
@@ -385,15 +505,19 @@ class Conductor:
                 del self._awaited[reply.step.workflow]
         if flow is None or not is_expected:
             LOG.debug("Late reply dropped: %r", reply)
-            self._destroy_stray(reply)
+            self.destroy_stray(reply)
             return
         with self._mending([flow]):
             self._run_steps(self._reply_to(flow, reply))
 
-    def _destroy_stray(self, reply: StepReply) -> None:
+    def destroy_stray(self, reply: StepReply) -> None:
         """Have a guest destroyed that runs on a host where its instance is not, or not any more."""
         if reply.power_state is not PowerState.RUNNING:
             return
+        with self._lock:
+            if not self.may_act:
+                self._late.append(reply)  # the guests may have been reported just before this one ran
+                return
         with self.database.read() as connection:
             instance = instances.find(connection, reply.instance_uuid)
         if instance is None or instance.host != reply.host:

@@ -22,6 +22,11 @@ TAKEN_OVER = (ConcurrentUpdate, NotFound, UnexpectedTaskState)
 #: Error of the reply that a workflow gives itself when its host has no agent.
 UNREACHABLE = "The host of the instance cannot be reached."
 
+
+class HostIsBackError(Exception):
+    """A host that could not be reached has a live process again: the step has to be sent after all."""
+
+
 Do = Callable[["Conductor", Workflow], Workflow | None]
 OnReply = Callable[["Conductor", Workflow, StepReply], Workflow | None]
 

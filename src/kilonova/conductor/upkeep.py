@@ -4,16 +4,17 @@
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from kilonova.conductor.service import Conductor
-from kilonova.db import change_log, host_agents, services
+from kilonova.db import change_log, services
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Unavailable
 
 LOG = logging.getLogger(__name__)
 
+#: Where no other process can live.
 _RENEW_EVERY_S = 15.0
 #: How soon a process notices what others handed over to it.
 _LOOK_EVERY_S = 0.2
@@ -21,13 +22,20 @@ _LOG_KEPT = timedelta(hours=1)
 
 
 class Upkeep:
-    """One thread that keeps the leases of a conductor. ``host``, ``binaries``: the process as operators look for it."""
+    """One thread that keeps the lease of a conductor.
 
-    def __init__(self, conductor: Conductor, host: str, binaries: Sequence[str]) -> None:
+    ``host``, ``binaries``: the process as operators look for it. ``announce``: has the agents of this process report
+    their guests.
+    """
+
+    def __init__(
+        self, conductor: Conductor, host: str, binaries: Sequence[str], announce: Callable[[], None] = lambda: None
+    ) -> None:
         self._conductor = conductor
         self._database = conductor.database
         self._host = host
         self._binaries = tuple(binaries)
+        self._announce = announce
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
 
@@ -51,29 +59,38 @@ class Upkeep:
             self._thread.join()
 
     def renew(self) -> None:
-        """Renew the leases, forget old changes, and try again what was left or broke."""
-        self._database.write(self._sign_of_life)
+        """Renew the lease, forget old changes, and try again what was left or broke."""
+        self._conductor.sign_of_life()
+        self._return_to_life()
+        self._database.write(lambda tx: services.record_heartbeats(tx, [self._host], binaries=self._binaries))
         self._database.write(lambda tx: change_log.trim(tx, _LOG_KEPT))
         if not self._database.is_sqlite:
             self._conductor.claimer.keep_up()
             self._conductor.resume()
         self._conductor.retry_broken()
 
+    def _return_to_life(self) -> None:
+        """Begin again where others may have taken over, because they have heard nothing of this process for so long."""
+        if self._conductor.may_act:
+            return
+        LOG.warning(
+            "This process gave no sign of life for longer than its lease of %s; its hosts report their guests again",
+            self._conductor.lease.duration,
+        )
+        self._conductor.enter(self._announce)
+
     def _run(self) -> None:
-        next_renewal = time.monotonic() + _RENEW_EVERY_S
-        while not self._stop.wait(_RENEW_EVERY_S if self._database.is_sqlite else _LOOK_EVERY_S):
+        renew_every_s = _RENEW_EVERY_S if self._database.is_sqlite else self._conductor.lease.renewal_s
+        next_renewal = time.monotonic() + renew_every_s
+        while not self._stop.wait(renew_every_s if self._database.is_sqlite else min(_LOOK_EVERY_S, renew_every_s)):
             try:
+                self._return_to_life()
                 if not self._database.is_sqlite:
                     self._conductor.take_inheritance()
                 if time.monotonic() >= next_renewal:
-                    next_renewal = time.monotonic() + _RENEW_EVERY_S
+                    next_renewal = time.monotonic() + renew_every_s
                     self.renew()
             except Unavailable as error:
-                LOG.warning("Leases were not renewed: %s", error.message)
+                LOG.warning("The lease was not renewed: %s", error.message)
             except Exception:
-                LOG.exception("Leases were not renewed")
-
-    def _sign_of_life(self, tx: Transaction) -> None:
-        if not self._database.is_sqlite:
-            host_agents.keep_alive(tx, self._conductor.owner, self._conductor.lease)
-        services.record_heartbeats(tx, [self._host], binaries=self._binaries)
+                LOG.exception("The lease was not renewed")

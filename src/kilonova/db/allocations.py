@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import providers
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.resource_classes import ids as class_ids_of
 from kilonova.db.statements import ManyRows, insert_many, mapping
 from kilonova.db.transaction import Merged, Transaction, together
@@ -129,14 +130,29 @@ def delete_for_consumer(tx: Transaction, consumer_uuid: str) -> bool:
 
     Generations stay: what is freed cannot invalidate what a client knew of a provider.
     """
-    old = _present(tx, [consumer_uuid])
+    return _delete_all(tx, [consumer_uuid])[0]
+
+
+def _delete_all(tx: Transaction, consumer_uuids: Sequence[str]) -> Sequence[bool]:
+    old = _present(tx, set(consumer_uuids))
+    using = {use.consumer_uuid for use in old}
     if old:
-        freed = [{"provider": use.provider_id, "class_id": use.class_id, "amount": -use.used} for use in old]
-        _USE.run(tx, freed)
-        tx.execute(sa.delete(t.allocations).where(t.allocations.c.consumer_uuid == consumer_uuid))
+        freed = Counter[_Cell]()
+        for use in old:
+            freed[use.cell] += use.used
+        _USE.run(tx, [{"provider": cell[0], "class_id": cell[1], "amount": -freed[cell]} for cell in sorted(freed)])
+        _DELETE_ALLOCATIONS.run(tx.connection, uuids=list(using))
         providers.log_usage(tx, {use.provider_id for use in old})
-    tx.execute(sa.delete(t.consumers).where(t.consumers.c.uuid == consumer_uuid))
-    return bool(old)
+    _DELETE_CONSUMERS.run(tx.connection, uuids=list(set(consumer_uuids)))
+    outcomes: list[bool] = []
+    for uuid in consumer_uuids:  # of two requests for one consumer, the first one found something
+        outcomes.append(uuid in using)
+        using.discard(uuid)
+    return outcomes
+
+
+#: Does what :func:`delete_for_consumer` does for several requests that wait together; for Database.submit_merged.
+delete_together: Merged[str, bool] = together(_delete_all)
 
 
 def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
@@ -206,13 +222,11 @@ def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> lis
     if _USE.run(tx, differences) != len(differences):
         raise Conflict("Unable to allocate inventory: The requested amount would exceed the capacity.")
     if old:
-        tx.execute(
-            sa.delete(t.allocations).where(t.allocations.c.consumer_uuid.in_({use.consumer_uuid for use in old}))
-        )
+        _DELETE_ALLOCATIONS.run(tx.connection, uuids=list({use.consumer_uuid for use in old}))
     _ALLOCATE.run(tx, rows, now=tx.now)
     empty = {request.consumer_uuid for request in requests if not request.allocations}
     if empty:
-        tx.execute(sa.delete(t.consumers).where(t.consumers.c.uuid.in_(empty)))
+        _DELETE_CONSUMERS.run(tx.connection, uuids=list(empty))
     return [_written(batch, known, old) for batch in batches]
 
 
@@ -248,7 +262,7 @@ def _present(tx: Transaction, consumer_uuids: Collection[str]) -> list[_Use]:
     """Return every allocation of these consumers."""
     if not consumer_uuids:
         return []
-    return [_Use(*row) for row in tx.connection.execute(_PRESENT, {"uuids": list(consumer_uuids)})]
+    return [_Use(*row) for row in _PRESENT.rows(tx.connection, uuids=list(consumer_uuids))]
 
 
 def _written(batch: Sequence[ConsumerRequest], known: Mapping[str, "_Provider"], old: Sequence[_Use]) -> Written:
@@ -284,7 +298,7 @@ def _providers(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str
     uuids = {uuid for request in requests for uuid in request.allocations}
     found: dict[str, _Provider] = {}
     if uuids:
-        for uuid, provider_id, name, *inventory in tx.connection.execute(_INVENTORIES, {"uuids": list(uuids)}):
+        for uuid, provider_id, name, *inventory in _INVENTORIES.rows(tx.connection, uuids=list(uuids)):
             provider = found.setdefault(uuid, _Provider(provider_id, {}))
             if name is not None:
                 provider.inventories[name] = _Inventory(*inventory)
@@ -373,11 +387,15 @@ def _check(requests: Sequence[ConsumerRequest], known: Mapping[str, _Provider], 
 
 _INVENTORY, _CONSUMER, _ALLOCATION = t.inventories.c, t.consumers.c, t.allocations.c
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-_PRESENT = sa.select(
-    _ALLOCATION.consumer_uuid, _ALLOCATION.resource_provider_id, _ALLOCATION.resource_class_id, _ALLOCATION.used
-).where(_ALLOCATION.consumer_uuid.in_(_UUIDS))
-_GENERATIONS = sa.select(_CONSUMER.uuid, _CONSUMER.generation).where(_CONSUMER.uuid.in_(_UUIDS))
-_INVENTORIES = (
+_PRESENT = Prepared(
+    sa.select(
+        _ALLOCATION.consumer_uuid, _ALLOCATION.resource_provider_id, _ALLOCATION.resource_class_id, _ALLOCATION.used
+    ).where(_ALLOCATION.consumer_uuid.in_(_UUIDS))
+)
+_GENERATIONS = Prepared(sa.select(_CONSUMER.uuid, _CONSUMER.generation).where(_CONSUMER.uuid.in_(_UUIDS)))
+_DELETE_ALLOCATIONS = Prepared(sa.delete(t.allocations).where(_ALLOCATION.consumer_uuid.in_(_UUIDS)))
+_DELETE_CONSUMERS = Prepared(sa.delete(t.consumers).where(_CONSUMER.uuid.in_(_UUIDS)))
+_INVENTORIES = Prepared(
     sa.select(
         t.resource_providers.c.uuid,
         t.resource_providers.c.id,

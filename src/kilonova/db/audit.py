@@ -24,7 +24,9 @@ from kilonova.db import (
     group_guards,
     host_devices,
     instances,
+    provider_states,
     providers,
+    quotas,
     services,
 )
 from kilonova.db import tables as t
@@ -36,6 +38,7 @@ from kilonova.errors import Conflict
 from kilonova.model.host import COMPUTE
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.provider import floored_capacity
+from kilonova.model.quota import Usage
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.resources import resource_query
 
@@ -85,7 +88,7 @@ def _mend_capacity(tx: Transaction, *, provider_id: int, class_id: int) -> None:
     if row is not None:
         right = floored_capacity(row.total, row.reserved, row.allocation_ratio)
         tx.execute(sa.update(table).where(cell).values(capacity=right, updated_at=tx.now))
-        providers.log_provider(tx, provider_id)
+        provider_states.log_stored(tx, [provider_id])
 
 
 def wrong_usages(connection: Connection) -> Iterator[Finding]:
@@ -142,7 +145,7 @@ def _mend_inventory(tx: Transaction, *, provider_id: int, class_id: int) -> None
     keys = {"resource_provider_id": provider_id, "resource_class_id": class_id, "created_at": tx.now}
     tx.execute(sa.insert(table), {**keys, **figures, "allocation_ratio": 1.0, "capacity": amount, "used": amount})
     providers.touch(tx, [provider_id])
-    providers.log_provider(tx, provider_id)
+    provider_states.log_stored(tx, [provider_id])
 
 
 def _require_provider(tx: Transaction, provider_id: int) -> None:
@@ -434,6 +437,31 @@ def wrong_device_use(connection: Connection) -> Iterator[Finding]:
             )
 
 
+# --- quotas -----------------------------------------------------------------------------------------------------------
+
+
+def wrong_quota_usages(connection: Connection) -> Iterator[Finding]:
+    """Rows of projects and users that count other servers than there are."""
+    right, stored = quotas.counted_everywhere(connection), quotas.stored(connection)
+    projects = {key for key in right if key[1] == quotas.EVERYBODY}
+    for project_id, user_id in sorted(stored.keys() | projects):
+        counts = stored.get((project_id, user_id), Usage())
+        should = right.get((project_id, user_id), Usage())
+        if counts != should:
+            yield Finding(
+                "quota",
+                f"project {project_id}" + (f", user {user_id}" if user_id != quotas.EVERYBODY else ""),
+                f"{_amounts(counts)} count against its quota",
+                f"its servers have {_amounts(should)}",
+                "counts them anew",
+                partial(quotas.recount, project_id=project_id, user_id=user_id),
+            )
+
+
+def _amounts(usage: Usage) -> str:
+    return ", ".join(f"{amount} {name}" for name, amount in usage.items())
+
+
 def _counts(members: Mapping[str, int]) -> str:
     return ", ".join(f"{count} on {host}" for host, count in sorted(members.items())) or "nobody"
 
@@ -453,6 +481,7 @@ CHECKS: Sequence[Check] = (
     wrong_group_hosts,
     devices_of_nobody,
     wrong_device_use,
+    wrong_quota_usages,
 )
 
 

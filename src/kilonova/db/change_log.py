@@ -13,13 +13,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.transaction import Change, Commit, Transaction
 
 _COUNTER = t.change_counter.c
 _TAKE_SEQ = sa.update(t.change_counter).where(_COUNTER.id == 1)
-_TAKE_SEQ_RETURNING = _TAKE_SEQ.values(seq=_COUNTER.seq + 1).returning(_COUNTER.seq)
+_TAKE_SEQ_RETURNING = Prepared(_TAKE_SEQ.values(seq=_COUNTER.seq + 1).returning(_COUNTER.seq))
 _TAKE_SEQ_LAST_ID = _TAKE_SEQ.values(seq=sa.func.last_insert_id(_COUNTER.seq + 1))
-_ROW = sa.insert(t.change_log)
+_ROW = Prepared(sa.insert(t.change_log).values({column.name: sa.bindparam(column.name) for column in t.change_log.c}))
 
 
 def lock(connection: Connection) -> int | None:
@@ -30,7 +31,7 @@ def lock(connection: Connection) -> int | None:
     if connection.dialect.name == "sqlite":
         return None
     if connection.dialect.name == "postgresql":
-        return int(connection.execute(_TAKE_SEQ_RETURNING).scalar_one())
+        return int(_TAKE_SEQ_RETURNING.rows(connection)[0][0])
     # One round trip, too: the server tells the new value with the count of rows. A SELECT would take another.
     return int(connection.execute(_TAKE_SEQ_LAST_ID).lastrowid)
 
@@ -47,10 +48,10 @@ def append(tx: Transaction, token: str, seq: int | None) -> Commit | None:
         latest.pop((change.kind, change.key), None)
         latest[change.kind, change.key] = change
     if seq is None:
-        seq = int(tx.execute(_TAKE_SEQ_RETURNING).scalar_one())
+        seq = int(_TAKE_SEQ_RETURNING.rows(tx.connection)[0][0])
     commit = Commit(seq, tuple(latest.values()), tuple(tx.claims))
     body = encode_body(commit.changes, commit.claims)
-    tx.execute(_ROW, {"seq": seq, "token": token, "created_at": tx.now, "body": body})
+    _ROW.run(tx.connection, seq=seq, token=token, created_at=tx.now, body=body)
     return commit
 
 

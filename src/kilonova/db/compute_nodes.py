@@ -9,7 +9,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import host_devices, providers
+from kilonova.db import host_devices, provider_states, providers
 from kilonova.db import tables as t
 from kilonova.db.statements import insert_missing, mapping
 from kilonova.db.transaction import Transaction
@@ -176,7 +176,7 @@ def provider_ids(connection: Connection, host: str) -> tuple[int, ...]:
 def touch_provider(tx: Transaction, provider_id: int) -> None:
     """Raise a provider's generation after its traits or aggregates changed, and tell the mirrors."""
     providers.touch(tx, [provider_id])
-    providers.log_provider(tx, provider_id)
+    provider_states.log_stored(tx, [provider_id])
 
 
 def capabilities_as_json(capabilities: Capabilities) -> dict[str, Any]:

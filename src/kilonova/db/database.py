@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One database for one control process: snapshots for readers, one writer thread for everything else.
+"""One database for one control process: snapshots for readers, one writer for everything else.
 
 The writer takes whatever is waiting, runs it in one transaction and commits once (group commit). Of all processes on a
 database one writes at a time: on SQLite by BEGIN IMMEDIATE, on a server because a transaction begins by locking the
@@ -7,7 +7,10 @@ row of the change counter. So a job may read, decide and write as if it were alo
 
 ::
 
-    caller ──write(job)──▶ queue ──▶ writer thread: lock; job … job; change log; COMMIT ──▶ listeners ──▶ callers
+    caller ──write(job)──▶ queue ──▶ writer: lock; job … job; change log; COMMIT ──▶ listeners ──▶ callers
+
+The writer is whichever thread has the baton. A caller that waits for its job anyway takes it when nobody has it, for
+one transaction, and so spares two changes of threads; what comes in meanwhile is left to the writer thread.
 
 A job may run more than once (a lost connection or lock retries the whole batch, and so does a job that fails beside
 others), so it must do nothing but database work. Its result is handed over only after the commit is durable and every
@@ -15,6 +18,7 @@ listener has seen its changes. While the server is away the writer waits for it.
 the change log tells whether it happened.
 """
 
+import contextlib
 import logging
 import queue
 import threading
@@ -38,6 +42,7 @@ from kilonova.db.engines import (
     is_full,
     is_retryable,
     open_engines,
+    settle,
     storage_full,
 )
 from kilonova.db.pulse import Pulse
@@ -83,9 +88,13 @@ class Database:
         self._engines = open_engines(self.url, longest_read_s)
         self._pulse = Pulse(self.engine)
         self._listeners: list[Callable[[Commit], None]] = []
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        #: Wakes the writer thread: there are jobs (True), or there will be no more (False).
+        self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._writing: Connection | None = None
+        #: Held by the one thread that writes.
+        self._baton = threading.Lock()
         #: Held while a job is queued, so that none can slip in behind the end.
         self._gate = threading.Lock()
         self._closed = False
@@ -94,7 +103,7 @@ class Database:
     def on_commit(self, listener: Callable[[Commit], None]) -> None:
         """Call ``listener`` with every commit of this process, in commit order, before its writers resume.
 
-        It runs on the writer thread, so it must not write itself. What it raises is logged and stops nobody.
+        It runs on the thread that writes, so it must not write itself. What it raises is logged and stops nobody.
         """
         self._listeners.append(listener)
 
@@ -139,7 +148,7 @@ class Database:
 
     def write(self, job: Callable[[Transaction], T]) -> T:
         """Run ``job`` in a transaction and return its result once that is durable."""
-        result: T = self.submit(job).result()
+        result: T = self.write_merged(run_singly, job)
         return result
 
     def submit(self, job: Callable[[Transaction], T]) -> "Future[T]":
@@ -152,6 +161,25 @@ class Database:
         ``run`` answers with one outcome per item; an exception among them fails only that item, and ``run`` has
         undone what that item did.
         """
+        job = self._queued(run, item)
+        self._wake.put(True)
+        return job.future
+
+    def write_merged(self, run: Merged[Item, Outcome], item: Item) -> Outcome:
+        """Do what :meth:`submit_merged` does and return the outcome, or raise it."""
+        job = self._queued(run, item)
+        if self._baton.acquire(blocking=False):
+            try:
+                with deadline.running(deadline.NEVER):  # others' jobs may be among these
+                    self._write_waiting()
+            finally:
+                self._baton.release()
+            if not self._queue.empty():
+                self._wake.put(True)
+        outcome: Outcome = job.future.result()
+        return outcome
+
+    def _queued(self, run: Merged[Any, Any], item: Any) -> _Job:
         job = _Job(run, item)
         with self._gate:
             if self._closed:
@@ -160,40 +188,43 @@ class Database:
                 self._thread = threading.Thread(target=self._write_forever, name="db-writer", daemon=True)
                 self._thread.start()
             self._queue.put(job)
-        return job.future
+        return job
 
     def close(self) -> None:
         """Finish what is queued and let go of every connection."""
         with self._gate:
             self._closed = True
             thread, self._thread = self._thread, None
-            if thread is not None:
-                self._queue.put(None)
         if thread is not None:
+            self._wake.put(False)
             thread.join()
         self._pulse.close()
         self._engines.dispose()
+        if self.is_sqlite:
+            settle(str(self.url.database))
 
-    # --- the writer thread --------------------------------------------------------------------------------------------
+    # --- the thread that writes ---------------------------------------------------------------------------------------
 
     def _write_forever(self) -> None:
         while True:
-            job = self._queue.get()
-            batch: list[_Job] = []
-            while job is not None:
+            goes_on = self._wake.get()
+            while not self._queue.empty() or not goes_on:
+                with self._baton:
+                    self._write_waiting()
+                    if not goes_on and self._queue.empty():
+                        self._stop_writing()
+                        return
+
+    def _write_waiting(self) -> None:
+        """Write what is waiting, up to a whole batch. Hold the baton."""
+        batch: list[_Job] = []
+        with contextlib.suppress(queue.Empty):
+            while len(batch) < _MAX_BATCH:
+                job = self._queue.get_nowait()
                 if job.future.set_running_or_notify_cancel():
                     batch.append(job)
-                if len(batch) >= _MAX_BATCH:
-                    break
-                try:
-                    job = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-            if batch:
-                self._write_batch(batch)
-            if job is None:
-                self._stop_writing()
-                return
+        if batch:
+            self._write_batch(batch)
 
     def _write_batch(self, batch: list[_Job]) -> None:
         try:

@@ -131,7 +131,21 @@ def trim(tx: Transaction, retention: int) -> None:
 
 
 def find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
-    """Return the decisions of a request id or an instance uuid, oldest first; empty when none is kept."""
+    """Return the decisions of a request id or an instance uuid, oldest first; empty when none is kept.
+
+    A request that was refused has one decision for all of its instances.
+    """
+    found = _find(connection, name)
+    if not found:
+        spec, instance = t.request_specs.c, t.instances.c
+        asked = sa.select(spec.request_id).join(t.instances, instance.request_spec_uuid == spec.uuid)
+        request_id = connection.execute(asked.where(instance.uuid == name)).scalar()
+        if request_id is not None:
+            found = tuple(each for each in _find(connection, request_id) if each.body["chosen"] is None)
+    return found
+
+
+def _find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
     table = t.decisions
     statement = (
         sa.select(table, t.rosters.c.names, t.circumstances.c.body.label("circumstances"))

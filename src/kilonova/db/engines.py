@@ -7,10 +7,12 @@ that nobody else writes meanwhile; every statement must see what was committed b
 shall not lock gaps between rows on top.
 """
 
+import contextlib
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -98,6 +100,28 @@ def open_engines(url: URL, longest_read_s: float | None = None) -> Engines:
         return _server(url, longest_read_s)
     except (ModuleNotFoundError, sa.exc.NoSuchModuleError) as error:
         raise ConfigurationError(f"[database] connection: the driver of {url.drivername!r} is missing.") from error
+
+
+def private_file(name: str) -> None:
+    """Make the file of an SQLite database, which SQLite would let everybody read; one that is there stays as it is.
+
+    Its log and its shared memory get the same mode from SQLite.
+    """
+    if name.startswith("file:"):
+        return
+    with contextlib.suppress(FileExistsError, PermissionError):
+        os.close(os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def settle(name: str) -> None:
+    """Put all that was committed into the file of an SQLite database itself, so that it alone is a whole copy.
+
+    Nobody else may be writing. Absent is success.
+    """
+    if name.startswith("file:") or not Path(name).exists():
+        return
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(name, timeout=5)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def is_retryable(error: BaseException) -> bool:
@@ -210,6 +234,7 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
         raise ConfigurationError(
             "[database] connection must name a file: an SQLite database in memory cannot be shared."
         )
+    file = url.database
     engine = sa.create_engine(
         url,
         poolclass=sa.pool.QueuePool,
@@ -218,10 +243,14 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
         **pool,
     )
 
+    @event.listens_for(engine, "do_connect")
+    def _make(*_: Any) -> None:
+        if Path(file).parent.is_dir():
+            private_file(file)
+
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
         connection.isolation_level = None
-        connection.create_function("regexp", 2, _matches, deterministic=True)
         connection.set_progress_handler(deadline.is_over, _STEPS_BETWEEN_LOOKS)
         cursor = connection.cursor()
         for pragma in (
@@ -241,18 +270,3 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
     # listener every statement pays for looking through all kinds of them: a fifth of what a claim takes.
     engine.dialect.do_begin = _begin  # type: ignore[assignment, method-assign]
     return engine
-
-
-@lru_cache(maxsize=64)
-def _pattern(text: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(text, options)
-
-
-def _matches(pattern: str, value: str | None) -> bool:
-    """Tell whether a value matches a tenant's regular expression, in a time that grows with its length and no faster.
-
-    Python's own would let one tenant stop the whole process with a pattern like ``(a+)+$``.
-    """
-    return value is not None and _pattern(pattern).search(value) is not None

@@ -44,10 +44,10 @@ def add_members(tx: Transaction, group_uuid: str, instance_uuids: Sequence[str])
     tx.execute(sa.insert(t.server_group_members), rows)
 
 
-def forget_member(tx: Transaction, instance_uuid: str) -> None:
-    """Make an instance that is being deleted a member of no group; absent is success."""
+def forget_members(tx: Transaction, instance_uuids: Sequence[str]) -> None:
+    """Make instances that are being deleted members of no group; absent is success."""
     members = t.server_group_members
-    tx.execute(sa.delete(members).where(members.c.instance_uuid == instance_uuid))
+    tx.execute(sa.delete(members).where(members.c.instance_uuid.in_(list(instance_uuids))))
 
 
 def join_hosts(tx: Transaction, group_uuid: str, hosts: Mapping[str, int]) -> bool:

@@ -17,7 +17,17 @@ _A, _P = t.host_agents.c, t.processes.c
 
 
 def take(tx: Transaction, hosts: Collection[str], process: str) -> None:
-    """Note that the agents of ``hosts`` run in ``process`` from now on."""
+    """Note that the agents of ``hosts`` run in ``process`` from now on.
+
+    A process that had one of them has ended, since an agent runs once: it loses its lease, so that its workflows are
+    taken up at once.
+    """
+    before: set[str] = set()
+    chosen = list(hosts)
+    for start in range(0, len(chosen), 500):
+        theirs = sa.select(_A.process).where(_A.host.in_(chosen[start : start + 500]), _A.process != process)
+        before |= set(tx.execute(theirs).scalars())
+    tx.execute(sa.delete(t.processes).where(_P.uuid.in_(before)))
     for host in hosts:
         if not insert_missing(tx, t.host_agents, {"host": host, "process": process}):
             tx.execute(sa.update(t.host_agents).where(_A.host == host).values(process=process))
@@ -29,12 +39,14 @@ def process_of(connection: Connection, host: str) -> str | None:
     return process
 
 
-def keep_alive(tx: Transaction, process: str, lease: timedelta) -> None:
-    """Note that ``process`` is alive, and forget those that ended long ago."""
+def keep_alive(tx: Transaction, process: str, lease: timedelta) -> bool:
+    """Note that ``process`` is alive, and forget those that ended long ago. Returns whether it counted as alive."""
     until = tx.now + lease
+    was_alive = is_alive(tx, process)
     if not insert_missing(tx, t.processes, {"uuid": process, "lease_until": until}):
         tx.execute(sa.update(t.processes).where(_P.uuid == process).values(lease_until=until))
     tx.execute(sa.delete(t.processes).where(_P.lease_until < tx.now - 10 * lease))
+    return was_alive
 
 
 def alive(now: datetime) -> sa.Select[tuple[str]]:

@@ -12,20 +12,27 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import flavors
+from kilonova.db import flavors, quotas
 from kilonova.db import tables as t
 from kilonova.db.mirror_source import instance_value
+from kilonova.db.name_patterns import matching, read_pattern
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest, NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
+from kilonova.model.quota import Usage
 
 _I = t.instances.c
 _INSERT = sa.insert(t.instances)
+_COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state).where(
+    _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
+)
 _FIND = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False))
 _NUMBERS = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
+_HOSTS = sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True)))
 ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
 _FAULT_TEXT = 255
+_FAULT_DETAILS = 16_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,7 @@ class InstanceQuery:
     """Which instances to list. Fields left at their defaults do not restrict.
 
     ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
-    ``matches``: column → regex. ``sort``: (column, descending) pairs; creation time and id follow.
+    ``name``: a regular expression. ``sort``: (column, descending) pairs; creation time and id follow.
     ``tags``: has all of them; ``tags_any``: has one; ``not_tags``: has not all; ``not_tags_any``: has none.
     """
 
@@ -41,7 +48,7 @@ class InstanceQuery:
     deleted: bool | None = False
     states: tuple[tuple[VmState, frozenset[TaskState | None]], ...] | None = None
     equals: Mapping[str, Collection[Any]] = field(default_factory=dict)
-    matches: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
     changed_since: datetime | None = None
     changed_before: datetime | None = None
     tags: tuple[str, ...] = ()
@@ -54,7 +61,7 @@ class InstanceQuery:
 
 
 def insert(tx: Transaction, built: Sequence[tuple[Instance, str | None]]) -> None:
-    """Store new instances, each with the group it is made in."""
+    """Store new instances, each with the group it is made in. What they count is taken by :func:`quotas.take`."""
     tx.execute(_INSERT, [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
     tags = [{"instance_uuid": instance.uuid, "tag": tag} for instance, _ in built for tag in instance.tags]
     if tags:
@@ -124,29 +131,36 @@ def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ..
 
 def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, ...]:
     """Return one page. Raises: InvalidRequest for an unknown marker or a bad regular expression."""
-    statement = sa.select(t.instances).where(*_conditions(query))
+    pattern = None if query.name is None else read_pattern("name", query.name)
+    conditions = _conditions(query)
     sort = [*query.sort]
     for column in ("created_at", "id"):
         if column not in {name for name, _ in sort}:
             sort.append((column, True))
     if query.marker is not None:
-        statement = statement.where(_after(connection, query.marker, query.project_id, sort))
-    statement = statement.order_by(*(part for name, descending in sort for part in _ordered(_I[name], descending)))
-    try:
-        rows = connection.execute(statement.limit(query.limit)).mappings().all()
-    except sa.exc.DBAPIError as error:
-        if query.matches and any(
-            word in str(error.orig).lower() for word in ("expression", "regex", "user-defined function")
-        ):
-            raise InvalidRequest(f"Invalid filter {', '.join(query.matches)}: not a regular expression.") from None
-        raise
-    return _complete(connection, rows)
+        conditions.append(_after(connection, query.marker, query.project_id, sort))
+    order = [part for name, descending in sort for part in _ordered(_I[name], descending)]
+    if pattern is not None:
+        names = sa.select(_I.id, _I.name).where(*conditions).order_by(*order).execution_options(yield_per=1000)
+        with connection.execute(names) as rows:
+            found = matching("name", pattern, ((row.id, row.name) for row in rows), query.limit)
+        conditions = [_I.id.in_(found)]
+    page = sa.select(t.instances).where(*conditions).order_by(*order).limit(query.limit)
+    return _complete(connection, connection.execute(page).mappings().all())
 
 
 def on_host(connection: Connection, host: str) -> tuple[Instance, ...]:
     """Return the instances assigned to a service host, without faults."""
     statement = sa.select(t.instances).where(_I.host == host, _I.deleted.is_(False)).order_by(_I.id)
     return tuple(_instance(row, None) for row in connection.execute(statement).mappings())
+
+
+def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, str | None]:
+    """Return uuid → host, of instances that are known, deleted ones (which have no host) included."""
+    found: dict[str, str | None] = {}
+    for start in range(0, len(uuids), 500):
+        found |= mapping(connection, _HOSTS, uuids=list(uuids[start : start + 500]))
+    return found
 
 
 def group_of(connection: Connection, uuid: str) -> str | None:
@@ -250,14 +264,51 @@ def _value(row: sa.Row[Any]) -> dict[str, Any]:
 
 def record_fault(tx: Transaction, uuid: str, fault: Fault) -> None:
     """Keep the newest fault of an instance."""
+    record_faults(tx, {uuid: fault})
+
+
+def record_faults(tx: Transaction, faults: Mapping[str, Fault]) -> None:
+    """Keep the newest fault of each instance."""
     table = t.instance_faults
-    tx.execute(sa.delete(table).where(table.c.instance_uuid == uuid))
-    row = {"instance_uuid": uuid, "code": fault.code, "message": fault.message[:_FAULT_TEXT]}
-    tx.execute(sa.insert(table), {**row, "details": fault.details, "created_at": tx.now})
+    tx.execute(sa.delete(table).where(table.c.instance_uuid.in_(list(faults))))
+    rows = [
+        {
+            "instance_uuid": uuid,
+            "code": fault.code,
+            "message": fault.message[:_FAULT_TEXT],
+            "details": fault.details[:_FAULT_DETAILS],
+            "created_at": tx.now,
+        }
+        for uuid, fault in faults.items()
+    ]
+    tx.execute(sa.insert(table), rows)
 
 
-def mark_deleted(tx: Transaction, uuid: str) -> None:
-    """Turn an instance into a deleted one; done already is success."""
+def fail(tx: Transaction, faults: Mapping[str, Fault], expected_tasks: Collection[TaskState]) -> frozenset[str]:
+    """Put instances that have one of the expected tasks in error, on no host, each with its fault; return which."""
+    waiting = sa.and_(_I.uuid.in_(list(faults)), _I.deleted.is_(False), _one_of(_I.task_state, expected_tasks))
+    failed = list(tx.execute(sa.select(_I.uuid, _I.host).where(waiting)))
+    if not failed:
+        return frozenset()
+    uuids = [row.uuid for row in failed]
+    values = {"vm_state": VmState.ERROR.value, "task_state": None, "host": None, "node": None, "updated_at": tx.now}
+    tx.execute(sa.update(t.instances).where(_I.uuid.in_(uuids)).values(values))
+    record_faults(tx, {uuid: faults[uuid] for uuid in uuids})
+    for row in failed:
+        if row.host is not None:
+            tx.log("instance", row.uuid, None)
+    return frozenset(uuids)
+
+
+def mark_deleted(tx: Transaction, *uuids: str) -> None:
+    """Turn instances into deleted ones, which count against no quota; done already is success."""
+    less: dict[tuple[str, str], Usage] = {}
+    for row in tx.execute(_COUNTED, {"uuids": list(uuids)}):
+        if quotas.counts(row.vm_state):
+            owner = row.project_id, row.user_id
+            less[owner] = less.get(owner, Usage()) + Usage.of(flavors.from_json(row.flavor))
+    for owner, usage in less.items():
+        quotas.give_back(tx, *owner, usage)
     values = {
         "deleted": True,
         "vm_state": VmState.DELETED.value,
@@ -269,8 +320,9 @@ def mark_deleted(tx: Transaction, uuid: str) -> None:
         "terminated_at": tx.now,
         "updated_at": tx.now,
     }
-    tx.execute(sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False)).values(values))
-    tx.log("instance", uuid, None)
+    tx.execute(sa.update(t.instances).where(_I.uuid.in_(uuids), _I.deleted.is_(False)).values(values))
+    for uuid in uuids:
+        tx.log("instance", uuid, None)
 
 
 def _conditions(query: InstanceQuery) -> list[Any]:
@@ -289,7 +341,6 @@ def _conditions(query: InstanceQuery) -> list[Any]:
         if None in values:
             either.append(column.is_(None))
         conditions.append(sa.or_(*either) if either else sa.false())
-    conditions += [_I[name].regexp_match(pattern) for name, pattern in query.matches.items()]
     if query.tags:
         conditions.append(_tagged_with_all(query.tags))
     if query.tags_any:
@@ -311,9 +362,8 @@ def _after(connection: Connection, marker: str, project_id: str | None, sort: Se
     row = connection.execute(sa.select(t.instances).where(_I.uuid == marker)).mappings().first()
     if row is None or project_id not in {None, row["project_id"]}:
         raise InvalidRequest(f"marker [{marker}] not found")
-    alternatives: list[Any] = []
-    equal: list[Any] = []
-    for name, descending in sort:
+    after: Any = sa.false()
+    for name, descending in reversed(sort):
         column, value = _I[name], row[name]
         if value is None:
             beyond: Any = sa.false() if descending else column.is_not(None)
@@ -321,9 +371,8 @@ def _after(connection: Connection, marker: str, project_id: str | None, sort: Se
         else:
             beyond = sa.or_(column < value, column.is_(None)) if descending else column > value
             same = column == value
-        alternatives.append(sa.and_(*equal, beyond))
-        equal.append(same)
-    return sa.or_(*alternatives)
+        after = sa.or_(beyond, sa.and_(same, after))
+    return after
 
 
 def _ordered(column: Any, descending: bool) -> list[Any]:
@@ -338,7 +387,9 @@ def _tagged(tags: Collection[str]) -> Any:
 
 
 def _tagged_with_all(tags: Collection[str]) -> Any:
-    return sa.and_(*(_tagged([tag]) for tag in tags))
+    table, wanted = t.instance_tags.c, set(tags)
+    having = sa.select(table.instance_uuid).where(table.tag.in_(sorted(wanted))).group_by(table.instance_uuid)
+    return _I.uuid.in_(having.having(sa.func.count() == len(wanted)))
 
 
 def _one_of(column: Any, tasks: Collection[TaskState | None]) -> Any:

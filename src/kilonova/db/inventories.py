@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What providers have: one inventory a resource class. Changing one never touches what is used of it."""
 
-from collections.abc import Collection, Sequence
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import providers, resource_classes
 from kilonova.db import tables as t
-from kilonova.db.statements import insert_missing
+from kilonova.db.provider_edits import Change, ProviderEdit, Vocabulary, advanced, edit, unless_changed
+from kilonova.db.provider_states import HeldInventory, ProviderState
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Inventory, Provider
@@ -50,94 +50,103 @@ def of_provider(connection: Connection, provider_id: int) -> tuple[StoredInvento
     return tuple(StoredInventory(Inventory(*values), used, changed_at) for *values, used, changed_at in rows)
 
 
-def create(tx: Transaction, provider: Provider, inventory: Inventory) -> int:
-    """Add one inventory and return the new generation. Raises: NotFound for the class, ConcurrentUpdate if present."""
-    class_id = resource_classes.ids(tx.connection, [inventory.resource_class])[inventory.resource_class]
-    generation = providers.advance(tx, provider)
-    if not _insert(tx, provider.id, class_id, inventory):
-        raise ConcurrentUpdate(f"Update conflict: the provider has an inventory of {inventory.resource_class} already.")
-    providers.log_provider(tx, provider.id)
-    return generation
+def added(inventory: Inventory) -> Change:
+    """Return the change that adds one inventory. Raises: NotFound for the class, ConcurrentUpdate if it is there."""
+
+    def change(state: ProviderState, words: Vocabulary) -> ProviderState:
+        held = HeldInventory(inventory, words.class_id(inventory.resource_class))
+        if inventory.resource_class in state.inventories:
+            raise ConcurrentUpdate(
+                f"Update conflict: the provider has an inventory of {inventory.resource_class} already."
+            )
+        return with_inventories(advanced(state), {**state.inventories, inventory.resource_class: held})
+
+    return change
 
 
-def update(tx: Transaction, provider: Provider, inventory: Inventory) -> int:
-    """Change one inventory and return the new generation. Raises: InvalidRequest if there is none, ConcurrentUpdate."""
-    class_id = resource_classes.ids(tx.connection, [inventory.resource_class])[inventory.resource_class]
-    generation = providers.advance(tx, provider)
-    if not _update(tx, provider.id, class_id, inventory):
-        raise InvalidRequest(
-            "No inventory record with resource class for resource provider "
-            f"{provider.uuid}: it has no {inventory.resource_class} to change."
-        )
-    providers.log_provider(tx, provider.id)
-    return generation
+def changed(inventory: Inventory) -> Change:
+    """Return the change of one inventory. Raises: NotFound for the class, InvalidRequest if it is not there."""
+
+    def change(state: ProviderState, words: Vocabulary) -> ProviderState:
+        name = inventory.resource_class
+        class_id, before = words.class_id(name), state.inventories.get(name)
+        if before is None:
+            raise InvalidRequest(
+                "No inventory record with resource class for resource provider "
+                f"{state.provider.uuid}: it has no {name} to change."
+            )
+        held = HeldInventory(inventory, class_id, before.used)
+        return with_inventories(advanced(state), {**state.inventories, name: held})
+
+    return change
+
+
+def all_changed(inventories: Sequence[Inventory]) -> Change:
+    """Return the change that makes these the inventories. Raises: NotFound, Conflict when one that goes is in use."""
+
+    def change(state: ProviderState, words: Vocabulary) -> ProviderState:
+        unknown = sorted({one.resource_class for one in inventories} - words.class_ids.keys())
+        if unknown:
+            raise NotFound(f"No such resource class {', '.join(unknown)}.", names=unknown)
+        wanted = stored(state, words, inventories)
+        return with_inventories(advanced(without_others(state, wanted)), wanted)
+
+    return change
+
+
+def removed(resource_class: str) -> Change:
+    """Return the change that drops one inventory. Raises: NotFound, Conflict while it is in use."""
+
+    def change(state: ProviderState, words: Vocabulary) -> ProviderState:
+        words.class_id(resource_class)
+        if resource_class not in state.inventories:
+            raise NotFound(f"No inventory of class {resource_class} found for delete")
+        _require_unused(state, {resource_class})
+        kept = {name: held for name, held in state.inventories.items() if name != resource_class}
+        return with_inventories(advanced(state), kept)
+
+    return change
 
 
 def replace(tx: Transaction, provider: Provider, inventories: Sequence[Inventory]) -> int:
-    """Make these the provider's inventories and return the new generation.
+    """Make these the inventories of a provider as it was read, and return the new generation.
 
     Raises: NotFound for a class, Conflict when one that goes is in use, ConcurrentUpdate.
     """
-    class_ids = resource_classes.ids(tx.connection, [inventory.resource_class for inventory in inventories])
-    generation = providers.advance(tx, provider)
-    store(tx, provider.id, inventories)
-    remove_others(tx, provider, set(class_ids.values()))
-    providers.log_provider(tx, provider.id)
-    return generation
+    change = unless_changed(provider.generation, all_changed(inventories))
+    return edit(tx, ProviderEdit(provider.uuid, change, [one.resource_class for one in inventories])).generation
 
 
-def delete(tx: Transaction, provider: Provider, resource_class: str) -> None:
-    """Remove one inventory. Raises: NotFound, Conflict while it is in use, ConcurrentUpdate."""
-    table = t.inventories
-    class_id = resource_classes.ids(tx.connection, [resource_class])[resource_class]
-    row = (table.c.resource_provider_id == provider.id) & (table.c.resource_class_id == class_id)
-    if tx.connection.execute(sa.select(table.c.used).where(row)).first() is None:
-        raise NotFound(f"No inventory of class {resource_class} found for delete")
-    providers.advance(tx, provider)
-    _delete(tx, provider, [class_id])
-    providers.log_provider(tx, provider.id)
+def stored(state: ProviderState, words: Vocabulary, inventories: Iterable[Inventory]) -> dict[str, HeldInventory]:
+    """Return inventories as they will be held, with what is used of them."""
+    return {
+        one.resource_class: HeldInventory(one, words.class_ids[one.resource_class], used_of(state, one.resource_class))
+        for one in inventories
+    }
 
 
-def store(tx: Transaction, provider_id: int, inventories: Sequence[Inventory]) -> None:
-    """Insert or update inventories, leaving others alone. The caller holds the provider's generation and logs."""
-    class_ids = resource_classes.ids(tx.connection, [inventory.resource_class for inventory in inventories])
-    for inventory in sorted(inventories, key=lambda inventory: class_ids[inventory.resource_class]):
-        class_id = class_ids[inventory.resource_class]
-        if not _update(tx, provider_id, class_id, inventory):
-            _insert(tx, provider_id, class_id, inventory)
+def used_of(state: ProviderState, resource_class: str) -> int:
+    """Return how much of a class is in use."""
+    held = state.inventories.get(resource_class)
+    return 0 if held is None else held.used
 
 
-def remove_others(tx: Transaction, provider: Provider, kept: Collection[int]) -> None:
-    """Remove every inventory whose class is not among the ids ``kept``. Raises: Conflict while one is in use."""
-    table = t.inventories
-    present = tx.connection.execute(
-        sa.select(table.c.resource_class_id).where(table.c.resource_provider_id == provider.id)
-    ).scalars()
-    _delete(tx, provider, sorted(set(present) - set(kept)))
+def with_inventories(state: ProviderState, inventories: Mapping[str, HeldInventory]) -> ProviderState:
+    """Return the state with these inventories instead of its own."""
+    return dataclasses.replace(state, inventories=inventories)
 
 
-def _values(inventory: Inventory) -> dict[str, Any]:
-    return providers.inventory_values(inventory)
+def without_others(state: ProviderState, kept: Collection[str]) -> ProviderState:
+    """Return the state with the inventories of these classes only. Raises: Conflict while another one is in use."""
+    _require_unused(state, state.inventories.keys() - set(kept))
+    return with_inventories(state, {name: held for name, held in state.inventories.items() if name in kept})
 
 
-def _insert(tx: Transaction, provider_id: int, class_id: int, inventory: Inventory) -> bool:
-    keys = {"resource_provider_id": provider_id, "resource_class_id": class_id, "used": 0, "created_at": tx.now}
-    return insert_missing(tx, t.inventories, {**_values(inventory), **keys})
-
-
-def _update(tx: Transaction, provider_id: int, class_id: int, inventory: Inventory) -> bool:
-    table = t.inventories
-    statement = sa.update(table).where(
-        table.c.resource_provider_id == provider_id, table.c.resource_class_id == class_id
-    )
-    return tx.execute(statement.values(**_values(inventory), updated_at=tx.now)).rowcount == 1
-
-
-def _delete(tx: Transaction, provider: Provider, class_ids: Sequence[int]) -> None:
-    table = t.inventories
-    rows = (table.c.resource_provider_id == provider.id) & table.c.resource_class_id.in_(list(class_ids))
-    if not class_ids or tx.execute(sa.delete(table).where(rows, table.c.used == 0)).rowcount == len(class_ids):
-        return
-    names = sa.select(t.resource_classes.c.name).join(table, table.c.resource_class_id == t.resource_classes.c.id)
-    used = ", ".join(tx.execute(names.where(rows).order_by(t.resource_classes.c.id)).scalars())
-    raise Conflict(f"Inventory for '{used}' on resource provider '{provider.uuid}' in use.", placement_code=IN_USE)
+def _require_unused(state: ProviderState, names: Collection[str]) -> None:
+    """Raise Conflict while one of the inventories that go is in use."""
+    used = {name for name in names if state.inventories[name].used}
+    if used:
+        listed = ", ".join(sorted(used, key=lambda name: state.inventories[name].class_id))
+        raise Conflict(
+            f"Inventory for '{listed}' on resource provider '{state.provider.uuid}' in use.", placement_code=IN_USE
+        )

@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import tables as t
 from kilonova.db.statements import insert_missing
 from kilonova.db.transaction import Transaction
-from kilonova.errors import Conflict, Forbidden, NotFound
+from kilonova.errors import Conflict, NotFound, OverQuota
 from kilonova.model.keypair import Keypair
 
 _FIELDS = (
@@ -37,10 +37,10 @@ def get(connection: Connection, user_id: str, name: str) -> Keypair:
 
 
 def create(tx: Transaction, keypair: Keypair, *, limit: int) -> Keypair:
-    """Store a key pair and number it. Raises: Conflict for a taken name; Forbidden at ``limit`` (-1: none)."""
+    """Store a key pair and number it. Raises: Conflict for a taken name; OverQuota at ``limit`` (-1: none)."""
     mine = sa.select(sa.func.count()).where(t.keypairs.c.user_id == keypair.user_id)
     if 0 <= limit <= tx.execute(mine).scalar_one():
-        raise Forbidden("Quota exceeded, too many key pairs.", limit=limit)
+        raise OverQuota("Quota exceeded, too many key pairs.", limit=limit)
     row = {
         "user_id": keypair.user_id,
         "name": keypair.name,

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which traits providers have."""
 
+import dataclasses
 from collections.abc import Collection
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import providers, traits
 from kilonova.db import tables as t
+from kilonova.db.provider_edits import Change, ProviderEdit, Vocabulary, advanced, edit, unless_changed
+from kilonova.db.provider_states import ProviderState
 from kilonova.db.transaction import Transaction
+from kilonova.errors import NotFound
 from kilonova.model.provider import Provider
 from kilonova.model.vocabulary import Word
 
@@ -25,22 +28,26 @@ def of_provider(connection: Connection, provider_id: int) -> tuple[Word, ...]:
     return tuple(Word(*row) for row in connection.execute(statement))
 
 
+def all_changed(names: Collection[str]) -> Change:
+    """Return the change that makes these the traits; the generation rises only if it changes something.
+
+    Raises: NotFound for an unknown trait.
+    """
+
+    def change(state: ProviderState, words: Vocabulary) -> ProviderState:
+        unknown = sorted(set(names) - words.traits.keys())
+        if unknown:
+            raise NotFound(f"No such trait(s): {', '.join(unknown)}.", names=unknown)
+        wanted = {name: words.trait_ids[name] for name in names}
+        return state if wanted == state.traits else dataclasses.replace(advanced(state), traits=wanted)
+
+    return change
+
+
 def replace(tx: Transaction, provider: Provider, names: Collection[str]) -> int:
-    """Make these the provider's traits and return its generation, which rises only if something changed.
+    """Make these the traits of a provider as it was read, and return its generation.
 
     Raises: NotFound for an unknown trait, ConcurrentUpdate.
     """
-    wanted = set(traits.ids(tx.connection, names).values())
-    links = t.resource_provider_traits
-    mine = links.c.resource_provider_id == provider.id
-    present = set(tx.connection.execute(sa.select(links.c.trait_id).where(mine)).scalars())
-    if wanted == present:
-        return provider.generation
-    generation = providers.advance(tx, provider)
-    if present - wanted:
-        tx.execute(sa.delete(links).where(mine, links.c.trait_id.in_(sorted(present - wanted))))
-    if wanted - present:
-        rows = [{"resource_provider_id": provider.id, "trait_id": trait_id} for trait_id in sorted(wanted - present)]
-        tx.execute(sa.insert(links), rows)
-    providers.log_provider(tx, provider.id)
-    return generation
+    change = unless_changed(provider.generation, all_changed(names))
+    return edit(tx, ProviderEdit(provider.uuid, change, traits=names)).generation

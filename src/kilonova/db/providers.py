@@ -7,15 +7,18 @@ updates it only at the expected generation, so the first writer wins on every da
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.db import provider_states
 from kilonova.db import tables as t
-from kilonova.db.statements import ManyRows, mapping
-from kilonova.db.transaction import Transaction
-from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
+from kilonova.db.prepared import Prepared
+from kilonova.db.provider_states import PROVIDERS, ProviderState, inventory_values, name_taken
+from kilonova.db.statements import ManyRows, insert_many, mapping
+from kilonova.db.transaction import Merged, Transaction, only, together
+from kilonova.errors import Conflict, InvalidRequest, KilonovaError, NotFound
 from kilonova.model.provider import Inventory, Provider
 from kilonova.model.vocabulary import is_custom
 
@@ -24,23 +27,7 @@ STATUS_DISABLED = "COMPUTE_STATUS_DISABLED"
 #: Beginnings of the traits that agents report. All others are the operators', ``MISC_SHARES_VIA_AGGREGATE`` for one.
 _REPORTED = ("COMPUTE_", "HW_", "OWNER_")
 
-_root = t.resource_providers.alias("root")
-_parent = t.resource_providers.alias("parent")
 _ME = t.resource_providers
-_PROVIDERS = sa.select(
-    _ME.c.id,
-    _ME.c.uuid,
-    _ME.c.name,
-    _ME.c.generation,
-    _root.c.uuid,
-    _parent.c.uuid,
-    _ME.c.created_at,
-    _ME.c.updated_at,
-).select_from(
-    _ME.outerjoin(_root, _ME.c.root_provider_id == _root.c.id).outerjoin(
-        _parent, _ME.c.parent_provider_id == _parent.c.id
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +49,7 @@ class ProviderQuery:
 
 def find(connection: Connection, uuid: str) -> Provider | None:
     """Return a provider, or None."""
-    row = connection.execute(_PROVIDERS.where(_ME.c.uuid == uuid)).first()
+    row = connection.execute(_BY_UUID, {"uuid": uuid}).first()
     return None if row is None else Provider(*row)
 
 
@@ -74,15 +61,9 @@ def get(connection: Connection, uuid: str) -> Provider:
     return provider
 
 
-def by_uuid(connection: Connection, uuids: Collection[str]) -> dict[str, Provider]:
-    """Return the providers that exist, by uuid."""
-    rows = connection.execute(_PROVIDERS.where(_ME.c.uuid.in_(list(uuids))))
-    return {row[1]: Provider(*row) for row in rows}
-
-
 def list_matching(connection: Connection, query: ProviderQuery) -> tuple[Provider, ...]:
     """Return the providers that fit, oldest first. Names of classes and traits must exist."""
-    statement = _PROVIDERS.order_by(_ME.c.id)
+    statement = PROVIDERS.order_by(_ME.c.id)
     if query.uuid is not None:
         statement = statement.where(_ME.c.uuid == query.uuid)
     if query.name is not None:
@@ -95,8 +76,13 @@ def list_matching(connection: Connection, query: ProviderQuery) -> tuple[Provide
         statement = statement.where(_ME.c.id.in_(_members(aggregates)))
     if query.not_member_of:
         statement = statement.where(_ME.c.id.not_in(_members(query.not_member_of)))
+    each = {name for names in query.required if len(names) == 1 for name in names}
+    if each:
+        counted = _having(each).group_by(t.resource_provider_traits.c.resource_provider_id)
+        statement = statement.where(_ME.c.id.in_(counted.having(sa.func.count() == len(each))))
     for names in query.required:
-        statement = statement.where(_ME.c.id.in_(_having(names)))
+        if len(names) > 1:
+            statement = statement.where(_ME.c.id.in_(_having(names)))
     if query.forbidden:
         statement = statement.where(_ME.c.id.not_in(_having(query.forbidden)))
     for name, amount in query.resources.items():
@@ -104,22 +90,101 @@ def list_matching(connection: Connection, query: ProviderQuery) -> tuple[Provide
     return tuple(Provider(*row) for row in connection.execute(statement))
 
 
+@dataclass(frozen=True, slots=True)
+class NewProvider:
+    """A provider that shall be there from now on, a root unless it has a parent."""
+
+    uuid: str
+    name: str
+    parent_uuid: str | None = None
+
+
+class _Named(NamedTuple):
+    id: int
+    uuid: str
+    name: str
+    root_provider_id: int
+
+
+class _Held(NamedTuple):
+    id: int
+    uuid: str
+    has_children: bool
+    has_allocations: bool
+
+
 def create(tx: Transaction, uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
     """Add a provider, a root unless it has a parent. Raises: Conflict for a taken uuid or name, InvalidRequest."""
-    if parent_uuid is not None and parent_uuid == uuid:
+    return only(_create_all(tx, [NewProvider(uuid, name, parent_uuid)]))
+
+
+def _create_all(tx: Transaction, wanted: Sequence[NewProvider]) -> Sequence[Provider | Exception]:
+    uuids = {uuid for one in wanted for uuid in (one.uuid, one.parent_uuid) if uuid is not None}
+    rows = [_Named(*row) for row in _NAMED.rows(tx.connection, uuids=list(uuids), names=[one.name for one in wanted])]
+    known = {row.uuid: row for row in rows}
+    taken_uuids, taken_names = set(known), {row.name for row in rows}
+    accepted: list[NewProvider] = []
+    refused: dict[int, Exception] = {}
+    for number, one in enumerate(wanted):
+        try:
+            _check_new(one, known, taken_uuids, taken_names)
+        except KilonovaError as error:
+            refused[number] = error
+        else:
+            accepted.append(one)
+            taken_uuids.add(one.uuid)
+            taken_names.add(one.name)
+    stored = _insert(tx, accepted, known)
+    return [refused[number] if number in refused else stored[one.uuid] for number, one in enumerate(wanted)]
+
+
+#: Does what :func:`create` does for several requests that wait together; for Database.submit_merged.
+create_together: Merged[NewProvider, Provider] = together(_create_all)
+
+
+def _check_new(
+    one: NewProvider, known: Mapping[str, Any], taken_uuids: Collection[str], taken_names: Collection[str]
+) -> None:
+    if one.parent_uuid == one.uuid:
         raise InvalidRequest("parent provider UUID cannot be same as UUID: a provider without parent gives null.")
-    parent = _parent_of(tx.connection, parent_uuid)
-    _require_free(tx.connection, name=name, uuid=uuid)
-    row = {"uuid": uuid, "name": name, "generation": 0, "created_at": tx.now}
-    if parent is not None:
-        row |= {"parent_provider_id": parent.id, "root_provider_id": _root_id(tx.connection, parent.id)}
-    inserted = tx.execute(sa.insert(_ME), row).inserted_primary_key
-    assert inserted is not None
-    provider_id = int(inserted[0])
-    if parent is None:
-        tx.execute(sa.update(_ME).where(_ME.c.id == provider_id).values(root_provider_id=provider_id, updated_at=None))
-    log_provider(tx, provider_id)
-    return get(tx.connection, uuid)
+    if one.parent_uuid is not None and one.parent_uuid not in known:
+        raise InvalidRequest("parent provider UUID does not exist.")
+    taken = [f"uuid: {one.uuid}"] if one.uuid in taken_uuids else []
+    if one.name in taken_names:
+        taken.append(f"name: {one.name}")
+    if taken:
+        raise name_taken(", ".join(taken))
+
+
+def _insert(tx: Transaction, wanted: Sequence[NewProvider], known: Mapping[str, Any]) -> dict[str, Provider]:
+    """Store new providers and tell the mirrors; ``known``: rows of their parents by uuid."""
+    if not wanted:
+        return {}
+    rows = [
+        {
+            "uuid": one.uuid,
+            "name": one.name,
+            "parent": None if one.parent_uuid is None else known[one.parent_uuid].id,
+            "root": None if one.parent_uuid is None else known[one.parent_uuid].root_provider_id,
+        }
+        for one in wanted
+    ]
+    _ADD.run(tx, rows, now=tx.now)
+    uuids = [one.uuid for one in wanted]
+    if any(row["root"] is None for row in rows):
+        _BE_ROOT.run(tx.connection, uuids=uuids)
+    roots = {row.id: row.uuid for row in known.values()}
+    missing = {row["root"] for row in rows} - roots.keys() - {None}
+    if missing:
+        roots |= mapping(tx.connection, _OF_IDS, ids=list(missing))
+    ids: dict[str, int] = mapping(tx.connection, _IDS_OF, uuids=uuids)
+    stored: dict[str, Provider] = {}
+    for one, row in zip(wanted, rows, strict=True):
+        root_uuid = one.uuid if row["root"] is None else roots[row["root"]]
+        provider = Provider(ids[one.uuid], one.uuid, one.name, 0, root_uuid, one.parent_uuid, tx.now)
+        provider_states.log(tx, ProviderState(provider, {}, {}, {}))
+        stored[one.uuid] = provider
+    return stored
 
 
 def update(
@@ -137,7 +202,7 @@ def update(
     """
     provider = get(tx.connection, uuid)
     if name != provider.name:
-        _require_free(tx.connection, name=name)
+        _require_free(tx.connection, name)
     values: dict[str, Any] = {"name": name, "updated_at": tx.now}
     moved = [provider.id]
     if move and parent_uuid != provider.parent_uuid:
@@ -157,48 +222,45 @@ def update(
     elif move and parent_uuid is not None and parent_uuid == uuid:
         raise InvalidRequest("creating loop in the provider tree is not allowed.")
     tx.execute(sa.update(_ME).where(_ME.c.id == provider.id).values(values))
-    for provider_id in moved:
-        log_provider(tx, provider_id)
+    provider_states.log_stored(tx, moved)
     return get(tx.connection, uuid)
 
 
 def delete(tx: Transaction, uuid: str) -> None:
     """Remove a provider with its inventories. Raises: NotFound, Conflict while it has children or allocations."""
-    provider = get(tx.connection, uuid)
-    if (
-        tx.connection.execute(sa.select(_ME.c.id).where(_ME.c.parent_provider_id == provider.id).limit(1)).first()
-        is not None
-    ):
-        raise Conflict(
-            f"Unable to delete parent resource provider {uuid}: It has child resource providers.",
-            placement_code="placement.resource_provider.cannot_delete_parent",
-        )
-    allocated = sa.select(t.allocations.c.used).where(t.allocations.c.resource_provider_id == provider.id).limit(1)
-    if tx.execute(allocated).first() is not None:
-        raise Conflict(
-            f"Unable to delete resource provider {uuid}: Resource provider has allocations.",
-            placement_code="placement.resource_provider.inuse",
-        )
-    for table in (t.inventories, t.resource_provider_aggregates, t.resource_provider_traits):
-        tx.execute(sa.delete(table).where(table.c.resource_provider_id == provider.id))
-    tx.execute(sa.update(_ME).where(_ME.c.id == provider.id).values(root_provider_id=None))
-    tx.execute(sa.delete(_ME).where(_ME.c.id == provider.id))
-    tx.log("provider", uuid, None)
+    only(_delete_all(tx, [uuid]))
 
 
-def advance(tx: Transaction, provider: Provider, steps: int = 1) -> int:
-    """Raise the generation of a provider as it was read. Raises: ConcurrentUpdate if it is no longer there."""
-    statement = (
-        sa.update(_ME)
-        .where(_ME.c.id == provider.id, _ME.c.generation == provider.generation)
-        .values(generation=_ME.c.generation + steps, updated_at=tx.now)
-    )
-    if tx.execute(statement).rowcount != 1:
-        raise ConcurrentUpdate("The resource provider was changed by another request. Read it again and retry.")
-    return provider.generation + steps
+def _delete_all(tx: Transaction, uuids: Sequence[str]) -> Sequence[Exception | None]:
+    left = {row[1]: _Held(*row) for row in _HELD.rows(tx.connection, uuids=list(uuids))}
+    outcomes: list[Exception | None] = []
+    gone: list[int] = []
+    for uuid in uuids:
+        row = left.get(uuid)
+        if row is None:
+            outcomes.append(NotFound(f"No resource provider with uuid {uuid} found for delete"))
+        elif row.has_children:
+            message = f"Unable to delete parent resource provider {uuid}: It has child resource providers."
+            outcomes.append(Conflict(message, placement_code="placement.resource_provider.cannot_delete_parent"))
+        elif row.has_allocations:
+            message = f"Unable to delete resource provider {uuid}: Resource provider has allocations."
+            outcomes.append(Conflict(message, placement_code="placement.resource_provider.inuse"))
+        else:
+            del left[uuid]
+            gone.append(row.id)
+            outcomes.append(None)
+            tx.log("provider", uuid, None)
+    if gone:
+        for statement in _REMOVE:
+            statement.run(tx.connection, ids=gone)
+    return outcomes
 
 
-_TOUCH = (
+#: Does what :func:`delete` does for several requests that wait together; for Database.submit_merged.
+delete_together: Merged[str, None] = together(_delete_all)
+
+
+_TOUCH = Prepared(
     sa.update(_ME)
     .where(_ME.c.id.in_(sa.bindparam("ids", expanding=True)))
     .values(generation=_ME.c.generation + 1, updated_at=sa.bindparam("now", type_=t.Time))
@@ -209,7 +271,7 @@ def touch(tx: Transaction, provider_ids: Collection[int]) -> None:
     """Raise the generation of each provider by one, whatever it is."""
     if not provider_ids:
         return
-    tx.execute(_TOUCH, {"ids": sorted(provider_ids), "now": tx.now})
+    _TOUCH.run(tx.connection, ids=sorted(provider_ids), now=tx.now)
 
 
 def rise(tx: Transaction, steps: Mapping[int, int]) -> None:
@@ -248,54 +310,55 @@ def ensure_for_node(
     changed = _report_inventories(tx, provider.id, inventories)
     changed = _report_traits(tx, provider.id, traits) or changed
     if provider.name != name:
-        _require_free(tx.connection, name=name)
+        _require_free(tx.connection, name)
         tx.execute(sa.update(_ME).where(_ME.c.id == provider.id).values(name=name))
         changed = True
     if changed:
         touch(tx, [provider.id])
-        log_provider(tx, provider.id)
+        provider_states.log_stored(tx, [provider.id])
     return provider.id
 
 
 # --- what mirrors are told ------------------------------------------------------------------------------------------
 
 
-def log_provider(tx: Transaction, provider_id: int) -> None:
-    """Log everything that mirrors keep of one provider, as absolute values."""
-    row = tx.connection.execute(_PROVIDERS.where(_ME.c.id == provider_id)).one()
-    provider = Provider(*row)
-    inventories = tx.connection.execute(
-        sa.select(
-            t.resource_classes.c.name,
-            t.inventories.c.total,
-            t.inventories.c.reserved,
-            t.inventories.c.min_unit,
-            t.inventories.c.max_unit,
-            t.inventories.c.step_size,
-            t.inventories.c.allocation_ratio,
-            t.inventories.c.capacity,
-            t.inventories.c.used,
-        )
-        .join(t.resource_classes, t.resource_classes.c.id == t.inventories.c.resource_class_id)
-        .where(t.inventories.c.resource_provider_id == provider_id)
+_BY_UUID = PROVIDERS.where(_ME.c.uuid == sa.bindparam("uuid"))
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
+_NAMED = Prepared(
+    sa.select(_ME.c.id, _ME.c.uuid, _ME.c.name, _ME.c.root_provider_id).where(
+        _ME.c.uuid.in_(_UUIDS) | _ME.c.name.in_(sa.bindparam("names", expanding=True))
     )
-    tx.log(
-        "provider",
-        provider.uuid,
-        {
-            "id": provider.id,
-            "name": provider.name,
-            "generation": provider.generation,
-            "root": provider.root_uuid,
-            "parent": provider.parent_uuid,
-            "inventories": {name: list(values) for name, *values in inventories},
-            "traits": trait_names(tx.connection, provider_id),
-            "aggregates": aggregate_uuids(tx.connection, provider_id),
-        },
-    )
-
-
-_USAGES = (
+)
+_OF_IDS = Prepared(sa.select(_ME.c.id, _ME.c.uuid).where(_ME.c.id.in_(_IDS)))
+_IDS_OF = Prepared(sa.select(_ME.c.uuid, _ME.c.id).where(_ME.c.uuid.in_(_UUIDS)))
+_ADD = insert_many(
+    _ME,
+    {"uuid": "uuid", "name": "name", "parent_provider_id": "parent", "root_provider_id": "root"},
+    generation=sa.literal(0),
+    created_at=sa.bindparam("now", type_=t.Time),
+)
+_BE_ROOT = Prepared(
+    sa.update(_ME).where(_ME.c.uuid.in_(_UUIDS), _ME.c.root_provider_id.is_(None)).values(root_provider_id=_ME.c.id)
+)
+_child = _ME.alias("child")
+_HELD = Prepared(
+    sa.select(
+        _ME.c.id,
+        _ME.c.uuid,
+        sa.exists().where(_child.c.parent_provider_id == _ME.c.id).label("has_children"),
+        sa.exists().where(t.allocations.c.resource_provider_id == _ME.c.id).label("has_allocations"),
+    ).where(_ME.c.uuid.in_(_UUIDS))
+)
+_REMOVE = (
+    *(
+        Prepared(sa.delete(table).where(table.c.resource_provider_id.in_(_IDS)))
+        for table in (t.inventories, t.resource_provider_aggregates, t.resource_provider_traits)
+    ),
+    Prepared(sa.update(_ME).where(_ME.c.id.in_(_IDS)).values(root_provider_id=None)),
+    Prepared(sa.delete(_ME).where(_ME.c.id.in_(_IDS))),
+)
+_USAGES = Prepared(
     sa.select(_ME.c.uuid, _ME.c.generation, t.resource_classes.c.name, t.inventories.c.used)
     .select_from(_ME)
     .outerjoin(t.inventories, t.inventories.c.resource_provider_id == _ME.c.id)
@@ -309,23 +372,12 @@ def log_usage(tx: Transaction, provider_ids: Collection[int]) -> None:
     if not provider_ids:
         return
     usages: dict[str, dict[str, Any]] = {}
-    for uuid, generation, name, used in tx.connection.execute(_USAGES, {"ids": list(provider_ids)}):
+    for uuid, generation, name, used in _USAGES.rows(tx.connection, ids=list(provider_ids)):
         usage = usages.setdefault(uuid, {"generation": generation, "used": {}})
         if name is not None:
             usage["used"][name] = used
     for uuid, usage in usages.items():
         tx.log("usage", uuid, usage)
-
-
-def trait_names(connection: Connection, provider_id: int) -> list[str]:
-    """Return the traits of one provider, by name."""
-    links = t.resource_provider_traits
-    statement = sa.select(t.traits.c.name).join(links, links.c.trait_id == t.traits.c.id)
-    return list(
-        connection.execute(
-            statement.where(links.c.resource_provider_id == provider_id).order_by(t.traits.c.name)
-        ).scalars()
-    )
 
 
 def aggregate_uuids(connection: Connection, provider_id: int) -> list[str]:
@@ -384,17 +436,9 @@ def _root_id(connection: Connection, provider_id: int) -> int:
     return int(connection.execute(sa.select(_ME.c.root_provider_id).where(_ME.c.id == provider_id)).scalar_one())
 
 
-def _require_free(connection: Connection, *, name: str, uuid: str | None = None) -> None:
-    taken = []
-    if uuid is not None and connection.execute(sa.select(_ME.c.id).where(_ME.c.uuid == uuid)).first() is not None:
-        taken.append(f"uuid: {uuid}")
+def _require_free(connection: Connection, name: str) -> None:
     if connection.execute(sa.select(_ME.c.id).where(_ME.c.name == name)).first() is not None:
-        taken.append(f"name: {name}" if uuid is not None else name)
-    if taken:
-        raise Conflict(
-            f"Conflicting resource provider {', '.join(taken)} already exists.",
-            placement_code="placement.duplicate_name",
-        )
+        raise name_taken(name)
 
 
 def _subtree(connection: Connection, provider: Provider) -> list[int]:
@@ -441,19 +485,6 @@ def _report_inventories(tx: Transaction, provider_id: int, inventories: Sequence
         )
         changed = tx.execute(sa.delete(table).where(unused)).rowcount > 0 or changed
     return changed
-
-
-def inventory_values(inventory: Inventory) -> dict[str, Any]:
-    """Return the columns that describe an inventory, the floored capacity among them."""
-    return {
-        "total": inventory.total,
-        "reserved": inventory.reserved,
-        "min_unit": inventory.min_unit,
-        "max_unit": inventory.max_unit,
-        "step_size": inventory.step_size,
-        "allocation_ratio": inventory.allocation_ratio,
-        "capacity": inventory.capacity,
-    }
 
 
 def _report_traits(tx: Transaction, provider_id: int, traits: Sequence[str]) -> bool:

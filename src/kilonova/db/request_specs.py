@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
+from kilonova.errors import NotFound
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance
 from kilonova.model.placed_server import PlacedServer
@@ -50,6 +51,14 @@ def insert(tx: Transaction, requests: Sequence[StoredRequest]) -> None:
     tx.execute(_INSERT, rows)
 
 
+def get(connection: Connection, uuid: str) -> StoredRequest:
+    """Return a request. Raises: NotFound."""
+    row = connection.execute(_GET, {"uuids": [uuid]}).first()
+    if row is None:
+        raise NotFound(f"Request spec {uuid} could not be found.")
+    return _request(row)
+
+
 def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, StoredRequest]:
     """Return instance uuid → its request, for the given instances that have one; instances share equal ones."""
     wanted = {instance.uuid: instance.request_spec_uuid for instance in found if instance.request_spec_uuid}
@@ -57,8 +66,12 @@ def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, Sto
     requests: dict[str, StoredRequest] = {}
     for start in range(0, len(uuids), 500):
         for row in connection.execute(_GET, {"uuids": uuids[start : start + 500]}):
-            requests[row.uuid] = StoredRequest(row.uuid, *from_json(row.body), row.user_data)
+            requests[row.uuid] = _request(row)
     return {uuid: requests[name] for uuid, name in wanted.items() if name in requests}
+
+
+def _request(row: Any) -> StoredRequest:
+    return StoredRequest(row.uuid, *from_json(row.body), row.user_data)
 
 
 def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
@@ -96,6 +109,7 @@ def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
         "flavor": flavors.as_json(spec.flavor),
         "image": image,
         "hints": {name: list(values) for name, values in spec.hints.items()},
+        "unseen_instances": sorted(spec.unseen_instances),
         "ignore_hosts": sorted(spec.ignore_hosts),
         "group": group_uuid,
         "networks": [
@@ -112,6 +126,7 @@ def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:
         flavor=flavors.from_json(body["flavor"]),
         image=None if image is None else Image(**image),
         hints={name: tuple(values) for name, values in body["hints"].items()},
+        unseen_instances=frozenset(body.get("unseen_instances", ())),
         ignore_hosts=frozenset(body["ignore_hosts"]),
         networks=tuple(
             RequestedNetwork(each["id"], each["vnic_type"], tuple(map(frozenset, each["segments"])))

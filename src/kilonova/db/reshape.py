@@ -4,11 +4,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kilonova.db import allocations, inventories, providers, resource_classes
+from kilonova.db import allocations, inventories, provider_edits, provider_states, providers, resource_classes
 from kilonova.db.allocations import ConsumerRequest
+from kilonova.db.provider_edits import Vocabulary, advanced
+from kilonova.db.provider_states import ProviderState
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound
-from kilonova.model.provider import Inventory, Provider
+from kilonova.model.provider import Inventory
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,30 +29,31 @@ def reshape(tx: Transaction, shapes: Sequence[ProviderShape], consumers: Sequenc
     allocations can move from one to the other. Each of these three steps raises the generations it concerns, as
     clients of Placement count on. Raises: NotFound, InvalidRequest, Conflict, ConcurrentUpdate.
     """
-    known = providers.by_uuid(tx.connection, [shape.uuid for shape in shapes])
-    reshaped: list[tuple[Provider, ProviderShape]] = []
+    uuids = [shape.uuid for shape in shapes]
+    known = provider_states.by_uuid(tx.connection, uuids)
     for shape in shapes:
-        provider = known.get(shape.uuid)
-        if provider is None:
-            raise NotFound(f"Resource provider {shape.uuid} in inventories not found.", provider=shape.uuid)
-        if provider.generation != shape.generation:
-            raise ConcurrentUpdate(
-                f"resource provider generation conflict for provider {shape.uuid}: actual: {provider.generation}, "
-                f"given: {shape.generation}"
-            )
-        reshaped.append((provider, shape))
-    class_ids = resource_classes.ids(
-        tx.connection, {inventory.resource_class for shape in shapes for inventory in shape.inventories}
-    )
-    for provider, shape in sorted(reshaped, key=lambda pair: pair[0].id):
-        providers.advance(tx, provider, 2 if shape.inventories else 1)
-        inventories.store(tx, provider.id, shape.inventories)
+        _check_seen(shape, known.get(shape.uuid))
+    names = {inventory.resource_class for shape in shapes for inventory in shape.inventories}
+    words = Vocabulary(resource_classes.ids(tx.connection, names), {}, {})
+    wanted = {shape.uuid: inventories.stored(known[shape.uuid], words, shape.inventories) for shape in shapes}
+    with_both = [
+        inventories.with_inventories(advanced(state, 2 if wanted[uuid] else 1), {**state.inventories, **wanted[uuid]})
+        for uuid, state in known.items()
+    ]
+    provider_edits.store(tx, list(zip(known.values(), with_both, strict=True)))
     written = allocations.write(tx, consumers)
-    for provider, shape in reshaped:
-        inventories.remove_others(
-            tx, provider, {class_ids[inventory.resource_class] for inventory in shape.inventories}
-        )
     providers.touch(tx, written.named)
     providers.log_usage(tx, written.changed)
-    for provider, _ in reshaped:
-        providers.log_provider(tx, provider.id)
+    known = provider_states.by_uuid(tx.connection, uuids)
+    reshaped = [inventories.without_others(state, wanted[uuid]) for uuid, state in known.items()]
+    provider_edits.store(tx, list(zip(known.values(), reshaped, strict=True)))
+
+
+def _check_seen(shape: ProviderShape, state: ProviderState | None) -> None:
+    if state is None:
+        raise NotFound(f"Resource provider {shape.uuid} in inventories not found.", provider=shape.uuid)
+    if state.provider.generation != shape.generation:
+        raise ConcurrentUpdate(
+            f"resource provider generation conflict for provider {shape.uuid}: actual: {state.provider.generation}, "
+            f"given: {shape.generation}"
+        )

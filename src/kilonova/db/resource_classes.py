@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import providers
+from kilonova.db import provider_states
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.statements import insert_missing, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, InvalidRequest, NotFound
@@ -67,22 +68,29 @@ def rename(tx: Transaction, name: str, new_name: str) -> Word:
         raise Conflict(f"Resource class already exists: {new_name}")
     tx.execute(sa.update(table).where(table.c.name == name).values(name=new_name, updated_at=tx.now))
     holders = sa.select(t.inventories.c.resource_provider_id).join(table).where(table.c.name == new_name)
-    for provider_id in tx.execute(holders).scalars().all():
-        providers.log_provider(tx, provider_id)
+    provider_states.log_stored(tx, tx.execute(holders).scalars().all())
     return get(tx.connection, new_name)
 
 
 def delete(tx: Transaction, name: str) -> None:
     """Remove a custom resource class. Raises: NotFound, InvalidRequest for a standard one, Conflict while used."""
-    get(tx.connection, name)
+    rows = _USE.rows(tx.connection, name=name)
+    if not rows:
+        raise NotFound(f"No such resource class {name}.")
     if not is_custom(name):
         raise InvalidRequest(f"Error in delete resource class: Cannot delete standard resource class {name}.")
-    table = t.resource_classes
-    row_id = ids(tx.connection, [name])[name]
-    for holder in (t.inventories, t.allocations):
-        if (
-            tx.connection.execute(sa.select(sa.literal(1)).where(holder.c.resource_class_id == row_id).limit(1)).first()
-            is not None
-        ):
-            raise Conflict(f"Error in delete resource class: {name} cannot go. Class is in use in inventory.")
-    tx.execute(sa.delete(table).where(table.c.id == row_id))
+    ((row_id, is_held, is_allocated),) = rows
+    if is_held or is_allocated:
+        raise Conflict(f"Error in delete resource class: {name} cannot go. Class is in use in inventory.")
+    _DELETE.run(tx.connection, row_id=row_id)
+
+
+_CLASS = t.resource_classes.c
+_USE = Prepared(
+    sa.select(
+        _CLASS.id,
+        sa.exists().where(t.inventories.c.resource_class_id == _CLASS.id),
+        sa.exists().where(t.allocations.c.resource_class_id == _CLASS.id),
+    ).where(_CLASS.name == sa.bindparam("name"))
+)
+_DELETE = Prepared(sa.delete(t.resource_classes).where(_CLASS.id == sa.bindparam("row_id")))

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import tables as t
 from kilonova.db.statements import mapping
 from kilonova.db.transaction import Transaction
-from kilonova.errors import Forbidden, NotFound
+from kilonova.errors import NotFound, OverQuota
 from kilonova.model.server_group import GroupView, ServerGroup
 
 
@@ -38,12 +38,21 @@ def view_of(connection: Connection, uuid: str) -> GroupView:
     return GroupView(group.uuid, group.policy, group.max_server_per_host, hosts, frozenset(group.members))
 
 
-def create(tx: Transaction, group: ServerGroup, *, limit: int) -> ServerGroup:
-    """Store a new group. Raises: Forbidden when its project has ``limit`` groups already (-1: no limit)."""
+def count(connection: Connection, project_id: str, user_id: str | None = None) -> int:
+    """Return how many groups a project has, or one user has there."""
     table = t.server_groups
-    owned = tx.execute(sa.select(sa.func.count()).select_from(table).where(table.c.project_id == group.project_id))
-    if 0 <= limit <= owned.scalar_one():
-        raise Forbidden("Quota exceeded, too many server groups.", limit=limit)
+    owned = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == project_id)
+    if user_id is not None:
+        owned = owned.where(table.c.user_id == user_id)
+    return int(connection.execute(owned).scalar_one())
+
+
+def create(tx: Transaction, group: ServerGroup, *, limit: int = -1, limit_of_user: int = -1) -> ServerGroup:
+    """Store a new group. Raises: OverQuota when its project, or its user there, has as many as allowed (-1: any)."""
+    table = t.server_groups
+    for most, user_id in ((limit, None), (limit_of_user, group.user_id)):
+        if 0 <= most <= count(tx.connection, group.project_id, user_id):
+            raise OverQuota("Quota exceeded, too many server groups.", limit=most)
     row = {
         "uuid": group.uuid,
         "name": group.name,

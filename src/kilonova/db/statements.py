@@ -2,6 +2,7 @@
 """Statements that several resources need."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import orjson
@@ -10,6 +11,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.dml import Insert
 
+from kilonova.db.prepared import Prepared
 from kilonova.db.tables import COLLATION
 from kilonova.db.transaction import Transaction
 
@@ -19,7 +21,12 @@ def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> 
 
     Returns whether the row is new.
     """
-    backend = tx.connection.dialect.name
+    statement = _insert_missing(table, tx.connection.dialect.name, tuple(row))
+    return statement.run(tx.connection, **row) == 1
+
+
+@cache
+def _insert_missing(table: sa.Table, backend: str, columns: tuple[str, ...]) -> Prepared:
     statement: Insert
     if backend == "sqlite":
         statement = sqlite.insert(table).on_conflict_do_nothing()
@@ -27,12 +34,13 @@ def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> 
         statement = postgresql.insert(table).on_conflict_do_nothing()
     else:
         statement = mysql.insert(table).prefix_with("IGNORE")
-    # Where ids come back with the insert, the count is kept only on request.
-    return tx.execute(statement.execution_options(preserve_rowcount=True), dict(row)).rowcount == 1
+    return Prepared(statement.values({name: sa.bindparam(name, type_=table.c[name].type) for name in columns}))
 
 
-def mapping(connection: Connection, statement: sa.Select[Any], **parameters: Any) -> dict[Any, Any]:
+def mapping(connection: Connection, statement: sa.Select[Any] | Prepared, **parameters: Any) -> dict[Any, Any]:
     """Return the rows of a statement with two columns as first column → second."""
+    if isinstance(statement, Prepared):
+        return dict(statement.rows(connection, **parameters))
     return {row[0]: row[1] for row in connection.execute(statement, parameters)}
 
 
@@ -57,11 +65,8 @@ class ManyRows:
 
     def __init__(self, columns: Mapping[str, sa.types.TypeEngine[Any]], build: Build) -> None:
         parameters = {name: sa.bindparam(f"{_GIVEN}_{name}", type_=kind) for name, kind in columns.items()}
-        self._one = build(parameters).execution_options(preserve_rowcount=True)
-        self._many = {
-            backend: build(dict(_given(backend, columns).c)).execution_options(preserve_rowcount=True)
-            for backend in _TABLES_OF_JSON
-        }
+        self._one = Prepared(build(parameters))
+        self._many = {backend: Prepared(build(dict(_given(backend, columns).c))) for backend in _TABLES_OF_JSON}
 
     def run(self, tx: Transaction, rows: Sequence[Mapping[str, Any]], **same: Any) -> int:
         """Run the statement with ``rows`` and the parameters that are the ``same`` for all; return the rows matched."""
@@ -69,9 +74,9 @@ class ManyRows:
             return 0
         if len(rows) == 1:
             one = {f"{_GIVEN}_{name}": value for name, value in rows[0].items()}
-            return tx.execute(self._one, {**one, **same}).rowcount
-        parameters = {"given_rows": orjson.dumps(rows).decode(), **same}
-        return tx.execute(self._many[tx.connection.dialect.name], parameters).rowcount
+            return self._one.run(tx.connection, **one, **same)
+        given = orjson.dumps(rows).decode()
+        return self._many[tx.connection.dialect.name].run(tx.connection, given_rows=given, **same)
 
 
 def insert_many(table: sa.Table, columns: Mapping[str, str], **same: sa.ColumnElement[Any]) -> ManyRows:

@@ -268,6 +268,25 @@ flavor_projects = _table(
     Column("project_id", String(255), primary_key=True),
 )
 
+# What the servers of a project count ("" as user), and of each user who has limits of his own there; ram in MiB.
+# ``limits``: resource → limit, those alone that were set for this project or user.
+quotas = _table(
+    "quotas",
+    Column("project_id", String(255), primary_key=True),
+    Column("user_id", String(255), primary_key=True),
+    Column("instances", BigInteger, nullable=False),
+    Column("cores", BigInteger, nullable=False),
+    Column("ram", BigInteger, nullable=False),
+    Column("limits", _Json, nullable=False),
+)
+
+# Limits that hold where a project has none of its own; only the class "default" is in force anywhere.
+quota_classes = _table(
+    "quota_classes",
+    Column("class_name", String(255), primary_key=True),
+    Column("limits", _Json, nullable=False),
+)
+
 keypairs = _table(
     "keypairs",
     _key(),

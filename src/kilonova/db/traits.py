@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.statements import insert_missing, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, InvalidRequest, NotFound
@@ -54,21 +55,30 @@ def ids(connection: Connection, names: Iterable[str]) -> Mapping[str, int]:
     return found
 
 
-def ensure(tx: Transaction, name: str) -> bool:
-    """Create a trait unless it exists. Returns whether it is new."""
-    return insert_missing(tx, t.traits, {"name": name, "created_at": tx.now})
+def ensure(tx: Transaction, name: str) -> tuple[bool, Word]:
+    """Create a trait unless it exists. Returns whether it is new, and the trait."""
+    if insert_missing(tx, t.traits, {"name": name, "created_at": tx.now}):
+        return True, Word(name, tx.now)
+    return False, get(tx.connection, name)
 
 
 def delete(tx: Transaction, name: str) -> None:
     """Remove a custom trait. Raises: NotFound, InvalidRequest for a standard one, Conflict while a provider has it."""
-    get(tx.connection, name)
+    rows = _USE.rows(tx.connection, name=name)
+    if not rows:
+        raise NotFound(f"No such trait(s): {name}.")
     if not is_custom(name):
         raise InvalidRequest(f"Cannot delete standard trait {name}.")
-    row_id = ids(tx.connection, [name])[name]
-    links = t.resource_provider_traits
-    if (
-        tx.connection.execute(sa.select(links.c.trait_id).where(links.c.trait_id == row_id).limit(1)).first()
-        is not None
-    ):
+    ((row_id, in_use),) = rows
+    if in_use:
         raise Conflict(f"The trait {name} is in use by a resource provider.")
-    tx.execute(sa.delete(t.traits).where(t.traits.c.id == row_id))
+    _DELETE.run(tx.connection, row_id=row_id)
+
+
+_LINK = t.resource_provider_traits.c
+_USE = Prepared(
+    sa.select(t.traits.c.id, sa.exists().where(_LINK.trait_id == t.traits.c.id)).where(
+        t.traits.c.name == sa.bindparam("name")
+    )
+)
+_DELETE = Prepared(sa.delete(t.traits).where(t.traits.c.id == sa.bindparam("row_id")))

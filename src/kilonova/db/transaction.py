@@ -118,12 +118,21 @@ class Transaction:
 Merged = Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]]
 
 
+def only(outcomes: Sequence[Outcome | BaseException]) -> Outcome:
+    """Return the outcome of an item that was alone. Raises: what it failed with."""
+    (outcome,) = outcomes
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
 def together(
-    write: Callable[[Transaction, Sequence[Item]], Sequence[Outcome]],
+    write: Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]],
     refusal: Callable[[Exception], Outcome | BaseException] = lambda error: error,
 ) -> Merged[Item, Outcome]:
     """Return what runs ``write`` for all waiting items at once, and for halves, down to single ones, when that fails.
 
+    An exception that ``write`` answers with, rather than raising it, is the outcome of an item that changed nothing.
     ``refusal`` turns the exception of an item alone into its outcome. Keep the result: items are merged by it.
     """
 

@@ -81,6 +81,23 @@ def finish_all(tx: Transaction, flows: Sequence[Workflow], owner: str) -> None:
         raise ConcurrentUpdate("A workflow has another owner or is gone.")
 
 
+def finish_present(tx: Transaction, flows: Sequence[Workflow], owner: str) -> tuple[Workflow, ...]:
+    """Remove those of the given workflows that are still ours and at the same step, and return them."""
+    by_uuid = {flow.uuid: flow for flow in flows}
+    ours = sa.select(_W.uuid, _W.attempt).where(_W.uuid.in_(list(by_uuid)), _W.owner == owner)
+    present = [by_uuid[row.uuid] for row in tx.execute(ours) if by_uuid[row.uuid].attempt == row.attempt]
+    if present:
+        finish_all(tx, present, owner)
+    return tuple(present)
+
+
+def require(tx: Transaction, workflow: Workflow, owner: str) -> None:
+    """Raise ConcurrentUpdate when a workflow is no longer ours, or moved on already."""
+    fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner, _W.attempt == workflow.attempt)
+    if tx.execute(sa.select(_W.uuid).where(fence)).first() is None:
+        raise ConcurrentUpdate(f"Workflow {workflow.uuid} has another owner or is gone.")
+
+
 def cancel_for_instance(tx: Transaction, instance_uuid: str) -> None:
     """Remove every workflow of an instance; whoever runs one finds its fence gone."""
     tx.execute(sa.delete(t.workflows).where(_W.instance_uuid == instance_uuid))
@@ -105,6 +122,32 @@ def _give(tx: Transaction, uuids: Sequence[str], owner: str) -> None:
     for start in range(0, len(uuids), 500):
         some = _W.uuid.in_(list(uuids[start : start + 500]))
         tx.execute(sa.update(t.workflows).where(some).values(owner=owner, handed_over=False))
+
+
+def take_members(tx: Transaction, leader: str, owner: str, *, everything: bool, limit: int = 1000) -> int:
+    """Take over workflows of a batch whose owner has no lease; return how many. Ask again until there are none left."""
+    condition = sa.and_(_W.batch_uuid == leader, _W.owner != owner)
+    if not everything:
+        condition = sa.and_(condition, ~alive(tx.now).where(_P.uuid == _W.owner).exists())
+    uuids = list(tx.execute(sa.select(_W.uuid).where(condition).limit(limit)).scalars())
+    _give(tx, uuids, owner)
+    return len(uuids)
+
+
+def members(
+    connection: Connection, leader: str, owner: str, *, limit: int, step: str | None = None, after: str = ""
+) -> tuple[Workflow, ...]:
+    """Return the workflows of a batch that ``owner`` runs by uuid, those that come ``after`` one, or are at a step."""
+    wanted = sa.select(t.workflows).where(_W.batch_uuid == leader, _W.owner == owner, _W.uuid > after)
+    if step is not None:
+        wanted = wanted.where(_W.step == step)
+    return tuple(map(_workflow, connection.execute(wanted.order_by(_W.uuid).limit(limit)).mappings()))
+
+
+def count_members(connection: Connection, leader: str, owner: str, step: str) -> int:
+    """Return how many workflows of a batch are at a step."""
+    counted = sa.select(sa.func.count()).where(_W.batch_uuid == leader, _W.owner == owner, _W.step == step)
+    return int(connection.execute(counted.select_from(t.workflows)).scalar_one())
 
 
 def hand_over(tx: Transaction, workflow: Workflow, owner: str, heir: str) -> None:
@@ -133,6 +176,12 @@ def get(connection: Connection, uuid: str, owner: str) -> Workflow | None:
     """Return a workflow that ``owner`` runs, or None."""
     row = connection.execute(sa.select(t.workflows).where(_W.uuid == uuid, _W.owner == owner)).mappings().first()
     return None if row is None else _workflow(row)
+
+
+def of_owner(connection: Connection, owner: str) -> tuple[Workflow, ...]:
+    """Return the workflows that ``owner`` runs, but for those that a batch leads."""
+    own = sa.select(t.workflows).where(_W.owner == owner, ~_LED.exists()).order_by(_W.created_at, _W.uuid)
+    return tuple(map(_workflow, connection.execute(own).mappings()))
 
 
 def oldest(connection: Connection) -> datetime | None:

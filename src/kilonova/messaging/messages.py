@@ -101,9 +101,14 @@ class HostsStarted:
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Answer to :class:`HostsStarted`: host → guests that no server owns there, to be destroyed."""
+    """Answer to :class:`HostsStarted`: which guests do not belong on a host.
+
+    ``guests``: host → those of servers that are deleted or elsewhere, as is recorded; they are to be destroyed.
+    ``unknown``: host → those of which nothing is recorded; they are to be kept and reported.
+    """
 
     guests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 ConductorMessage = StepReply | Heartbeat

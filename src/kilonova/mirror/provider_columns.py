@@ -51,7 +51,8 @@ class ProviderColumns:
         self._used_figures, self._view_figures = self._used.data, self._view_used.data
         #: Changes whenever anything but use does.
         self.version = 0
-        self._static: ProviderTable | None = None
+        #: What tables of this version have in common.
+        self._static: dict[str, Any] | None = None
         self._shared = False
         #: (row, column, figures) of inventories that are to be stored together, while that lasts.
         self._waiting: list[tuple[int, int, Sequence[Any]]] | None = None
@@ -178,11 +179,10 @@ class ProviderColumns:
         """Return a frozen view; only ``used`` is copied when nothing else changed."""
         static = self._static
         if static is None:
-            static = self._static = self._build()
-        used = self.view_used.copy(order="K")
-        return ProviderTable(
-            **{name: getattr(static, name) for name in ProviderTable.__dataclass_fields__ if name != "used"}, used=used
-        )
+            built = self._build()
+            names = ProviderTable.__dataclass_fields__.keys() - {"used"}
+            static = self._static = {name: getattr(built, name) for name in names}
+        return ProviderTable(**static, used=self.view_used.copy(order="K"))
 
     def _build(self) -> ProviderTable:
         count = len(self.uuids)

@@ -4,7 +4,7 @@
 import re
 from collections.abc import Iterable
 
-_PART = re.compile(r"\s*(\^?)\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?")
+_PART = re.compile(r"(\^?)\s*(\d{1,6})\s*(?:-\s*(\d{1,6}))?")
 _MOST = 4096
 
 
@@ -15,7 +15,7 @@ def parse_cpus(text: str) -> frozenset[int]:
     for part in text.split(","):
         if not part.strip():
             continue
-        found = _PART.fullmatch(part)
+        found = _PART.fullmatch(part.strip())
         if found is None:
             raise ValueError(f"{text!r} is no list of CPUs such as 0-3,^2")
         first, last = int(found[2]), int(found[3] or found[2])

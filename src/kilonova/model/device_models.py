@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from os_traits import get_traits
 
 from kilonova.model.image_properties import canonical_architecture, read_property
+from kilonova.model.image_values import canonical_vif_model
 
 STANDARD_TRAITS = frozenset(get_traits())
 
@@ -29,14 +30,9 @@ _ARCHITECTURES: Mapping[str, str] = {
     "hw_emulation_architecture": "COMPUTE_ARCH_",
 }
 _FAMILIES: Mapping[str, str] = {**DEVICE_FAMILIES, **_ARCHITECTURES}
-_OF_VMWARE: Mapping[str, str] = {
-    "virtuale1000": "e1000",
-    "virtuale1000e": "e1000e",
-    "virtualpcnet32": "pcnet",
-    "virtualsriovethernetcard": "sriov",
-    "virtualvmxnet": "vmxnet",
-    "virtualvmxnet3": "vmxnet3",
-}
+
+#: The image properties that say something about device models.
+MODEL_PROPERTIES = (*_FAMILIES, "vmware_adaptertype")
 
 
 class DeviceModel(NamedTuple):
@@ -84,8 +80,7 @@ def unsupported(properties: Mapping[str, Any], supported: Mapping[str, Iterable[
 def _canonical(name: str, value: str) -> str:
     if name in _ARCHITECTURES:
         return canonical_architecture(value)
-    lower = value.lower()
-    return _OF_VMWARE.get(lower, lower) if name == "hw_vif_model" else lower
+    return canonical_vif_model(value) if name == "hw_vif_model" else value.lower()
 
 
 def _bus_of_vmware(properties: Mapping[str, Any]) -> str | None:

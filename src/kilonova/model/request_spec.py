@@ -82,6 +82,7 @@ class RequestSpec:
     """One scheduling request: what, for whom, where not.
 
     ``hints``: hint name → its values, always a tuple; hints starting with ``_nova`` never come from users.
+    ``unseen_instances``: those of other projects in the hints, which count as if they did not exist.
     ``force_host`` / ``force_node`` bypass all filters (``az:host:node``); ``requested_host`` / ``requested_node``
     (2.74) cut the list down before the filters, which then all run.
     ``remote_address``: where the API request came from. ``is_admin``: whether its caller was an administrator.
@@ -98,6 +99,7 @@ class RequestSpec:
     instance_uuids: tuple[str, ...] = ()
     availability_zone: str | None = None
     hints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unseen_instances: frozenset[str] = frozenset()
     force_host: str | None = None
     force_node: str | None = None
     requested_host: str | None = None
@@ -115,6 +117,10 @@ class RequestSpec:
     @property
     def num_instances(self) -> int:
         return max(1, len(self.instance_uuids))
+
+    def hinted_instances(self, hint: str) -> tuple[str, ...]:
+        """Return the instances that a hint names and that its giver may see."""
+        return tuple(uuid for uuid in self.hints.get(hint, ()) if uuid not in self.unseen_instances)
 
     def with_query(self, **changes: Any) -> "RequestSpec":
         """Return a copy whose resource query has the given fields changed."""

@@ -4,7 +4,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from os_resource_classes import STANDARDS
+
 CUSTOM_PREFIX = "CUSTOM_"
+_STANDARD_CLASSES = frozenset(STANDARDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +22,8 @@ class Word:
 def is_custom(name: str) -> bool:
     """Whether an operator made this name up; all others come from os-traits and os-resource-classes."""
     return name.startswith(CUSTOM_PREFIX)
+
+
+def is_resource_class(name: str) -> bool:
+    """Whether this may be a resource class: a standard one, or one of an operator."""
+    return is_custom(name) or name in _STANDARD_CLASSES

@@ -12,6 +12,7 @@ from kilonova.placement.candidate_query import CandidateQuery, Group
 from kilonova.placement.capacity import has_room, has_room_for_all
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 from kilonova.placement.provider_tree import ProviderTrees
+from kilonova.placement.search_budget import SearchBudget
 from kilonova.placement.tree_search import Choice, TreeCandidate, TreeSearch, can_isolate, tree_candidate
 
 _MATCHED_GROUPS = 200  # more are left to the search
@@ -32,8 +33,9 @@ class _Spread:
 class CandidateSearch:
     """One request on one table."""
 
-    def __init__(self, table: ProviderTable, trees: ProviderTrees, query: CandidateQuery) -> None:
+    def __init__(self, table: ProviderTable, trees: ProviderTrees, query: CandidateQuery, budget: SearchBudget) -> None:
         self._table = table
+        self._budget = budget
         self._trees = trees
         self._query = query
         self._counts: Counter[str] = Counter()
@@ -85,23 +87,31 @@ class CandidateSearch:
         return suits
 
     def _spread_of(self, group: Group) -> _Spread:
+        table = self._table
+        bad = table.in_any_aggregate(group.not_member_of)
+        if group.forbidden or group.member_of or group.not_member_of or group.in_tree is not None:
+            at_home, abroad = self._allowed(group, bad)
+        else:
+            at_home = abroad = np.ones(len(table), dtype=np.bool_)
+        home: dict[str, BoolArray] = {}
+        away: dict[str, BoolArray] = {}
+        for name, amount in group.resources.items():
+            column = table.column(name)
+            room = np.zeros_like(bad) if column is None else has_room(table, column, amount)
+            home[name], away[name] = room & at_home, (room & abroad)[self._trees.sharing]
+        required = tuple(table.has_any_trait(names) for names in group.required)
+        return _Spread(group.resources, home, away, bad, required)
+
+    def _allowed(self, group: Group, bad: BoolArray) -> tuple[BoolArray, BoolArray]:
+        """Return who may serve a group without suffix in their own tree, and who may share with others: (P,), (P,)."""
         table, root = self._table, self._table.root
         suits = self._suits(group, traits=False)
         members = np.ones(len(table), dtype=np.bool_)
         for names in group.member_of:
             members &= table.in_any_aggregate(names)
-        bad = table.in_any_aggregate(group.not_member_of)
         # An aggregate of the root spans its tree; a provider that shares must be a member itself.
         at_home = suits & (members | members[root]) & ~(bad | bad[root])
-        abroad = suits & members & ~bad if group.in_tree is None else np.zeros_like(suits)
-        home: dict[str, BoolArray] = {}
-        away: dict[str, BoolArray] = {}
-        for name, amount in group.resources.items():
-            column = table.column(name)
-            room = np.zeros_like(suits) if column is None else has_room(table, column, amount)
-            home[name], away[name] = room & at_home, (room & abroad)[self._trees.sharing]
-        required = tuple(table.has_any_trait(names) for names in group.required)
-        return _Spread(group.resources, home, away, bad, required)
+        return at_home, suits & members & ~bad if group.in_tree is None else np.zeros_like(suits)
 
     def viable_anchors(self) -> BoolArray:
         """Return the roots where nothing obvious is missing; for lone ones it is the whole truth but for the totals."""
@@ -130,6 +140,8 @@ class CandidateSearch:
         return found
 
     def _anchors_of_spread(self, spread: _Spread) -> BoolArray:
+        if self._trees.all_lone and not spread.required:
+            return np.asarray(np.logical_and.reduce(list(spread.at_home.values())))
         anchors = np.ones(len(self._table), dtype=np.bool_)
         givers = np.zeros(len(self._table), dtype=np.bool_)
         for name in spread.amounts:
@@ -295,7 +307,8 @@ class CandidateSearch:
         return np.where(self._fits[0], copies, 0)
 
     def of_anchor(self, anchor: int, rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
-        """Yield the candidates that hang on one anchor."""
+        """Yield the candidates that hang on one anchor. Raises: SearchTooLarge."""
+        self._budget.check()
         rows = self._trees.of_root(anchor)
         shared = np.flatnonzero(self._trees.reach[:, anchor]) if len(self._trees.sharing) else rows[:0]
         guests = self._trees.sharing[shared]
@@ -318,9 +331,10 @@ class CandidateSearch:
                 replace(choice, rows=[choice.rows[i] for i in rng.permutation(len(choice.rows))]) for choice in choices
             ]
         granular = [choice.rows for choice in choices[spread_size:]]
-        if self._query.isolate and len(granular) <= _MATCHED_GROUPS and not can_isolate(granular):
+        if self._query.isolate and len(granular) <= _MATCHED_GROUPS and not can_isolate(granular, self._budget):
             return iter(())
-        return TreeSearch(self._table, self._query, spread.required if spread else (), choices, spread_size).run()
+        required = spread.required if spread else ()
+        return TreeSearch(self._table, self._query, required, choices, spread_size, self._budget).run()
 
     def _taken(self, resources: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
         columns = ((self._table.column(name), amount) for name, amount in resources.items())

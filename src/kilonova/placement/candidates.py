@@ -23,6 +23,7 @@ from kilonova.placement.candidate_query import CandidateQuery
 from kilonova.placement.candidate_search import CandidateSearch
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 from kilonova.placement.provider_tree import ProviderTrees, trees_of
+from kilonova.placement.search_budget import SearchBudget
 from kilonova.placement.tree_search import TreeCandidate
 
 
@@ -44,18 +45,27 @@ class Candidates:
         return len(self.single) + len(self.trees)
 
 
-def find_candidates(table: ProviderTable, query: CandidateQuery, rng: np.random.Generator | None = None) -> Candidates:
+def find_candidates(
+    table: ProviderTable,
+    query: CandidateQuery,
+    rng: np.random.Generator | None = None,
+    budget: SearchBudget | None = None,
+) -> Candidates:
     """Return candidates in a fixed order or, with ``rng``, a random choice of them in random order.
 
     Resource classes, traits, aggregates and trees that no provider knows match nothing.
+
+    Raises: SearchTooLarge, rather than to tell of a part of what there is.
     """
     wanted = _wanted(query)
     trees = trees_of(table)
-    search = CandidateSearch(table, trees, query)
+    search = CandidateSearch(table, trees, query, budget or SearchBudget())
     anchors = search.viable_anchors()
     single = search.lone_rows(anchors)
-    alone, several, open_anchors = search.without_choice(anchors & ~trees.lone)
-    single, others = np.concatenate([single, alone]), np.flatnonzero(open_anchors)
+    several = others = np.empty(0, dtype=np.int64)
+    if not trees.all_lone:
+        alone, several, open_anchors = search.without_choice(anchors & ~trees.lone)
+        single, others = np.concatenate([single, alone]), np.flatnonzero(open_anchors)
     if rng is not None:
         single, several, others = rng.permutation(single), rng.permutation(several), rng.permutation(others)
     if wanted is not None:
@@ -81,13 +91,15 @@ def find_candidates(table: ProviderTable, query: CandidateQuery, rng: np.random.
     return Candidates(single, search.totals, found, _summarised(trees, query, single, found), order)
 
 
-def roots_with_candidates(table: ProviderTable, query: CandidateQuery, among: BoolArray) -> BoolArray:
+def roots_with_candidates(
+    table: ProviderTable, query: CandidateQuery, among: BoolArray, budget: SearchBudget | None = None
+) -> BoolArray:
     """Return which roots ``among`` others have at least one candidate. Limits are not looked at. Shapes: (P,) → (P,).
 
-    Trees are searched one by one only where no rule on whole columns can tell.
+    Trees are searched one by one only where no rule on whole columns can tell. Raises: SearchTooLarge.
     """
     trees = trees_of(table)
-    search = CandidateSearch(table, trees, query)
+    search = CandidateSearch(table, trees, query, budget or SearchBudget())
     anchors = search.viable_anchors() & among
     found = np.zeros_like(anchors)
     found[search.lone_rows(anchors)] = True
@@ -100,8 +112,11 @@ def roots_with_candidates(table: ProviderTable, query: CandidateQuery, among: Bo
 
 
 def candidate_at(table: ProviderTable, query: CandidateQuery, root: int) -> TreeCandidate | None:
-    """Return the first candidate that hangs on ``root``, None when there is none. Limits are not looked at."""
-    search = CandidateSearch(table, trees_of(table), query)
+    """Return the first candidate that hangs on ``root``, None when there is none. Limits are not looked at.
+
+    Raises: SearchTooLarge.
+    """
+    search = CandidateSearch(table, trees_of(table), query, SearchBudget())
     return next(search.of_anchor(root, None), None) if search.viable_anchors()[root] else None
 
 
@@ -113,6 +128,8 @@ def _wanted(query: CandidateQuery) -> int | None:
 def _summarised(
     trees: ProviderTrees, query: CandidateQuery, single: IntArray, found: Sequence[TreeCandidate]
 ) -> IntArray:
+    if trees.all_lone:
+        return np.sort(single)
     rows = np.fromiter({row for candidate in found for row, _, _ in candidate.amounts}, dtype=np.int64)
     used = np.concatenate([single, rows])
     if not query.nested and trees.any_nested:

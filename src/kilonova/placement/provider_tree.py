@@ -23,6 +23,7 @@ class ProviderTrees:
     ``members[start[r] : start[r] + size[r]]``. ``start``, ``size``: (P,), size 0 unless a root.
     ``sharing``: (S,) rows that share. ``reach``: (S, P) bool, the anchors that each serves in other trees than its own.
     ``lone``: (P,) roots without children that no other tree's provider serves, and that serve no other tree.
+    ``all_lone``: whether every provider is such a root.
     """
 
     is_root: BoolArray
@@ -34,6 +35,7 @@ class ProviderTrees:
     sharing: IntArray
     reach: BoolArray
     lone: BoolArray
+    all_lone: bool
 
     def of_root(self, root: int) -> IntArray:
         """Return the rows of one tree."""
@@ -68,4 +70,7 @@ def _trees(table: ProviderTable) -> ProviderTrees:
         reach[index, table.root[row]] = False
     lone = is_root & (size == 1) & ~reach.any(axis=0)
     lone[sharing[reach.any(axis=1)]] = False
-    return ProviderTrees(is_root, table.root, bool((size > 1).any()), members, start, size, sharing, reach, lone)
+    any_nested = bool((size > 1).any())
+    return ProviderTrees(
+        is_root, table.root, any_nested, members, start, size, sharing, reach, lone, all_lone=bool(lone.all())
+    )

@@ -8,8 +8,11 @@ from typing import NamedTuple
 
 from kilonova.placement.candidate_query import CandidateQuery
 from kilonova.placement.provider_table import BoolArray, ProviderTable
+from kilonova.placement.search_budget import FREE_STEPS, SearchBudget
 
 _FEW = 64
+_ROWS_A_STEP = 16
+_GROUPS_A_STEP = 64  # a step looks at the groups before it, which takes longer when there are many
 
 
 class TreeCandidate(NamedTuple):
@@ -38,8 +41,11 @@ class TreeSearch:
         required: Sequence[BoolArray],
         choices: Sequence[Choice],
         spread_size: int,
+        budget: SearchBudget,
     ) -> None:
         self._table = table
+        self._budget = budget
+        self._free_steps = FREE_STEPS
         self._choices = choices
         self._spread_size = spread_size
         self._isolate = query.isolate
@@ -60,7 +66,10 @@ class TreeSearch:
         self._dead: set[Hashable] = set()
 
     def run(self) -> Iterator[TreeCandidate]:
-        """Yield candidate after candidate. No recursion: a request may have any number of groups."""
+        """Yield candidate after candidate. No recursion: a request may have any number of groups.
+
+        Raises: SearchTooLarge.
+        """
         last = len(self._choices) - 1
         pending = [iter(self._choices[0].rows)]
         states: list[Hashable | None] = [self._state(0)] + [None] * last
@@ -97,6 +106,10 @@ class TreeSearch:
     def _take(self, index: int, row: int) -> bool:
         """Put ``row`` at ``index`` if every rule that can be judged by now allows it."""
         choice = self._choices[index]
+        if self._free_steps > 0:  # as _count does, without a call: this is the innermost loop
+            self._free_steps -= 1
+        else:
+            self._budget.spend(1 + index // _GROUPS_A_STEP)
         if self._isolate and index >= self._spread_size and row in self._chosen[self._spread_size : index]:
             return False
         for column, amount in choice.amounts:
@@ -111,6 +124,13 @@ class TreeSearch:
         for column, amount in choice.amounts:
             self._taken[row, column] = self._taken.get((row, column), 0) + amount
         return True
+
+    def _count(self, steps: int) -> None:
+        """Count steps of this search. Raises: SearchTooLarge."""
+        if self._free_steps >= steps:
+            self._free_steps -= steps
+        else:
+            self._budget.spend(steps)
 
     def _give_back(self, index: int) -> None:
         row = self._chosen[index]
@@ -145,6 +165,7 @@ class TreeSearch:
         return line
 
     def _candidate(self) -> TreeCandidate:
+        self._count(len(self._choices))
         mappings: dict[str, set[int]] = {}
         for choice, row in zip(self._choices, self._chosen, strict=True):
             mappings.setdefault(choice.suffix, set()).add(row)
@@ -157,11 +178,16 @@ def tree_candidate(amounts: Iterable[tuple[int, int, int]], mappings: Mapping[st
     return TreeCandidate(tuple(sorted(amounts)), served)
 
 
-def can_isolate(options: Sequence[Sequence[int]]) -> bool:
-    """Whether each group can have a provider of its own: a matching as large as the number of groups exists."""
+def can_isolate(options: Sequence[Sequence[int]], budget: SearchBudget) -> bool:
+    """Whether each group can have a provider of its own: a matching as large as the number of groups exists.
+
+    Raises: SearchTooLarge.
+    """
     owner: dict[int, int] = {}
 
     def settle(group: int, tried: set[int]) -> bool:
+        if tried:
+            budget.spend(1 + len(options[group]) // _ROWS_A_STEP)
         for row in options[group]:
             if row not in tried:
                 tried.add(row)

@@ -1,22 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the features of a guest need of a host: firmware, TPM, special memory, addresses, pinned CPUs."""
+"""What the features of a guest need of a host: firmware, TPM, special memory, addresses, pinned CPUs.
 
+What a flavor and an image contradict each other in, or what is no value of an option, is refused when a server is made
+(:func:`require_possible`). The needs themselves are worked out without complaint, from what can be read.
+"""
+
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from kilonova.errors import InvalidRequest
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
-from kilonova.scheduler.guest_options import guest_option, is_set
+from kilonova.model.image_properties import image_property
+from kilonova.model.image_values import impossible_value
+from kilonova.scheduler.devices.numa_request import numa_request
+from kilonova.scheduler.guest_options import guest_option, guest_option_reads, is_set, is_true
+from kilonova.scheduler.reads import Reads, names
 
 _HYPERTHREADING = "HW_CPU_HYPERTHREADING"
 _TPM_VERSIONS: Mapping[str, str] = {"1.2": "COMPUTE_SECURITY_TPM_1_2", "2.0": "COMPUTE_SECURITY_TPM_2_0"}
 _TPM_MODELS: Mapping[str, str] = {"tpm-tis": "COMPUTE_SECURITY_TPM_TIS", "tpm-crb": "COMPUTE_SECURITY_TPM_CRB"}
-_ENCRYPTION_MODELS: Mapping[str, str] = {"amd-sev": "HW_CPU_X86_AMD_SEV", "amd-sev-es": "HW_CPU_X86_AMD_SEV_ES"}
+_DEFAULT_TPM_MODEL = "tpm-tis"
+_ENCRYPTION_MODELS: Mapping[str, str] = {
+    "amd-sev": "HW_CPU_X86_AMD_SEV",
+    "amd-sev-es": "HW_CPU_X86_AMD_SEV_ES",
+    "amd-sev-snp": "HW_CPU_X86_AMD_SEV_SNP",
+    "intel-tdx": "HW_CPU_X86_INTEL_TDX",
+}
+_DEFAULT_ENCRYPTION_MODEL = "amd-sev"
+_WITH_STATELESS_FIRMWARE = frozenset({"amd-sev-snp", "intel-tdx"})
+_WITHOUT_VIDEO = frozenset({"intel-tdx"})
 _ADDRESS_MODES: Mapping[str, str] = {
     "passthrough": "COMPUTE_ADDRESS_SPACE_PASSTHROUGH",
     "emulate": "COMPUTE_ADDRESS_SPACE_EMULATED",
 }
+_IMPLYING = ("mem_encryption", "mem_encryption_model", "tpm_version", "tpm_model", "pci_numa_affinity_policy")
+#: The extra specs and the image properties that may make a server require a trait without naming it.
+IMPLYING_SPECS = (
+    *(f"hw:{name}" for name in (*_IMPLYING, "maxphysaddr_mode", "cpu_thread_policy")),
+    "os:secure_boot",
+)
+IMPLYING_PROPERTIES = (
+    *(f"hw_{name}" for name in (*_IMPLYING, "maxphysaddr_mode", "cpu_thread_policy")),
+    *("hw_firmware_stateless", "hw_firmware_type", "os_secure_boot"),
+)
+_ODD_CHARACTERS = re.compile("[^0-9A-Za-z]+")
+SOUND_MODELS = ("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
+SECURE_BOOT = ("required", "disabled", "optional")
+ENCRYPTION_FORMATS = ("plain", "luks", "luksv2")
+#: What the needs of a guest's features follow from.
+FEATURE_READS = (
+    guest_option_reads(*_IMPLYING, "maxphysaddr_mode", "cpu_thread_policy", "cpu_policy")
+    | guest_option_reads("secure_boot", prefix="os")
+    | Reads(
+        extra_specs=names("hw:pmem", "hw:emulator_threads_policy"),
+        properties=names("hw_firmware_stateless", "hw_firmware_type"),
+    )
+)
+_AGREED = ("mem_encryption", "ephemeral_encryption", "virtio_packed_ring")
+"""Options that flavor and image may both set only to the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +74,14 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """CPUs a guest has for itself and shares, and what its threads ask of the host. Units: CPUs."""
+    """CPUs that a guest has for itself, and those that it shares. Units: CPUs.
+
+    ``everything``: it shares none, so a host without CPUs to give away may lend it shared ones.
+    """
 
     dedicated: int
     shared: int
-    required: frozenset[str] = frozenset()
-    forbidden: frozenset[str] = frozenset()
+    everything: bool
 
 
 def feature_needs(flavor: Flavor, image: Image | None) -> Needs:
@@ -46,23 +92,97 @@ def feature_needs(flavor: Flavor, image: Image | None) -> Needs:
         traits.add("COMPUTE_SECURITY_UEFI_SECURE_BOOT")
     if is_set(flavor, image, "mem_encryption"):
         resources["MEM_ENCRYPTION_CONTEXT"] = 1
-        traits.add(_ENCRYPTION_MODELS.get(guest_option(flavor, image, "mem_encryption_model") or "amd-sev"))
+        model = guest_option(flavor, image, "mem_encryption_model") or _DEFAULT_ENCRYPTION_MODEL
+        traits.add(_ENCRYPTION_MODELS.get(model))
     for label in filter(None, map(str.strip, flavor.extra_specs.get("hw:pmem", "").split(","))):
-        resources[f"CUSTOM_PMEM_NAMESPACE_{label}"] += 1
+        resources[_custom_class(f"PMEM_NAMESPACE_{label}")] += 1
     if wants_tpm(flavor, image):
         traits.add(_TPM_VERSIONS.get(guest_option(flavor, image, "tpm_version") or ""))
-        traits.add(_TPM_MODELS.get(guest_option(flavor, image, "tpm_model") or "tpm-tis"))
+        traits.add(_TPM_MODELS.get(guest_option(flavor, image, "tpm_model") or _DEFAULT_TPM_MODEL))
     if guest_option(flavor, image, "pci_numa_affinity_policy") == "socket":
         traits.add("COMPUTE_SOCKET_PCI_NUMA_AFFINITY")
     traits.add(_ADDRESS_MODES.get(guest_option(flavor, image, "maxphysaddr_mode") or ""))
-    if is_set(flavor, image, "firmware_stateless"):
+    if _has_stateless_firmware(image):
         traits.add("COMPUTE_SECURITY_STATELESS_FIRMWARE")
     return Needs(resources, frozenset(trait for trait in traits if trait is not None))
+
+
+def thread_needs(flavor: Flavor, image: Image | None) -> Needs:
+    """Return what the threads of dedicated CPUs need of a host's processor."""
+    policy = guest_option(flavor, image, "cpu_thread_policy")
+    if policy == "require":
+        return Needs(required=frozenset({_HYPERTHREADING}))
+    return Needs(forbidden=frozenset({_HYPERTHREADING})) if policy == "isolate" else Needs()
+
+
+def _custom_class(name: str) -> str:
+    return "CUSTOM_" + _ODD_CHARACTERS.sub("_", name).upper()
+
+
+def _has_stateless_firmware(image: Image | None) -> bool:
+    """Tell whether the image's own firmware keeps nothing: only UEFI does so, and only images ask for it."""
+    return is_true(image_property(image, "hw_firmware_stateless")) and (
+        image_property(image, "hw_firmware_type") == "uefi"
+    )
 
 
 def wants_tpm(flavor: Flavor, image: Image | None) -> bool:
     """Tell whether flavor or image ask for a TPM."""
     return guest_option(flavor, image, "tpm_version") is not None
+
+
+def require_possible(flavor: Flavor, image: Image | None) -> None:
+    """Raise InvalidRequest for a guest that no host can make: unknown values, and contradictions."""
+    if image is not None and (wrong := impossible_value(image.properties)) is not None:
+        raise InvalidRequest(f"Invalid image metadata. {wrong}", field="imageRef")
+    for name in _AGREED:
+        of_flavor, of_image = _both(flavor, image, name)
+        if of_flavor is not None and of_image is not None and is_true(of_flavor) != is_true(of_image):
+            raise InvalidRequest(f"The flavor's hw:{name} contradicts the image's hw_{name}.")
+    _one_of(flavor, image, "secure_boot", SECURE_BOOT, prefix="os")
+    _one_of(flavor, image, "maxphysaddr_mode", _ADDRESS_MODES)
+    _one_of(flavor, image, "sound_model", SOUND_MODELS)
+    if is_set(flavor, image, "ephemeral_encryption"):
+        _one_of(flavor, image, "ephemeral_encryption_format", ENCRYPTION_FORMATS)
+    version = _one_of(flavor, image, "tpm_version", _TPM_VERSIONS)
+    if version is not None and _one_of(flavor, image, "tpm_model", _TPM_MODELS) == "tpm-crb" and version != "2.0":
+        raise InvalidRequest("The TPM model tpm-crb needs the TPM version 2.0.")
+    if is_set(flavor, image, "mem_encryption"):
+        _require_encryptable(image, _one_of(flavor, image, "mem_encryption_model", _ENCRYPTION_MODELS))
+
+
+def _require_encryptable(image: Image | None, model: str | None) -> None:
+    """Raise InvalidRequest unless the image is one that the hypervisor can run in encrypted memory."""
+    model = model or _DEFAULT_ENCRYPTION_MODEL
+    if image_property(image, "hw_firmware_type") != "uefi":
+        raise InvalidRequest("Memory encryption needs an image with hw_firmware_type=uefi.")
+    machine = image_property(image, "hw_machine_type")
+    if machine is not None and "q35" not in machine:
+        raise InvalidRequest(f"Memory encryption needs a q35 machine; the image has hw_machine_type={machine}.")
+    if model in _WITH_STATELESS_FIRMWARE and not _has_stateless_firmware(image):
+        raise InvalidRequest(f"Memory encryption {model} needs an image with hw_firmware_stateless=true.")
+    if model in _WITHOUT_VIDEO and image_property(image, "hw_video_model") != "none":
+        raise InvalidRequest(f"Memory encryption {model} needs an image with hw_video_model=none.")
+
+
+def _both(flavor: Flavor, image: Image | None, name: str, prefix: str = "hw") -> tuple[str | None, str | None]:
+    of_image = None if image is None else image.properties.get(f"{prefix}_{name}")
+    return flavor.extra_specs.get(f"{prefix}:{name}"), None if of_image is None else str(of_image)
+
+
+def _one_of(
+    flavor: Flavor, image: Image | None, name: str, values: Collection[str], *, prefix: str = "hw"
+) -> str | None:
+    """Return an option on which flavor and image agree. Raises: InvalidRequest."""
+    of_flavor, of_image = _both(flavor, image, name, prefix)
+    if of_flavor and of_image and of_flavor != of_image:
+        raise InvalidRequest(
+            f"The flavor's {prefix}:{name} is {of_flavor}, which contradicts the image's {prefix}_{name}, {of_image}."
+        )
+    value = of_flavor or of_image
+    if value is not None and value not in values:
+        raise InvalidRequest(f"{prefix}:{name} must be one of {', '.join(values)}, not '{value}'.")
+    return value
 
 
 def cpu_pinning(flavor: Flavor, image: Image | None) -> Pinning | None:
@@ -76,34 +196,16 @@ def cpu_pinning(flavor: Flavor, image: Image | None) -> Pinning | None:
     if policy == "dedicated":
         dedicated = flavor.vcpus
     elif policy == "mixed":
-        specs = flavor.extra_specs
-        mask = specs.get("hw:cpu_dedicated_mask") or specs.get("hw:cpu_realtime_mask") or ""
-        dedicated = len(cpus_of_mask(mask, flavor.vcpus))
+        dedicated = _dedicated_of_mixed(flavor, image)
     else:
         return None
-    threads = guest_option(flavor, image, "cpu_thread_policy")
-    isolated = flavor.extra_specs.get("hw:emulator_threads_policy", "").lower() == "isolate"
-    return Pinning(
-        dedicated + isolated,
-        flavor.vcpus - dedicated,
-        required=frozenset({_HYPERTHREADING} if threads == "require" else ()),
-        forbidden=frozenset({_HYPERTHREADING} if threads == "isolate" else ()),
-    )
+    isolated = flavor.extra_specs.get("hw:emulator_threads_policy") == "isolate"
+    return Pinning(dedicated + isolated, flavor.vcpus - dedicated, everything=policy == "dedicated")
 
 
-def cpus_of_mask(mask: str, vcpus: int) -> frozenset[int]:
-    """Return the CPUs that a mask like ``0-3,^1`` names; one of exclusions only means all the others.
-
-    A mask that cannot be read names none.
-    """
-    chosen: set[int] = set()
-    left_out: set[int] = set()
-    for part in filter(None, map(str.strip, mask.split(","))):
-        first, dash, last = part.removeprefix("^").partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            return frozenset()
-        span = range(int(first), min(int(last or first), vcpus - 1) + 1)
-        (left_out if part.startswith("^") else chosen).update(span)
-    if left_out and not chosen:
-        chosen = set(range(vcpus))
-    return frozenset(cpu for cpu in chosen - left_out if cpu < vcpus)
+def _dedicated_of_mixed(flavor: Flavor, image: Image | None) -> int:
+    try:
+        cells = numa_request(flavor, image)
+    except InvalidRequest:  # no such server is made; whoever asks about one all the same gets shared CPUs
+        return 0
+    return sum(len(cell.pcpuset) for cell in cells.cells) if cells is not None else 0

@@ -34,6 +34,12 @@ def _disk_mb_used(hosts: HostTable, rows: Rows) -> NDArray[Any]:
     return used
 
 
+def _vcpus_used(hosts: HostTable, rows: Rows) -> NDArray[Any]:
+    """Return the CPUs that are not to be had, those reserved for the host among them."""
+    used: NDArray[Any] = _inventory("total", "VCPU")(hosts, rows) - hosts.free("VCPU", rows)
+    return used
+
+
 COLUMNS: Mapping[str, Column] = {
     "free_ram_mb": lambda hosts, rows: hosts.free("MEMORY_MB", rows),
     "total_usable_ram_mb": _inventory("total", "MEMORY_MB"),
@@ -43,7 +49,7 @@ COLUMNS: Mapping[str, Column] = {
     "disk_mb_used": _disk_mb_used,
     "disk_allocation_ratio": _inventory("allocation_ratio", "DISK_GB"),
     "vcpus_total": _inventory("total", "VCPU"),
-    "vcpus_used": _inventory("used", "VCPU"),
+    "vcpus_used": _vcpus_used,
     "cpu_allocation_ratio": _inventory("allocation_ratio", "VCPU"),
     "num_instances": lambda hosts, rows: hosts.num_instances[rows],
     "num_io_ops": lambda hosts, rows: hosts.num_io_ops[rows],

@@ -8,6 +8,7 @@ from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import float_factors
 from kilonova.scheduler.host_table import AggregateIndex, BoolArray, FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import Reads, reads_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,10 @@ class PlugInFilter:
 
     name: str
     rule: Any
+
+    @property
+    def reads(self) -> Reads | None:
+        return reads_of(self.rule)
 
     @property
     def reason(self) -> str:
@@ -47,6 +52,10 @@ class PlugInWeigher:
 
     name: str
     rule: Any
+
+    @property
+    def reads(self) -> Reads | None:
+        return reads_of(self.rule)
 
     @property
     def minimum(self) -> float | None:
@@ -81,6 +90,10 @@ class PlugInRequestFilter:
 
     name: str
     rule: Any
+
+    @property
+    def reads(self) -> Reads | None:
+        return reads_of(self.rule)
 
     @property
     def reason(self) -> str:

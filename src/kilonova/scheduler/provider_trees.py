@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from kilonova.errors import RuleFailed, SearchTooLarge
 from kilonova.model.request_spec import ResourceQuery
 from kilonova.placement.candidate_query import CandidateQuery, Group
 from kilonova.placement.candidates import candidate_at, roots_with_candidates
@@ -41,28 +42,41 @@ def is_plain(hosts: HostTable, query: ResourceQuery) -> bool:
 
 
 def can_serve(hosts: HostTable, query: ResourceQuery, among: BoolArray) -> BoolArray:
-    """Return which hosts of ``among`` have at least one candidate. Shapes: (H,) → (H,)."""
+    """Return which hosts of ``among`` have at least one candidate. Shapes: (H,) → (H,).
+
+    Raises: RuleFailed, when it takes too long to tell.
+    """
     table, rows = hosts.providers, hosts.provider_rows
     assert table is not None
     assert rows is not None
     roots = np.zeros(len(table), dtype=np.bool_)
     roots[rows[among]] = True
-    mask: BoolArray = roots_with_candidates(table, candidate_query(query), roots)[rows]
+    try:
+        mask: BoolArray = roots_with_candidates(table, candidate_query(query), roots)[rows]
+    except SearchTooLarge as error:
+        raise _given_up(error) from error
     return mask
 
 
 def allocations_from_tree(hosts: HostTable, query: ResourceQuery, row: int) -> Allocations | None:
-    """Return what one host's providers would give, None when they cannot."""
+    """Return what one host's providers would give, None when they cannot. Raises: RuleFailed, as above."""
     table, rows = hosts.providers, hosts.provider_rows
     assert table is not None
     assert rows is not None
-    candidate = candidate_at(table, candidate_query(query), int(rows[row]))
+    try:
+        candidate = candidate_at(table, candidate_query(query), int(rows[row]))
+    except SearchTooLarge as error:
+        raise _given_up(error) from error
     if candidate is None:
         return None
     found: dict[str, dict[str, int]] = {}
     for provider, column, amount in candidate.amounts:
         found.setdefault(table.uuids[provider], {})[table.resource_classes[column]] = amount
     return found
+
+
+def _given_up(error: SearchTooLarge) -> RuleFailed:
+    return RuleFailed(f"No host was chosen. {error.message}", rule="Placement: providers")
 
 
 def candidate_query(query: ResourceQuery) -> CandidateQuery:

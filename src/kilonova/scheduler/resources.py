@@ -9,13 +9,41 @@ from dataclasses import replace
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import ISOLATE, RequestSpec, ResourceGroup, ResourceQuery
-from kilonova.scheduler.guest_features import cpu_pinning, feature_needs
+from kilonova.model.vocabulary import is_resource_class
+from kilonova.scheduler.devices.numa_request import NUMA_READS
+from kilonova.scheduler.guest_features import FEATURE_READS, cpu_pinning, feature_needs, thread_needs
+from kilonova.scheduler.guest_options import whole_number
+from kilonova.scheduler.reads import Keys, Reads
 
 #: Asks something of Placement, in a flavor or an image. Groups: the kind, the suffix, the resource class or trait.
-PLACEMENT_KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{0,64}):([A-Z0-9_]+)")
+PLACEMENT_KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{0,64}):(.*)", re.DOTALL)
+
+_TRAIT = re.compile(r"[A-Z0-9_]+")
 _MIB_PER_GIB = 1024
 _MOST = 2**31 - 1  # of any inventory; more than that is as impossible as any larger number
 _POLICIES = frozenset({"none", ISOLATE})
+
+
+def _asks(key: str) -> bool:
+    """Tell whether an extra spec asks Placement for something; classes that cannot exist count for nothing."""
+    found = PLACEMENT_KEY.fullmatch(key)
+    return found is not None and (found[1] == "trait" or is_resource_class(found[3]))
+
+
+def _is_trait_of_image(key: str) -> bool:
+    found = PLACEMENT_KEY.fullmatch(key)
+    return found is not None and found.group(1, 2) == ("trait", "")
+
+
+#: What decides which resources and traits a server asks for.
+RESOURCE_READS = (
+    FEATURE_READS
+    | NUMA_READS
+    | Reads(
+        extra_specs=Keys(names=frozenset({"group_policy"}), matching=(_asks,)),
+        properties=Keys(matching=(_is_trait_of_image,)),
+    )
+)
 
 
 def with_resources(spec: RequestSpec) -> RequestSpec:
@@ -38,12 +66,14 @@ def with_resources(spec: RequestSpec) -> RequestSpec:
 def resource_query(flavor: Flavor, image: Image | None = None, *, volume_backed: bool = False) -> ResourceQuery:
     """Return the resources and traits that ``flavor`` and ``image`` ask for.
 
-    ``resources:RC=n`` in any group replaces the flavor's own amount, 0 drops the class. An amount that is no whole
-    number, a trait value other than ``required`` or ``forbidden`` and a forbidden trait of an image count for nothing,
-    as in Nova. A group with a suffix takes its resources from one provider with its traits; traits of a suffix that
-    asks for no resources belong to the group without.
+    ``resources:RC=n`` in any group replaces the flavor's own amount, 0 drops the class. A class that is neither
+    standard nor ``CUSTOM_…``, an amount that is no whole number, a trait value other than ``required`` or ``forbidden``
+    and a forbidden trait of an image count for nothing, as in Nova. No provider has a trait whose name is none
+    (``custom_lower``), so nothing serves a request that names one, be it to forbid it. A group with a suffix takes its
+    resources from one provider with its traits; traits of a suffix that asks for no resources belong to the group
+    without.
     A server that boots from a volume needs no root disk. Swap is rounded up to whole GiB.
-    Pinned CPUs are asked for as PCPU, or as VCPU where there are none of these (``fallback``).
+    Pinned CPUs are asked for as PCPU, or, where all are pinned, as VCPU where there are none of these (``fallback``).
 
     Source: spec SCHEDULER §7.
     """
@@ -53,7 +83,8 @@ def resource_query(flavor: Flavor, image: Image | None = None, *, volume_backed:
     amounts, traits = _read(flavor.extra_specs)
     overridden = set().union(*amounts.values())
     needs = feature_needs(flavor, image)
-    plain = {"MEMORY_MB": flavor.memory_mib, "DISK_GB": disk_gib, **needs.resources}
+    threads = thread_needs(flavor, image)
+    plain = {"MEMORY_MB": flavor.memory_mib, "DISK_GB": disk_gib}
     groups = tuple(
         ResourceGroup(suffix, _wanted(given), traits.required(suffix), traits.forbidden(suffix))
         for suffix, given in amounts.items()
@@ -65,9 +96,9 @@ def resource_query(flavor: Flavor, image: Image | None = None, *, volume_backed:
     policy = flavor.extra_specs.get("group_policy", "").strip().lower()
 
     def query(cpus: Mapping[str, int], fallback: ResourceQuery | None = None) -> ResourceQuery:
-        asked = {name: amount for name, amount in {**cpus, **plain}.items() if name not in overridden}
+        asked = {name: amount for name, amount in plain.items() if name not in overridden}
         return ResourceQuery(
-            resources=_wanted({**asked, **amounts.get("", {})}),
+            resources=_wanted({**cpus, **asked, **amounts.get("", {}), **cpus, **needs.resources}),
             required=required,
             forbidden=forbidden,
             groups=groups,
@@ -75,12 +106,19 @@ def resource_query(flavor: Flavor, image: Image | None = None, *, volume_backed:
             fallback=fallback,
         )
 
-    shared = query({} if "PCPU" in overridden else {"VCPU": flavor.vcpus})
-    pinning = None if overridden & {"PCPU", "VCPU"} else cpu_pinning(flavor, image)
-    if pinning is None:
-        return shared
-    pinned = query({"PCPU": pinning.dedicated, "VCPU": pinning.shared}, fallback=shared)
-    return replace(pinned, required=required | pinning.required, forbidden=forbidden | pinning.forbidden)
+    shared = query({} if overridden & {"PCPU", "VCPU"} else {"VCPU": flavor.vcpus})
+    pinning = cpu_pinning(flavor, image)
+    asked = shared
+    if pinning is not None:
+        cpus = {"PCPU": pinning.dedicated, **({} if pinning.everything else {"VCPU": pinning.shared})}
+        asked = query(cpus, fallback=shared if pinning.everything else None)
+    return replace(asked, required=required | threads.required, forbidden=forbidden | threads.forbidden)
+
+
+def required_traits(flavor: Flavor, image: Image | None) -> frozenset[str]:
+    """Return every trait that a server of them requires, in any group, those that its features imply among them."""
+    query = resource_query(flavor, image)
+    return query.required.union(*(group.required for group in query.groups))
 
 
 def flavor_traits(flavor: Flavor) -> tuple[frozenset[str], frozenset[str]]:
@@ -129,10 +167,14 @@ def _read(extra_specs: Mapping[str, str]) -> tuple[dict[str, Counter[str]], _Tra
     traits = _Traits()
     for key, value in extra_specs.items():
         found = PLACEMENT_KEY.fullmatch(key)
-        if found and found[1] == "trait":
-            traits.add(found[2], value, found[3])
-        elif found and value.strip().isdecimal():
-            amounts.setdefault(found[2], Counter())[found[3]] = min(int(value), _MOST)
+        if found is None:
+            continue
+        kind, suffix, name = found.groups()
+        if kind == "trait":
+            possible = _TRAIT.fullmatch(name) is not None
+            traits.add(suffix, value if possible or value != "forbidden" else "required", name)
+        elif is_resource_class(name) and (amount := whole_number(value)) is not None:
+            amounts.setdefault(suffix, Counter())[name] = min(amount, _MOST)
     return amounts, traits
 
 

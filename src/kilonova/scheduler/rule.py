@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine asks of a rule. A built-in or third-party class only has to fit; it inherits nothing."""
+"""What the engine asks of a rule. A built-in or third-party class only has to fit; it inherits nothing.
+
+A rule may have ``reads`` (:mod:`kilonova.scheduler.reads`): what of a request and of aggregates it looks at.
+"""
 
 from typing import Protocol
 

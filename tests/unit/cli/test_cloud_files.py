@@ -110,7 +110,7 @@ def test_without_companions_the_conf_leaves_identity_to_the_operator(cloud: Clou
     cloud_files.write_conf(cloud, None)
     conf = configparser.ConfigParser(interpolation=None)
     conf.read(cloud.conf)
-    assert set(conf.sections()) == {"api", "database", "fake"}
+    assert set(conf.sections()) == {"api", "database", "fake", "filter_scheduler", "quota"}
     assert "auth_strategy" not in conf["api"]
 
 

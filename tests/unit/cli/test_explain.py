@@ -31,6 +31,8 @@ PLACED = {
     "survivors": 1,
     "forced": False,
     "steps": STEPS,
+    "unread": [],
+    "may_read_anything": [],
     "ranked": [{"host": "n1", "node": "n1", "score": 1.5, "weights": {"RAMWeigher": 1.5, "DiskWeigher": 0.0}}],
 }
 LAST = {"rule": "Last", "reason": "full", "hosts_in": 1, "hosts_out": 0, "removed": [{"host": "n1", "node": "n1"}]}

@@ -39,6 +39,8 @@ FITS = {
     "servers": [PLACED],
     "explained_server": 1,
     "rules": RULES[1:],
+    "unread": [],
+    "may_read_anything": [],
     "nearest_miss": [],
     "hosts": HOSTS,
     "next_marker": None,

@@ -39,7 +39,9 @@ def _child_dies_with(program: str) -> bool:
     try:
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-        return bool(select.select([child], [], [], 5)[0])
+        poll = select.poll()
+        poll.register(child, select.POLLIN)
+        return bool(poll.poll(5000))
     finally:
         os.close(child)
         parent.stdout.close()

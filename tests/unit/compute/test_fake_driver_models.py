@@ -27,11 +27,11 @@ def test_traits_follow_from_capabilities_and_models(tmp_path: Path) -> None:
     plain = driver(tmp_path).report().traits
     assert set(plain) == {*CAPABILITY_TRAITS, "HW_ARCH_X86_64"}
     special = driver(
-        tmp_path, models=MODELS, traits=("CUSTOM_A", "HW_ARCH_X86_64"), lacks=("COMPUTE_ACCELERATORS",)
+        tmp_path, models=MODELS, traits=("CUSTOM_A", "HW_ARCH_X86_64"), lacks=("COMPUTE_IMAGE_TYPE_RAW",)
     ).report()
     assert len(special.traits) == len(set(special.traits))
     assert set(special.traits) ^ set(plain) == {
-        "COMPUTE_ACCELERATORS",
+        "COMPUTE_IMAGE_TYPE_RAW",
         "COMPUTE_NET_VIF_MODEL_E1000",
         "COMPUTE_NET_VIF_MODEL_VIRTIO",
         "COMPUTE_STORAGE_BUS_SCSI",
@@ -66,3 +66,23 @@ def test_the_architecture_is_the_processors_or_else_that_of_the_guests_it_runs(t
     assert architectures(supported_instances=arm) == {"HW_ARCH_AARCH64"}
     assert architectures(cpu_info={"arch": "amd64"}) == {"HW_ARCH_X86_64"}
     assert architectures() == set()
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        "COMPUTE_ACCELERATORS",
+        "COMPUTE_DEVICE_",
+        "COMPUTE_NET_",
+        "COMPUTE_VOLUME_",
+        "COMPUTE_STORAGE_",
+        "COMPUTE_MEM_",
+        "COMPUTE_TRUSTED_CERTS",
+        "COMPUTE_EPHEMERAL_ENCRYPTION",
+        "COMPUTE_SECURITY_TPM",
+        "COMPUTE_SECURITY_UEFI",
+    ],
+)
+def test_what_nothing_here_can_do_is_reported_only_where_a_scenario_says_so(tmp_path: Path, beginning: str) -> None:
+    assert not [trait for trait in driver(tmp_path).report().traits if trait.startswith(beginning)]
+    assert "COMPUTE_ACCELERATORS" in driver(tmp_path, traits=("COMPUTE_ACCELERATORS",)).report().traits

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kilonova.cli.rules import build_engine
-from kilonova.db import aggregates, compute_nodes, providers, services
+from kilonova.db import aggregates, compute_nodes, provider_traits, providers, services
 from kilonova.db.transaction import Transaction
 from kilonova.errors import DriverError
 from kilonova.messaging.messages import ConductorMessage, DestroyGuest, SpawnGuest, StepReply
@@ -321,12 +321,16 @@ def test_remains_that_cannot_be_destroyed_do_not_hold_the_server_up(cell_of: New
     assert cell.check() == {uuid: "active"}
 
 
-def test_orphans_found_at_start_are_destroyed(cell_of: NewCell) -> None:
+def test_guests_of_deleted_servers_found_at_start_are_destroyed(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
     (uuid,) = cell.boot()
     cell.bus.run()
     spawn = cell.bus.sent[0].guest
-    cell.drivers["node1"].spawn(type(spawn)("stranger", "x", "x", 1, 1, 1))
+    (gone,) = cell.boot()
+    cell.bus.run()
+    cell.delete(gone)
+    cell.bus.run()
+    cell.drivers["node1"].spawn(replace(spawn, uuid=gone))
     again = cell.restart()
     assert again.check() == {uuid: "active"}
     again.database.close()
@@ -348,7 +352,7 @@ def test_a_hypervisor_that_comes_late_joins_the_aggregates_and_the_disabled_stat
         node = next(n for n in compute_nodes.list_all(connection) if n.hypervisor_hostname == "second")
         provider = providers.get(connection, node.uuid)
         assert providers.aggregate_uuids(connection, provider.id) == [aggregate_uuid]
-        assert "COMPUTE_STATUS_DISABLED" in providers.trait_names(connection, provider.id)
+        assert "COMPUTE_STATUS_DISABLED" in {word.name for word in provider_traits.of_provider(connection, provider.id)}
     later.database.close()
 
 

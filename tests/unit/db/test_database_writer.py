@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from kilonova import deadline
 from kilonova.db import change_log
 from kilonova.db import tables as t
 from kilonova.db.change_log import decode_commit, encode_body
@@ -70,6 +71,49 @@ def test_what_waits_together_is_committed_together(sqlite: Database) -> None:
     gate.open()
     assert [future.result() for future in futures] == [f"CUSTOM_{n}" for n in range(50)]
     assert len(commits) == 1
+
+
+def test_who_waits_writes_while_nobody_else_does_and_leaves_the_rest_to_the_writer_thread(sqlite: Database) -> None:
+    ran_on: list[str] = []
+
+    def add(name: str) -> Callable[[Transaction], str]:
+        def job(tx: Transaction) -> str:
+            ran_on.append(threading.current_thread().name)
+            return add_class(name)(tx)
+
+        return job
+
+    with ThreadPoolExecutor(4, "caller") as pool:
+        assert pool.submit(sqlite.write, add("CUSTOM_ALONE")).result(10) == "CUSTOM_ALONE"
+        gate = Gate(sqlite)
+        beside = [pool.submit(sqlite.write, add(f"CUSTOM_{n}")) for n in range(4)]
+        gate.open()
+        assert [future.result(10) for future in beside] == [f"CUSTOM_{n}" for n in range(4)]
+    assert ran_on[0].startswith("caller")
+    assert custom_names(sqlite) == {"CUSTOM_ALONE", *(f"CUSTOM_{n}" for n in range(4))}
+
+
+def test_a_write_ends_when_it_is_done_not_with_the_deadline_of_who_runs_it(sqlite: Database) -> None:
+    over = deadline.Deadline(0.0, deadline.nobody_left)
+    count = sa.text(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT max(i) FROM n"
+    )
+    with deadline.running(over):
+        assert sqlite.write(lambda tx: tx.execute(count).scalar()) == 300_000
+
+
+def test_writes_that_wait_at_the_end_are_done(sqlite: Database) -> None:
+    gate = Gate(sqlite)
+    with ThreadPoolExecutor(5) as pool:
+        waiting = [pool.submit(sqlite.write, add_class(f"CUSTOM_{n}")) for n in range(4)]
+        while sqlite._queue.qsize() < 4:
+            time.sleep(0.001)
+        closing = pool.submit(sqlite.close)
+        gate.open()
+        assert [future.result(10) for future in waiting] == [f"CUSTOM_{n}" for n in range(4)]
+        closing.result(10)
+    with pytest.raises(Unavailable):
+        sqlite.write(add_class("CUSTOM_LATE"))
 
 
 def test_a_job_that_fails_fails_alone_and_leaves_nothing(sqlite: Database) -> None:

@@ -15,7 +15,7 @@ def traits_after(sqlite: Database, present: tuple[str, ...], reported: tuple[str
         provider_id = providers.ensure_for_node(tx, NODE, "node1", (), ("CUSTOM_A",))
         provider_traits.replace(tx, providers.get(tx.connection, NODE), list(present))
         providers.ensure_for_node(tx, NODE, "node1", (), reported)
-        return set(providers.trait_names(tx.connection, provider_id))
+        return {word.name for word in provider_traits.of_provider(tx.connection, provider_id)}
 
     return sqlite.write(job)
 

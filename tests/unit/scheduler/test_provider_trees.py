@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.unit.scheduler.small_cloud import INVENTORIES, aggregate, host, request, table
 
+from kilonova.errors import RuleFailed
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.placement.provider_table import ProviderRecord, build_provider_table
@@ -223,3 +224,12 @@ def test_thread_policies_do_not_hold_for_the_second_query() -> None:
     spec = asking({"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "isolate"})
     assert takers(Engine().decide(hosts, spec, limit=9)) == ["plain", "shared"]
     assert takers(Engine(pcpu_fallback=False).decide(hosts, spec, limit=9)) == ["plain"]
+
+
+def test_a_search_that_takes_too_long_fails_the_decision_and_says_so() -> None:
+    """Nobody knows whether a host has room, so none must be said to have none."""
+    cards = [ProviderRecord(f"a{number}", "a", (Inventory("VGPU", 7),)) for number in range(14)]
+    hosts = with_children(table(host("a")), *cards)
+    extra_specs = {f"resources{number}:VGPU": str(3 + number % 3) for number in range(1, 25)}
+    with pytest.raises(RuleFailed, match="search for allocation candidates was given up"):
+        Engine().decide(hosts, asking({**extra_specs, "group_policy": "none"}), limit=5)

@@ -8,7 +8,6 @@ from kilonova.model.image import Image
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import ResourceGroup, ResourceQuery
 from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.guest_features import cpus_of_mask
 from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.resources import resource_query, with_resources
 from kilonova.scheduler.settings import SchedulerConfig
@@ -128,7 +127,12 @@ def test_other_group_policies_count_for_nothing(given: str, expected: str | None
         ({"hw:cpu_policy": "dedicated"}, {"hw_cpu_thread_policy": "isolate"}, {"PCPU": 4}, ("", "f")),
         ({"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "prefer"}, {}, {"PCPU": 4}, ("", "")),
         ({"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "0,2-3"}, {}, {"PCPU": 3, "VCPU": 1}, ("", "")),
-        ({"hw:cpu_policy": "mixed", "hw:cpu_realtime_mask": "^0"}, {}, {"PCPU": 3, "VCPU": 1}, ("", "")),
+        (
+            {"hw:cpu_policy": "mixed", "hw:cpu_realtime": "yes", "hw:cpu_realtime_mask": "^0"},
+            {},
+            {"PCPU": 3, "VCPU": 1},
+            ("", ""),
+        ),
         (
             {"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "0", "hw:emulator_threads_policy": "isolate"},
             {},
@@ -147,6 +151,9 @@ def test_pinned_cpus_are_asked_for_as_pcpu_or_else_as_vcpu(
         thread_traits[0] == "r",
         thread_traits[1] == "f",
     )
+    if "VCPU" in cpus:  # where some CPUs are shared in any case, the others have to be dedicated
+        assert asked.fallback is None
+        return
     assert asked.fallback is not None
     assert asked.fallback.resources == {"VCPU": 4, **rest}
     assert asked.fallback.required == asked.fallback.forbidden == frozenset()
@@ -154,28 +161,10 @@ def test_pinned_cpus_are_asked_for_as_pcpu_or_else_as_vcpu(
 
 @pytest.mark.parametrize(
     "extra_specs",
-    [{}, {"hw:cpu_policy": "shared"}, {"resources:PCPU": "2", "hw:cpu_policy": "dedicated"}, {"resources:PCPU": "2"}],
+    [{}, {"hw:cpu_policy": "shared"}, {"resources:PCPU": "2"}],
 )
 def test_there_is_no_second_query_without_a_policy_that_pins(extra_specs: dict[str, str]) -> None:
     assert ask(extra_specs).fallback is None
-
-
-@pytest.mark.parametrize(
-    ("mask", "expected"),
-    [
-        ("0-1", {0, 1}),
-        ("0-3,^1", {0, 2, 3}),
-        ("^0-1", {2, 3}),
-        (" 1 , 3 ", {1, 3}),
-        ("2-9", {2, 3}),
-        ("7", set()),
-        ("a-b", set()),
-        ("1-", set()),
-        ("", set()),
-    ],
-)
-def test_masks_of_cpus(mask: str, expected: set[int]) -> None:
-    assert cpus_of_mask(mask, 4) == expected
 
 
 @pytest.mark.parametrize(
@@ -209,7 +198,18 @@ def test_masks_of_cpus(mask: str, expected: set[int]) -> None:
         ({"hw:pci_numa_affinity_policy": "legacy"}, {}, {}, set()),
         ({"hw:maxphysaddr_mode": "passthrough"}, {}, {}, {"COMPUTE_ADDRESS_SPACE_PASSTHROUGH"}),
         ({"hw:maxphysaddr_mode": "emulate"}, {}, {}, {"COMPUTE_ADDRESS_SPACE_EMULATED"}),
-        ({}, {"hw_firmware_stateless": "true"}, {}, {"COMPUTE_SECURITY_STATELESS_FIRMWARE"}),
+        (
+            {},
+            {"hw_firmware_stateless": "true", "hw_firmware_type": "uefi"},
+            {},
+            {"COMPUTE_SECURITY_STATELESS_FIRMWARE"},
+        ),
+        ({}, {"hw_firmware_stateless": "true", "hw_firmware_type": "bios"}, {}, set()),
+        ({"hw:firmware_stateless": "true"}, {"hw_firmware_type": "uefi"}, {}, set()),
+        ({"hw:pmem": "gold,fast-1"}, {}, {"CUSTOM_PMEM_NAMESPACE_GOLD": 1, "CUSTOM_PMEM_NAMESPACE_FAST_1": 1}, set()),
+        ({"trait:custom_lower": "required"}, {}, {}, {"custom_lower"}),
+        ({"trait:custom_lower": "forbidden"}, {}, {}, {"custom_lower"}),
+        ({"resources:NOSUCH": "1", "resources:CUSTOM_GOLD": "+2"}, {}, {"CUSTOM_GOLD": 2}, set()),
     ],
 )
 def test_features_become_resources_and_traits(

@@ -36,9 +36,10 @@ def act_on_flavor(ctx: Context, request: Request) -> Reply:
 
 
 def add_tenant(ctx: Context, request: Request) -> Reply:
-    """Share a flavor.  Errors: 400, 404, 409 when shared already; 2.7: also when it is public."""
+    """Share a flavor.  Errors: 400 also for no project, 404, 409 when shared already; 2.7: also when it is public."""
     ctx.authorize("os_compute_api:os-flavor-access:add_tenant_access")
     flavor_id, project_id = request.path["flavor_id"], request.body["addTenantAccess"]["tenant"]
+    ctx.backend.projects.require(project_id, token=ctx.credentials.token)
 
     def job(tx: Transaction) -> tuple[str, ...]:
         if request.version >= Version(2, 7) and flavors.get(tx.connection, flavor_id).is_public:

@@ -6,12 +6,13 @@ from uuid import UUID
 
 from kilonova.errors import InvalidRequest
 
+_INTEGER = re.compile(r"-?[0-9]+")
 _MAX_ID = 2**63 - 1
 
 
 def integer_id(text: str, name: str) -> int:
     """Return a row number; one that no table can hold becomes -1, which is never found. Raises: InvalidRequest."""
-    if re.fullmatch(r"-?[0-9]+", text, re.ASCII) is None:
+    if _INTEGER.fullmatch(text) is None:
         raise InvalidRequest(f"Invalid input received: {name} must be an integer, not '{text}'.", field=name)
     value = int(text) if len(text) < 20 else -1
     return value if abs(value) <= _MAX_ID else -1

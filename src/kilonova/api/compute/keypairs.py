@@ -4,6 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from kilonova.api.compute.links import next_page
+from kilonova.api.compute.quota_limits import limits_of_project
 from kilonova.api.compute.times import stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
@@ -11,6 +12,7 @@ from kilonova.api.policy import OWN_OR_ADMIN, rule
 from kilonova.api.schemas import keypairs as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import keypairs
+from kilonova.db.transaction import Transaction
 from kilonova.model.keypair import Keypair
 
 if TYPE_CHECKING:
@@ -23,8 +25,6 @@ RULES = (
     rule("os_compute_api:os-keypairs:show", OWN_OR_ADMIN, "Show a key pair", ("GET", _ONE)),
     rule("os_compute_api:os-keypairs:delete", OWN_OR_ADMIN, "Delete a key pair", ("DELETE", _ONE)),
 )
-#: Key pairs of one user. Source: Nova, [quota] key_pairs.
-QUOTA = 100
 
 
 def list_keypairs(ctx: Context, request: Request) -> Reply:
@@ -49,7 +49,12 @@ def create_keypair(ctx: Context, request: Request) -> Reply:
     keypair = Keypair(
         id=0, user_id=user_id, name=asked["name"], type=kind, fingerprint=made.fingerprint, public_key=made.public
     )
-    stored = ctx.backend.database.write(lambda tx: keypairs.create(tx, keypair, limit=QUOTA))
+    limits = limits_of_project(ctx, ctx.project_id)
+
+    def job(tx: Transaction) -> Keypair:
+        return keypairs.create(tx, keypair, limit=limits(tx.connection, user_id)["key_pairs"])
+
+    stored = ctx.backend.database.write(job)
     view = {**_short_view(request, stored), "user_id": stored.user_id}
     if made.private is not None:
         view["private_key"] = made.private

@@ -12,38 +12,42 @@ import secrets
 from typing import Any
 
 from kilonova.api.compute.flavors import find_visible
+from kilonova.api.compute.hints import read_hints
 from kilonova.api.compute.links import bookmark_links
-from kilonova.api.compute.target import Target, read_hints, read_target
+from kilonova.api.compute.possible_guests import require_possible_guest
+from kilonova.api.compute.target import Target, read_target
 from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
-from kilonova.db import keypairs, server_groups
+from kilonova.db import instances, keypairs, server_groups
 from kilonova.errors import Forbidden, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.devices.numa_request import numa_request
-from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
+from kilonova.scheduler.devices.pci_request import read_aliases
+from kilonova.scheduler.filters import different_host, same_host
 
-_GIB = 1024**3
+_TO_HYPHEN = re.compile(r"[ _.]")
+_NOT_IN_A_HOST_NAME = re.compile(r"[^a-z0-9-]")
 _HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
 
 
 def create_server(ctx: Context, request: Request) -> Reply:
-    """POST /servers.  Errors: 400, 403."""
+    """POST /servers.  Errors: 400, 403 also over quota."""
     ctx.authorize("os_compute_api:servers:create")
     asked = request.body["server"]
-    count = _count(asked)
+    least, count = _counts(asked, ctx.backend.settings.api.max_servers_per_request)
     _refuse_what_needs_other_services(asked)
     target = read_target(ctx, asked)
     flavor = _flavor(ctx, asked)
-    image = _image(ctx, asked, flavor)
-    _check_cells_and_devices(ctx, flavor, image)
+    image = _image(ctx, asked)
+    aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
+    require_possible_guest(flavor, image, aliases, flavor_field="flavorRef", image_field="imageRef")
     _check_key(ctx, asked)
     user_data = _user_data(asked)
-    hints = read_hints(next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
+    hints = read_hints(ctx, next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
     group_uuid = _group(ctx, hints)
     if "hostname" in asked and count > 1:
         raise invalid_field("hostname", "It cannot be used with max_count above 1.")
@@ -58,6 +62,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         instance_uuids=tuple(instance.uuid for instance in built),
         availability_zone=target.zone,
         hints=hints,
+        unseen_instances=_unseen_instances(ctx, hints),
         force_host=target.forced_host,
         force_node=target.forced_node,
         requested_host=target.requested_host,
@@ -65,7 +70,8 @@ def create_server(ctx: Context, request: Request) -> Reply:
         remote_address=ctx.remote_address,
         is_admin=ctx.may("context_is_admin"),
     )
-    ctx.backend.conductor.build(built, spec, group_uuid, user_data)
+    limits = ctx.backend.limits.of_project(ctx.project_id)
+    ctx.backend.conductor.build(built, spec, group_uuid, user_data, at_least=least, limits=limits)
     if as_bool(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": reservation_id})
     return _created(ctx, request, built[0], asked)
@@ -84,8 +90,8 @@ def _created(ctx: Context, request: Request, first: Instance, asked: dict[str, A
     return Reply(202, {"server": view}, {"Location": links[0]["href"]})
 
 
-def _count(asked: dict[str, Any]) -> int:
-    """Return how many servers are made: ``max_count``, since no quota lowers it."""
+def _counts(asked: dict[str, Any], maximum: int) -> tuple[int, int]:
+    """Return how many servers there have to be, and how many there shall be where quotas allow it."""
     least = int(asked.get("min_count", 1))
     most = int(asked.get("max_count", least))
     for field, value in (("min_count", least), ("max_count", most)):
@@ -93,7 +99,10 @@ def _count(asked: dict[str, Any]) -> int:
             raise invalid_field(field, f"Value: {value}. It must be at least 1.")
     if least > most:
         raise invalid_field("min_count", "min_count must be <= max_count")
-    return most
+    if most > maximum:
+        field = "max_count" if "max_count" in asked else "min_count"
+        raise invalid_field(field, f"Value: {most}. One request may create at most {maximum} servers.")
+    return least, most
 
 
 def _refuse_what_needs_other_services(asked: dict[str, Any]) -> None:
@@ -137,28 +146,14 @@ def _flavor(ctx: Context, asked: dict[str, Any]) -> Flavor:
     return flavor
 
 
-def _image(ctx: Context, asked: dict[str, Any], flavor: Flavor) -> Image:
+def _image(ctx: Context, asked: dict[str, Any]) -> Image:
     image_ref = asked.get("imageRef") or ""
     if not image_ref:
         raise invalid_field("imageRef", "A server needs an image: no volume service is configured.")
     try:
-        image = ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
+        return ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
     except NotFound as error:
         raise invalid_field("imageRef", error.message) from None
-    if image.status != "active":
-        raise invalid_field("imageRef", f"Image {image.id} is not active.")
-    if image.min_memory_mib > flavor.memory_mib:
-        raise invalid_field("flavorRef", "Flavor's memory is too small for requested image.")
-    too_small = image.min_disk_gib > flavor.root_gib or image.size_bytes > flavor.root_gib * _GIB
-    if flavor.root_gib and too_small:
-        raise invalid_field("flavorRef", "Flavor's disk is too small for requested image.")
-    return image
-
-
-def _check_cells_and_devices(ctx: Context, flavor: Flavor, image: Image) -> None:
-    """Refuse what flavor and image contradict each other in, and devices that nobody has described."""
-    numa_request(flavor, image)
-    pci_requests(flavor, image, read_aliases(ctx.backend.settings.scheduler.pci_alias))
 
 
 def _check_key(ctx: Context, asked: dict[str, Any]) -> None:
@@ -194,6 +189,16 @@ def _group(ctx: Context, hints: dict[str, tuple[str, ...]]) -> str | None:
     if group is None or group.project_id != ctx.project_id:
         raise invalid_field("os:scheduler_hints.group", f"Instance group {group_uuid} could not be found.")
     return group.uuid
+
+
+def _unseen_instances(ctx: Context, hints: dict[str, tuple[str, ...]]) -> frozenset[str]:
+    """Return the instances in the hints that the caller may not see; nobody is put next to somebody unknown."""
+    named = {uuid for hint in (same_host.HINT, different_host.HINT) for uuid in hints.get(hint, ())}
+    if not named:
+        return frozenset()
+    with ctx.backend.database.read() as connection:
+        found = instances.get_many(connection, sorted(named))
+    return frozenset(each.uuid for each in found if not ctx.sees("os_compute_api:servers:show", each.project_id))
 
 
 def _instances(
@@ -240,6 +245,6 @@ def _instances(
 
 def host_name_of(name: str, instance_uuid: str) -> str:
     """Return a host name made from a server's name: lower-case letters, digits and inner hyphens, at most 63."""
-    cleaned = re.sub(r"[ _.]", "-", name.encode("ascii", "ignore").decode().lower())
-    cleaned = re.sub(r"[^a-z0-9-]", "", cleaned).strip("-")[:63].rstrip("-")
+    cleaned = _TO_HYPHEN.sub("-", name.encode("ascii", "ignore").decode().lower())
+    cleaned = _NOT_IN_A_HOST_NAME.sub("", cleaned).strip("-")[:63].rstrip("-")
     return cleaned or f"server-{instance_uuid}"

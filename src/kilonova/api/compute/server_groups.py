@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from kilonova.api.compute.quota_limits import limits_of_project
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
@@ -26,8 +27,6 @@ RULES = (
     rule("os_compute_api:os-server-groups:index:all_projects", ADMIN, "List all", ("GET", "/os-server-groups")),
     rule("os_compute_api:os-server-groups:show", PROJECT_READER_OR_ADMIN, "Show", ("GET", _ONE)),
 )
-#: Groups of one project. Source: Nova, [quota] server_groups.
-QUOTA = 10
 
 
 def list_server_groups(ctx: Context, request: Request) -> Reply:
@@ -63,7 +62,13 @@ def create_server_group(ctx: Context, request: Request) -> Reply:
         max_server_per_host=per_host,
         has_rules=bool(rules),
     )
-    created = ctx.backend.database.write(lambda tx: server_groups.create(tx, group, limit=QUOTA))
+    limits = limits_of_project(ctx, ctx.project_id)
+
+    def job(tx: Transaction) -> ServerGroup:
+        ours, own = limits(tx.connection)["server_groups"], limits(tx.connection, ctx.user_id)["server_groups"]
+        return server_groups.create(tx, group, limit=ours, limit_of_user=own)
+
+    created = ctx.backend.database.write(job)
     return Reply(200, {"server_group": server_group_view(created, request.version)})
 
 

@@ -3,17 +3,18 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from kilonova.api.compute.links import next_link
 from kilonova.api.compute.server_create import create_server
 from kilonova.api.compute.server_views import detail_view, summary_view, surroundings
+from kilonova.api.compute.times import read_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import servers as schemas
-from kilonova.api.validation import invalid_parameter
+from kilonova.api.validation import invalid_parameter, shortened
 from kilonova.db import instances
 from kilonova.db.instances import InstanceQuery
 from kilonova.errors import Forbidden, InvalidRequest, NotFound
@@ -39,7 +40,6 @@ RULES = (
 
 #: query parameter → column, for everyone
 _EQUALS = {"image": "image_ref", "flavor": "flavor_id", "reservation_id": "reservation_id", "uuid": "uuid"}
-_MATCHES = {"name": "name"}
 #: from 2.83 for everyone, before that for administrators
 _LATER_EQUALS = {
     "availability_zone": "availability_zone",
@@ -189,7 +189,7 @@ def _query(ctx: Context, request: Request, action: str, limit: int) -> InstanceQ
         deleted=deleted,
         states=states,
         equals=equals,
-        matches={column: text for name, column in _MATCHES.items() if (text := request.param(name))},
+        name=request.param("name") or None,
         changed_since=since,
         changed_before=before,
         **_tags(request),
@@ -213,7 +213,7 @@ def _tags(request: Request) -> dict[str, tuple[str, ...]]:
     if request.version < Version(2, 26):
         return {}
     return {
-        field: tuple(text.split(","))
+        field: tuple(dict.fromkeys(text.split(",")))
         for name, field in _TAG_FILTERS.items()
         if (text := request.param(name)) is not None
     }
@@ -233,32 +233,26 @@ def _filter_value(name: str, text: str) -> Any:
 
 
 def _states(request: Request) -> tuple[tuple[VmState, frozenset[TaskState | None]], ...] | None:
-    words = request.query.get("status")
+    words = tuple(dict.fromkeys(request.query.get("status", ())))
     if not words:
         return None
     found: list[tuple[VmState, frozenset[TaskState | None]]] = []
     for word in words:
         found += states_of(word)
     if not found and request.version >= Version(2, 38):
-        raise InvalidRequest(f"Invalid status value: {', '.join(words)}", field="status")
-    return tuple(found)
+        raise InvalidRequest(f"Invalid status value: {shortened(', '.join(words))}", field="status")
+    return tuple(dict.fromkeys(found))
 
 
 def _time(request: Request, name: str) -> datetime | None:
     text = request.param(name)
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise invalid_parameter(name, text, "A date and time is expected.") from None
-    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    return None if text is None else read_time(name, text)
 
 
 def _sort(request: Request, is_admin: bool) -> tuple[tuple[str, bool], ...]:
     keys = request.query.get("sort_key") or ()
     directions = list(request.query.get("sort_dir") or ())
-    pairs: list[tuple[str, bool]] = []
+    sort: dict[str, bool] = {}  # a column that is named again changes nothing
     for index, key in enumerate(keys):
         column = _SORT_KEYS.get(key)
         if column is None:
@@ -270,8 +264,8 @@ def _sort(request: Request, is_admin: bool) -> tuple[tuple[str, bool], ...]:
         descending = (
             directions[index] if index < len(directions) else (directions[-1] if directions else "desc")
         ) == "desc"
-        pairs.append((column, descending))
-    return tuple(pairs)
+        sort.setdefault(column, descending)
+    return tuple(sort.items())
 
 
 def _flag(request: Request, name: str) -> bool:

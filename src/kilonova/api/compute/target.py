@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a request for servers wants to go: a zone, hosts, and hints for the scheduler."""
+"""Where a request for servers wants to go: a zone, hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,12 +83,3 @@ def _check_host(connection: Connection, field: str, host: str | None, node: str 
             return
     wanted = " and ".join(f"{label} {name}" for label, name in (("host", host), ("node", node)) if name)
     raise invalid_field(field, f"Compute {wanted} could not be found.")
-
-
-def read_hints(given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return scheduler hints, each with all its values as text, without those that only Kilonova itself may give."""
-    return {
-        name: tuple(map(str, value)) if isinstance(value, list) else (str(value),)
-        for name, value in given.items()
-        if not name.startswith("_nova")
-    }

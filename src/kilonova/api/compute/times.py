@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the compute API writes times, all of them in UTC."""
+"""How the compute API reads and writes times, all of them in UTC."""
 
-from datetime import datetime
+from datetime import UTC, datetime
+
+from kilonova.api.validation import invalid_parameter
+
+
+def read_time(parameter: str, text: str) -> datetime:
+    """Read a date and time of a query as UTC, which it is without an offset. Raises: InvalidRequest naming it."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    except (ValueError, OverflowError):  # an offset may lead beyond the first or the last day of the calendar
+        raise invalid_parameter(parameter, text, "A date and time is expected.") from None
 
 
 def stored_time(moment: datetime | None) -> str | None:

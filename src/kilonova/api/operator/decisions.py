@@ -4,15 +4,19 @@
 With ``replay=true`` each is made again, with ``hosts=true`` that also tells every reason of every host.
 """
 
+from collections.abc import Sequence
 from typing import Any
+
+from sqlalchemy.engine import Connection
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.paging import flag, host_filters
+from kilonova.api.operator.unread import unread_of_request
 from kilonova.api.operator.views import hosts_page, rules_view
 from kilonova.api.policy import ADMIN, rule
 from kilonova.claims.replay import NoReplay, Outcome, replay_all
 from kilonova.config import scheduling_digest
-from kilonova.db import decisions
+from kilonova.db import decisions, instances, request_specs
 from kilonova.db.decisions import StoredDecision
 from kilonova.errors import NotFound
 from kilonova.scheduler.devices.pci_request import read_aliases
@@ -37,6 +41,7 @@ def show_decisions(ctx: Context, request: Request) -> Reply:
         if not found:
             raise NotFound(f"No decision is kept for {name}.")
         views = [_view(decision) for decision in found]
+        _add_unread(ctx, connection, views)
         if with_hosts or flag(request, "replay"):
             digest = scheduling_digest(backend.settings.scheduler)
             aliases = read_aliases(backend.settings.scheduler.pci_alias)
@@ -44,6 +49,23 @@ def show_decisions(ctx: Context, request: Request) -> Reply:
             for view, outcome in zip(views, outcomes, strict=True):
                 view["replay"] = _replay_view(outcome, filters if with_hosts else None)
     return Reply(200, {"decisions": views})
+
+
+def _add_unread(ctx: Context, connection: Connection, views: Sequence[dict[str, Any]]) -> None:
+    """Tell with each decision what nobody reads of its request; of a server that is gone, nothing can be told."""
+    servers = instances.get_many(connection, list(dict.fromkeys(view["server_id"] for view in views)))
+    requests = request_specs.get_many(connection, servers)
+    hosts = ctx.backend.mirror.snapshot()
+    told: dict[tuple[str, str | None], dict[str, Any]] = {}
+    for view in views:
+        stored = requests.get(view["server_id"])
+        if stored is None:
+            view.update(unread=[], may_read_anything=[])
+            continue
+        chosen = view["chosen"]
+        if (stored.uuid, chosen) not in told:
+            told[stored.uuid, chosen] = unread_of_request(ctx, hosts, stored.spec, () if chosen is None else (chosen,))
+        view.update(told[stored.uuid, chosen])
 
 
 def _replay_view(outcome: Outcome, filters: dict[str, Any] | None) -> dict[str, Any]:

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /operator/v1/explain: what would happen to a request, without anything happening."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kilonova.api.compute.target import check_place, read_hints, split_zone
+from kilonova.api.compute.hints import read_hints
+from kilonova.api.compute.possible_guests import require_possible_guest
+from kilonova.api.compute.target import check_place, split_zone
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.paging import host_filters
+from kilonova.api.operator.unread import unread_of_request
 from kilonova.api.operator.views import decision_view, hosts_page, nearest_view, rules_view
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import explain as schemas
@@ -17,7 +21,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
-from kilonova.scheduler.devices.pci_request import read_aliases
+from kilonova.scheduler.devices.pci_request import Alias, read_aliases
 from kilonova.scheduler.what_if import what_if
 
 RULES = (
@@ -34,13 +38,13 @@ def explain_request(ctx: Context, request: Request) -> Reply:
     """POST /v1/explain.  Errors: 400 naming the field, also when it names something that does not exist."""
     ctx.authorize("kilonova:explain")
     filters = host_filters(ctx, request)
-    spec, group = _asked(ctx, request.body)
+    aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
+    spec, group = _asked(ctx, request.body, aliases)
     mirror = ctx.backend.mirror
     with mirror.lock:
         hosts, seq = mirror.snapshot_apart(), mirror.seq
         if group is not None:
             spec = replace(spec, group=mirror.group(group.uuid))
-    aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
     found = what_if(hosts, spec, ctx.backend.engine, count=request.body.get("count", 1), aliases=aliases)
     body: dict[str, Any] = {
         "fits": found.fits,
@@ -50,12 +54,13 @@ def explain_request(ctx: Context, request: Request) -> Reply:
         "rules": rules_view(found.explanation),
         **hosts_page(hosts, found.explanation, **filters),
         "nearest_miss": nearest_view(found.nearest),
+        **unread_of_request(ctx, hosts, spec, (each.host for each in found.chosen if each is not None)),
     }
     return Reply(200, body)
 
 
-def _asked(ctx: Context, body: dict[str, Any]) -> tuple[RequestSpec, ServerGroup | None]:
-    hints = read_hints(body.get("hints", {}))
+def _asked(ctx: Context, body: dict[str, Any], aliases: Mapping[str, Alias]) -> tuple[RequestSpec, ServerGroup | None]:
+    hints = read_hints(ctx, body.get("hints", {}), field="hints")
     group = _group(ctx, body.get("group") or next(iter(hints.get("group", ())), None))
     project_id = body.get("project_id") or (group.project_id if group is not None else ctx.project_id)
     if group is not None:
@@ -63,9 +68,11 @@ def _asked(ctx: Context, body: dict[str, Any]) -> tuple[RequestSpec, ServerGroup
             raise invalid_field("group", f"Instance group {group.uuid} is not of project {project_id}.")
         hints["group"] = (group.uuid,)
     zone, host, node = _place(ctx, body.get("availability_zone"))
+    flavor, image = _flavor(ctx, body["flavor"]), _image(ctx, body.get("image"), project_id)
+    require_possible_guest(flavor, image, aliases, flavor_field="flavor", image_field="image")
     spec = RequestSpec(
-        flavor=_flavor(ctx, body["flavor"]),
-        image=_image(ctx, body.get("image"), project_id),
+        flavor=flavor,
+        image=image,
         project_id=project_id,
         user_id=ctx.user_id,
         request_id=ctx.request_id,

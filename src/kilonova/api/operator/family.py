@@ -7,10 +7,10 @@ from typing import Any
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.nova_style import NovaStyle, read_json
-from kilonova.api.operator import decisions, explain, isolation, options
+from kilonova.api.operator import decisions, explain, isolation, options, unread
 
 VERSION = Version(1, 0)
-RESOURCES = (decisions, explain, isolation, options)
+RESOURCES = (decisions, explain, isolation, options, unread)
 RULES = tuple(rule for resource in RESOURCES for rule in resource.RULES)
 
 

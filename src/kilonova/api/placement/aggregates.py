@@ -7,10 +7,17 @@ from typing import Any
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.placement.policies import rule
-from kilonova.api.placement.requests import dated, gives_json, read_body, takes_json
-from kilonova.api.placement.resource_providers import find_provider, require_generation
+from kilonova.api.placement.requests import dated, gives_json, takes_json
+from kilonova.api.placement.resource_providers import (
+    edit_provider,
+    find_provider,
+    read_body_for_provider,
+    require_generation,
+)
 from kilonova.api.schemas import placement_resource_providers as schemas
 from kilonova.db import provider_aggregates, providers
+from kilonova.db.provider_edits import ProviderEdit, Vocabulary
+from kilonova.db.provider_states import ProviderState
 
 _PATH = "/resource_providers/{uuid}/aggregates"
 RULES = (
@@ -35,16 +42,17 @@ def list_aggregates(ctx: Context, request: Request) -> Reply:
 def set_aggregates(ctx: Context, request: Request) -> Reply:
     """PUT /resource_providers/{uuid}/aggregates.  1.19 checks and raises the generation.  Errors: 400, 404, 409."""
     ctx.authorize("placement:resource_providers:aggregates:update")
-    provider = find_provider(ctx, request)
-    body = read_body(request, schemas.SET_AGGREGATES)
+    body = read_body_for_provider(ctx, request, schemas.SET_AGGREGATES)
     guarded = request.version >= _WITH_GENERATION
     uuids: list[str] = body["aggregates"] if guarded else body
-    if guarded:
-        require_generation(provider, body["resource_provider_generation"])
-    generation = ctx.backend.database.write(
-        lambda tx: provider_aggregates.replace(tx, provider, uuids, guarded=guarded)
-    )
-    return _reply(request, uuids, generation)
+    change = provider_aggregates.all_changed(uuids, guarded=guarded)
+
+    def checked(state: ProviderState, words: Vocabulary) -> ProviderState:
+        if guarded:
+            require_generation(state.provider, body["resource_provider_generation"])
+        return change(state, words)
+
+    return _reply(request, uuids, edit_provider(ctx, ProviderEdit(request.path["uuid"], checked)).generation)
 
 
 def _reply(request: Request, uuids: Sequence[str], generation: int) -> Reply:

@@ -7,6 +7,7 @@ import numpy as np
 from os_resource_classes import STANDARDS
 from os_traits import get_traits
 
+from kilonova import deadline
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.placement.candidate_encoding import encode_candidates
@@ -18,6 +19,7 @@ from kilonova.db import resource_classes, traits
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.placement.candidate_query import CandidateQuery
 from kilonova.placement.candidates import find_candidates
+from kilonova.placement.search_budget import SearchBudget
 
 _PATH = "/allocation_candidates"
 RULES = (rule("placement:allocation_candidates:list", "List allocation candidates", ("GET", _PATH)),)
@@ -27,7 +29,7 @@ _STANDARD_TRAITS = frozenset(get_traits())
 
 @gives_json
 def list_allocation_candidates(ctx: Context, request: Request) -> Reply:
-    """GET /allocation_candidates.  Errors: 400, also for a resource class or trait that does not exist."""
+    """GET /allocation_candidates.  Errors: 400, also for unknown names and for a search that takes too long."""
     ctx.authorize("placement:allocation_candidates:list")
     read_query(request, schemas.LIST)
     settings = ctx.backend.settings.placement
@@ -39,7 +41,9 @@ def list_allocation_candidates(ctx: Context, request: Request) -> Reply:
     _require_known_names(ctx, query)
     table = ctx.backend.mirror.providers()
     rng = np.random.default_rng() if settings.randomize_allocation_candidates else None
-    return dated(request, encode_candidates(table, query, find_candidates(table, query, rng), request.version))
+    budget = SearchBudget(settings.max_search_steps or None, deadline.check)
+    found = find_candidates(table, query, rng, budget)
+    return dated(request, encode_candidates(table, query, found, request.version))
 
 
 def _require_known_names(ctx: Context, query: CandidateQuery) -> None:

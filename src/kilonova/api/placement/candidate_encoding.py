@@ -5,10 +5,13 @@ Names of resource classes and traits, uuids and suffixes hold nothing that JSON 
 together from pieces; a thousand candidates cost about as much as finding them.
 """
 
+import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kilonova.api.microversion import Version
 from kilonova.model.vocabulary import is_custom
@@ -22,6 +25,9 @@ _TRAITS = Version(1, 17)
 _ALL_CLASSES = Version(1, 27)
 _TREES = Version(1, 29)
 _MAPPINGS = Version(1, 34)
+#: Providers whose summaries are kept, of some 1 kB each.
+_REMEMBERED = 10_000
+_NO_USE = np.iinfo(np.int64).min
 
 
 def encode_candidates(table: ProviderTable, query: CandidateQuery, found: Candidates, version: Version) -> bytes:
@@ -29,8 +35,17 @@ def encode_candidates(table: ProviderTable, query: CandidateQuery, found: Candid
     requests = list(chain(_single_requests(table, query, found, version), _tree_requests(table, found.trees, version)))
     if found.order is not None:
         requests = [requests[index] for index in found.order]
-    summaries = _summaries(table, query, found.summarised, version)
-    return f'{{"allocation_requests":[{",".join(requests)}],"provider_summaries":{{{",".join(summaries)}}}}}'.encode()
+    if version < _TREES:
+        summaries = [text.encode() for text in _summaries(table, query, found.summarised, version)]
+    else:
+        summaries = _remembered_summaries(table, query, found.summarised, version)
+    opening = f'{{"allocation_requests":[{",".join(requests)}],"provider_summaries":{{'.encode()
+    if not summaries:
+        return opening + b"}}"
+    # Put together at once: the text is long, and every copy of it takes as long as much of what came before.
+    summaries[0] = opening + summaries[0]
+    summaries[-1] += b"}}"
+    return b",".join(summaries)
 
 
 def _single_requests(table: ProviderTable, query: CandidateQuery, found: Candidates, version: Version) -> Iterable[str]:
@@ -74,6 +89,50 @@ def _tree_requests(table: ProviderTable, found: Sequence[TreeCandidate], version
             f'"{suffix}":[{",".join(_quoted(uuids[row]) for row in rows)}]' for suffix, rows in candidate.mappings
         )
         yield f'{{"allocations":{{{allocations}}},"mappings":{{{mappings}}}}}'
+
+
+def _remembered_summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> list[bytes]:
+    """Return the summaries of providers as 1.29 and later show them, making only those whose use has changed since.
+
+    What they say beside the use belongs to the table's version, as does what is remembered.
+    """
+    if not table.used.shape[1]:
+        return [text.encode() for text in _summaries(table, query, rows, version)]
+    known = table.remember("summaries", lambda: _Summaries.of(table))
+    used = table.used[rows]
+    with known.lock:
+        found = known.texts[rows]
+        stale = np.flatnonzero((known.used[rows] != used).any(axis=1))
+    if len(stale):
+        made = np.empty(len(stale), dtype=np.object_)
+        made[:] = [text.encode() for text in _summaries(table, query, rows[stale], version)]
+        found[stale] = made
+        known.keep(rows[stale], used[stale], made)
+    texts: list[bytes] = found.tolist()
+    return texts
+
+
+@dataclass(slots=True)
+class _Summaries:
+    """Summaries that were made before (P,), and the use that each tells (P, R). Use ``_NO_USE``: none yet."""
+
+    texts: NDArray[np.object_]
+    used: IntArray
+    kept: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of(cls, table: ProviderTable) -> "_Summaries":
+        return cls(np.empty(len(table), dtype=np.object_), np.full(table.used.shape, _NO_USE, dtype=np.int64))
+
+    def keep(self, rows: IntArray, used: IntArray, made: NDArray[np.object_]) -> None:
+        """Remember what was made for some rows, as far as there is room."""
+        with self.lock:
+            new = self.used[rows, 0] == _NO_USE
+            if self.kept + int(new.sum()) > _REMEMBERED:
+                rows, used, made, new = rows[~new], used[~new], made[~new], new[~new]
+            self.kept += int(new.sum())
+            self.texts[rows], self.used[rows] = made, used
 
 
 def _summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> Iterable[str]:

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inventories of a provider: all of them, or one resource class."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kilonova.api.faults import HttpError
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.placement.policies import rule
-from kilonova.api.placement.requests import CONCURRENT_UPDATE, dated, gives_json, newest, read_body, takes_json
-from kilonova.api.placement.resource_providers import find_provider, require_generation
+from kilonova.api.placement.requests import CONCURRENT_UPDATE, dated, gives_json, newest, takes_json
+from kilonova.api.placement.resource_providers import (
+    edit_provider,
+    find_provider,
+    read_body_for_provider,
+    require_generation,
+)
 from kilonova.api.schemas import placement_inventories as schemas
-from kilonova.db import inventories, providers
-from kilonova.db.transaction import Transaction
+from kilonova.db import inventories
+from kilonova.db.provider_edits import Change, ProviderEdit, Vocabulary
+from kilonova.db.provider_states import ProviderState
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Inventory, Provider
 
@@ -59,17 +65,13 @@ def show_inventory(ctx: Context, request: Request) -> Reply:
 def create_inventory(ctx: Context, request: Request) -> Reply:
     """POST /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 when the provider has the class already."""
     ctx.authorize("placement:resource_providers:inventories:create")
-    provider = find_provider(ctx, request)
-    body = read_body(request, schemas.CREATE)
-    label = f"Unable to create inventory for resource provider {provider.uuid}"
+    body = read_body_for_provider(ctx, request, schemas.CREATE)
+    own = request.path["uuid"]
+    label = f"Unable to create inventory for resource provider {own}"
     inventory = read_inventory(body["resource_class"], body)
-    _check_capacity(request.version, provider, [inventory], label)
-    generation = ctx.backend.database.write(
-        _with_known_classes(
-            label, lambda tx: inventories.create(tx, providers.get(tx.connection, provider.uuid), inventory)
-        )
-    )
-    location = f"{request.root_url}/resource_providers/{provider.uuid}/inventories/{inventory.resource_class}"
+    change = _explained(label, inventories.added(inventory))
+    generation = _edit(ctx, request, [inventory], change, label=label)
+    location = f"{request.root_url}/resource_providers/{own}/inventories/{inventory.resource_class}"
     view = {**inventory_view(inventory), "resource_provider_generation": generation}
     return dated(request, view, status=201, Location=location)
 
@@ -78,17 +80,11 @@ def create_inventory(ctx: Context, request: Request) -> Reply:
 def replace_inventories(ctx: Context, request: Request) -> Reply:
     """PUT /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 for the generation or one in use."""
     ctx.authorize("placement:resource_providers:inventories:update")
-    provider = find_provider(ctx, request)
-    body = read_body(request, schemas.REPLACE)
-    require_generation(provider, body["resource_provider_generation"])
+    body = read_body_for_provider(ctx, request, schemas.REPLACE)
     wanted = [read_inventory(name, fields) for name, fields in body["inventories"].items()]
-    _check_capacity(
-        request.version, provider, wanted, f"Unable to update inventory for resource provider {provider.uuid}"
-    )
-    label = f"Unknown resource class in inventory for resource provider {provider.uuid}"
-    generation = ctx.backend.database.write(
-        _with_known_classes(label, lambda tx: inventories.replace(tx, provider, wanted))
-    )
+    label = f"Unknown resource class in inventory for resource provider {request.path['uuid']}"
+    change = _explained(label, inventories.all_changed(wanted))
+    generation = _edit(ctx, request, wanted, change, seen=body["resource_provider_generation"])
     return dated(request, inventories_view(wanted, generation))
 
 
@@ -96,14 +92,10 @@ def replace_inventories(ctx: Context, request: Request) -> Reply:
 def update_inventory(ctx: Context, request: Request) -> Reply:
     """PUT /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 400, 404, 409."""
     ctx.authorize("placement:resource_providers:inventories:update")
-    provider = find_provider(ctx, request)
-    body = read_body(request, schemas.UPDATE)
-    require_generation(provider, body["resource_provider_generation"])
+    body = read_body_for_provider(ctx, request, schemas.UPDATE)
     inventory = read_inventory(request.path["resource_class"], body)
-    _check_capacity(
-        request.version, provider, [inventory], f"Unable to update inventory for resource provider {provider.uuid}"
-    )
-    generation = ctx.backend.database.write(lambda tx: inventories.update(tx, provider, inventory))
+    change = inventories.changed(inventory)
+    generation = _edit(ctx, request, [inventory], change, seen=body["resource_provider_generation"])
     return dated(request, {**inventory_view(inventory), "resource_provider_generation": generation})
 
 
@@ -112,26 +104,45 @@ def delete_inventories(ctx: Context, request: Request) -> Reply:
     if request.version < _DELETE_ALL:
         raise HttpError(405, "The method specified is not allowed for this resource.", Allow="GET, POST, PUT")
     ctx.authorize("placement:resource_providers:inventories:delete")
-    provider = find_provider(ctx, request)
-    ctx.backend.database.write(lambda tx: inventories.replace(tx, providers.get(tx.connection, provider.uuid), []))
+    _edit(ctx, request, [], inventories.all_changed([]))
     return Reply(204)
 
 
 def delete_inventory(ctx: Context, request: Request) -> Reply:
     """DELETE /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 404; 409 while it is in use."""
     ctx.authorize("placement:resource_providers:inventories:delete")
-    provider = find_provider(ctx, request)
     name = request.path["resource_class"]
-
-    def job(tx: Transaction) -> None:
-        try:
-            inventories.delete(tx, providers.get(tx.connection, provider.uuid), name)
-        except Conflict as error:
-            label = f"Unable to delete inventory of class {name}"
-            raise Conflict(f"{label}: {error.message}", placement_code=CONCURRENT_UPDATE) from None
-
-    ctx.backend.database.write(job)
+    try:
+        edit_provider(ctx, ProviderEdit(request.path["uuid"], inventories.removed(name), [name]))
+    except Conflict as error:
+        label = f"Unable to delete inventory of class {name}"
+        raise Conflict(f"{label}: {error.message}", placement_code=CONCURRENT_UPDATE) from None
     return Reply(204)
+
+
+def _edit(
+    ctx: Context,
+    request: Request,
+    wanted: Sequence[Inventory],
+    change: Change,
+    *,
+    seen: int | None = None,
+    label: str | None = None,
+) -> int:
+    """Change the inventories of the provider in the path, which must be at the generation ``seen`` if that is given.
+
+    Returns its new generation. Raises: NotFound, Conflict, InvalidRequest, the last one in the words of ``label``.
+    """
+    own = request.path["uuid"]
+
+    def checked(state: ProviderState, words: Vocabulary) -> ProviderState:
+        if seen is not None:
+            require_generation(state.provider, seen)
+        said = label or f"Unable to update inventory for resource provider {own}"
+        _check_capacity(request.version, state.provider, wanted, said)
+        return change(state, words)
+
+    return edit_provider(ctx, ProviderEdit(own, checked, [one.resource_class for one in wanted])).generation
 
 
 def read_inventory(resource_class: str, fields: Mapping[str, Any]) -> Inventory:
@@ -163,16 +174,16 @@ def _check_capacity(version: Version, provider: Provider, wanted: Iterable[Inven
             )
 
 
-def _with_known_classes(label: str, job: Callable[[Transaction], int]) -> Callable[[Transaction], int]:
-    """Return ``job`` with an unknown resource class as a mistake of the request, which has no such path."""
+def _explained(label: str, change: Change) -> Change:
+    """Return ``change`` with an unknown resource class as a mistake of the request, which has no such path."""
 
-    def checked(tx: Transaction) -> int:
+    def explained(state: ProviderState, words: Vocabulary) -> ProviderState:
         try:
-            return job(tx)
+            return change(state, words)
         except NotFound as error:
             raise InvalidRequest(f"{label}: {error.message}") from None
 
-    return checked
+    return explained
 
 
 ROUTES: Routes = {

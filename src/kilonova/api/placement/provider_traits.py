@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The traits of a provider: list, set, drop all.  Since: 1.6."""
 
+from collections.abc import Sequence
+
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.placement.policies import rule
 from kilonova.api.placement.requests import dated, gives_json, newest, read_body, takes_json
-from kilonova.api.placement.resource_providers import find_provider, require_generation
+from kilonova.api.placement.resource_providers import edit_provider, find_provider, require_generation
 from kilonova.api.placement.traits import changed_at
 from kilonova.api.schemas import placement_resource_providers as schemas
-from kilonova.db import provider_traits, providers
-from kilonova.db.transaction import Transaction
+from kilonova.db import provider_traits
+from kilonova.db.provider_edits import ProviderEdit, Vocabulary
+from kilonova.db.provider_states import ProviderState
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.vocabulary import Word
 
@@ -37,29 +40,27 @@ def set_provider_traits(ctx: Context, request: Request) -> Reply:
     """PUT /resource_providers/{uuid}/traits.  Errors: 400 for an unknown trait, 404, 409 for the generation."""
     ctx.authorize("placement:resource_providers:traits:update")
     body = read_body(request, schemas.SET_TRAITS)
-    provider = find_provider(ctx, request)
-    require_generation(provider, body["resource_provider_generation"])
+    change = provider_traits.all_changed(body["traits"])
 
-    def job(tx: Transaction) -> tuple[int, tuple[Word, ...]]:
+    def checked(state: ProviderState, words: Vocabulary) -> ProviderState:
+        require_generation(state.provider, body["resource_provider_generation"])
         try:
-            generation = provider_traits.replace(tx, provider, body["traits"])
+            return change(state, words)
         except NotFound as error:
             raise InvalidRequest(f"No such trait {', '.join(error.fields['names'])}") from None
-        return generation, provider_traits.of_provider(tx.connection, provider.id)
 
-    generation, found = ctx.backend.database.write(job)
-    return _reply(request, found, generation)
+    edited = edit_provider(ctx, ProviderEdit(request.path["uuid"], checked, traits=body["traits"]))
+    return _reply(request, edited.traits, edited.generation)
 
 
 def drop_provider_traits(ctx: Context, request: Request) -> Reply:
     """DELETE /resource_providers/{uuid}/traits.  Errors: 404."""
     ctx.authorize("placement:resource_providers:traits:delete")
-    own = request.path["uuid"]
-    ctx.backend.database.write(lambda tx: provider_traits.replace(tx, providers.get(tx.connection, own), []))
+    edit_provider(ctx, ProviderEdit(request.path["uuid"], provider_traits.all_changed([])))
     return Reply(204)
 
 
-def _reply(request: Request, found: tuple[Word, ...], generation: int) -> Reply:
+def _reply(request: Request, found: Sequence[Word], generation: int) -> Reply:
     body = {"traits": [word.name for word in found], "resource_provider_generation": generation}
     return dated(request, body, newest(*(changed_at(word) for word in found)))
 

@@ -2,7 +2,7 @@
 """The small languages inside query strings: amounts, traits, aggregates, trees, and the groups they belong to."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field
 
 from kilonova.api.http import Request
@@ -25,6 +25,10 @@ _NAMED = re.compile(r"(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64}
 _SEVERAL = "in:"
 #: More than any inventory holds; larger amounts are cut to it, so that they still fit nowhere.
 _BEYOND = 2**53
+#: What one query may ask for at once: groups, classes of a group, and conditions that each take a list.
+MOST_GROUPS = 128
+MOST_CLASSES = 256
+MOST_CONDITIONS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,16 @@ def read_resources(text: str) -> dict[str, int]:
         if value < 1:
             raise InvalidRequest(f"Requested resource {name} requires amount >= 1. Got: {value}.")
         amounts[name] = min(value, _BEYOND)
+    _require_few(amounts, MOST_CLASSES, "resources", "resource classes")
     return amounts
+
+
+def _require_few(things: Sized, most: int, parameter: str, what: str) -> None:
+    if len(things) > most:
+        raise InvalidRequest(
+            f"Invalid query string parameters: '{parameter}' may name {most} {what}, not {len(things)}.",
+            placement_code=BAD_VALUE,
+        )
 
 
 def read_traits(values: Sequence[str], version: Version) -> Names:
@@ -81,7 +94,9 @@ def read_traits(values: Sequence[str], version: Version) -> Names:
             raise InvalidRequest(f"{expected} Got: {text}")
         required += [frozenset({name}) for name in names if not name.startswith("!")]
         forbidden |= refused
-    return Names(tuple(required), frozenset(forbidden))
+    distinct = dict.fromkeys(required)
+    _require_few(distinct, MOST_CONDITIONS, "required", "conditions")
+    return Names(tuple(distinct), frozenset(forbidden))
 
 
 def _read_any_trait(text: str, version: Version) -> frozenset[str]:
@@ -139,7 +154,9 @@ def read_member_of(values: Sequence[str], version: Version, suffix: str = "") ->
             )
         else:
             forbidden |= uuids
-    return Names(tuple(required), frozenset(forbidden))
+    distinct = dict.fromkeys(required)
+    _require_few(distinct, MOST_CONDITIONS, f"member_of{suffix}", "conditions")
+    return Names(tuple(distinct), frozenset(forbidden))
 
 
 def read_in_tree(text: str) -> str:
@@ -219,6 +236,7 @@ def _read_groups(request: Request) -> dict[str, _Parts]:
                 parts.aggregates = read_member_of(values, request.version, suffix)
             case _:
                 parts.in_tree = read_in_tree(values[-1])
+    _require_few(groups, MOST_GROUPS, "resources", "request groups")
     return groups
 
 
@@ -239,7 +257,8 @@ def _read_root_required(values: Sequence[str], version: Version) -> Names:
 
 
 def _read_same_subtrees(values: Sequence[str]) -> tuple[frozenset[str], ...]:
-    subtrees = tuple(frozenset(suffix.strip() for suffix in value.split(",")) for value in values)
+    subtrees = tuple(dict.fromkeys(frozenset(suffix.strip() for suffix in value.split(",")) for value in values))
+    _require_few(subtrees, MOST_GROUPS, "same_subtree", "conditions")
     if any("" in suffixes for suffixes in subtrees):
         raise InvalidRequest(
             "Empty string (unsuffixed group) can not be specified in `same_subtree`.", placement_code=BAD_VALUE

@@ -18,10 +18,11 @@ from kilonova.api.placement.requests import (
     read_query,
     takes_json,
 )
-from kilonova.api.placement.validation import normal_uuid
+from kilonova.api.placement.validation import BodySchemas, normal_uuid
 from kilonova.api.schemas import placement_resource_providers as schemas
-from kilonova.db import providers, resource_classes, traits
-from kilonova.db.providers import ProviderQuery
+from kilonova.db import provider_edits, providers, resource_classes, traits
+from kilonova.db.provider_edits import Edited, ProviderEdit
+from kilonova.db.providers import NewProvider, ProviderQuery
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Provider
@@ -72,7 +73,10 @@ def create_provider(ctx: Context, request: Request) -> Reply:
     if not name:
         raise InvalidRequest(f'Unable to create resource provider "", {own}: name is required.')
     label = f'Unable to create resource provider "{name}", {own}'
-    provider = ctx.backend.database.write(_explained(label, lambda tx: providers.create(tx, own, name, parent)))
+    try:
+        provider = ctx.backend.database.write_merged(providers.create_together, NewProvider(own, name, parent))
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{label}: {error.message}") from None
     location = f"{request.root_url}/resource_providers/{provider.uuid}"
     if request.version < Version(1, 20):
         return Reply(201, headers={"Location": location})
@@ -91,37 +95,51 @@ def show_provider(ctx: Context, request: Request) -> Reply:
 def update_provider(ctx: Context, request: Request) -> Reply:
     """PUT /resource_providers/{uuid}.  1.14 gives a root its parent, 1.37 changes it.  Errors: 400, 404, 409."""
     ctx.authorize("placement:resource_providers:update")
-    found = find_provider(ctx, request)
-    body = read_body(request, schemas.UPDATE)
+    own = request.path["uuid"]
+    body = read_body_for_provider(ctx, request, schemas.UPDATE)
     if not body["name"]:
-        raise InvalidRequest(f"Unable to save resource provider {found.uuid}: name is required.")
+        find_provider(ctx, request)
+        raise InvalidRequest(f"Unable to save resource provider {own}: name is required.")
+    if "parent_provider_uuid" not in body:
+        provider = edit_provider(ctx, provider_edits.renamed(own, body["name"])).state.provider
+        return dated(request, provider_view(request, provider))
 
     def job(tx: Transaction) -> Provider:
         return providers.update(
             tx,
-            found.uuid,
+            own,
             name=body["name"],
-            move="parent_provider_uuid" in body,
+            move=True,
             parent_uuid=_parent(body),
             reparenting=request.version >= _REPARENTING,
         )
 
-    provider = ctx.backend.database.write(_explained(f"Unable to save resource provider {found.uuid}", job))
+    try:
+        provider = ctx.backend.database.write(job)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"Unable to save resource provider {own}: {error.message}") from None
     return dated(request, provider_view(request, provider), provider.updated_at)
 
 
 def delete_provider(ctx: Context, request: Request) -> Reply:
     """DELETE /resource_providers/{uuid}.  Errors: 404; 409 while it has children or allocations."""
     ctx.authorize("placement:resource_providers:delete")
-    own = request.path["uuid"]
-
-    def job(tx: Transaction) -> None:
-        if providers.find(tx.connection, own) is None:
-            raise NotFound(f"No resource provider with uuid {own} found for delete")
-        providers.delete(tx, own)
-
-    ctx.backend.database.write(job)
+    ctx.backend.database.write_merged(providers.delete_together, request.path["uuid"])
     return Reply(204)
+
+
+def edit_provider(ctx: Context, edit: ProviderEdit) -> Edited:
+    """Change a provider. Raises: NotFound, and what the edit raises."""
+    return ctx.backend.database.write_merged(provider_edits.edit_together, edit)
+
+
+def read_body_for_provider(ctx: Context, request: Request, schema: BodySchemas) -> Any:
+    """Return the body of a request to a provider. Raises: InvalidRequest; but NotFound if there is no such provider."""
+    try:
+        return read_body(request, schema)
+    except InvalidRequest:
+        find_provider(ctx, request)
+        raise
 
 
 def find_provider(ctx: Context, request: Request) -> Provider:
@@ -178,16 +196,6 @@ def _require_known(look_up: Callable[[], object], what: str) -> None:
         look_up()
     except NotFound as error:
         raise InvalidRequest(f"Invalid {what}: {error.message}") from None
-
-
-def _explained(label: str, job: Callable[[Transaction], Provider]) -> Callable[[Transaction], Provider]:
-    def explained(tx: Transaction) -> Provider:
-        try:
-            return job(tx)
-        except InvalidRequest as error:
-            raise InvalidRequest(f"{label}: {error.message}") from None
-
-    return explained
 
 
 def _parent(body: dict[str, Any]) -> str | None:

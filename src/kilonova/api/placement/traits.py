@@ -9,7 +9,6 @@ from kilonova.api.placement.policies import rule
 from kilonova.api.placement.requests import dated, gives_json, newest, read_query
 from kilonova.api.schemas import placement_vocabulary as schemas
 from kilonova.db import traits
-from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
 from kilonova.model.vocabulary import Word
 
@@ -57,11 +56,7 @@ def ensure_trait(ctx: Context, request: Request) -> Reply:
             '"CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
         )
 
-    def job(tx: Transaction) -> tuple[bool, Word]:
-        created = traits.ensure(tx, name)
-        return created, traits.get(tx.connection, name)
-
-    created, word = ctx.backend.database.write(job)
+    created, word = ctx.backend.database.write(lambda tx: traits.ensure(tx, name))
     location = f"{request.root_url}/traits/{name}"
     return dated(request, None, changed_at(word), status=201 if created else 204, Location=location)
 

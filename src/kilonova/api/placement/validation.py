@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from kilonova.api.validation import Compiled, Schemas, shortened
+from kilonova.api.validation import Compiled, Schemas, shortened, wording_validator
 from kilonova.errors import InvalidRequest
 
 _LONGEST = 8000
@@ -35,14 +35,20 @@ class _InFull(Compiled):
 
         checker = jsonschema.FormatChecker()
         checker.checks("uuid")(is_uuid_like)
-        validator = jsonschema.Draft202012Validator(self.schema, format_checker=checker)
+        validator = wording_validator()(self.schema, format_checker=checker)
         error = jsonschema.exceptions.best_match(validator.iter_errors(instance))
-        if error is None:  # the two differ in corners, such as a line break at the end of a text that has a pattern
+        if error is None:  # the two differ in corners, such as numbers that only one of them takes for integers
             return InvalidRequest(f"{self.prefix}: the value does not match its schema.")
         text = str(error)
         if len(text) > _LONGEST:
             text = f"{shortened(error.message)}\n\nFailed validating {error.validator!r} in schema"
         return InvalidRequest(f"{self.prefix}: {text}")
+
+    def _first_error(self, instance: Any) -> InvalidRequest:
+        found = self.first_found(instance)
+        place = ".".join(map(str, found.instance_path))
+        where = f"\n\nFailed validating {found.schema_path[-1]!r} in schema\n\nOn instance {shortened(place)}"
+        return InvalidRequest(f"{self.prefix}: {shortened(found.message)}{where}")
 
 
 class _Body(_InFull):

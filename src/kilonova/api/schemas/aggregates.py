@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aggregates: create, update, and the three actions."""
 
-from kilonova.api.schemas.types import HOST, METADATA_KEY, NAME, UNPRINTABLE, JSONDict, body
+from kilonova.api.schemas.types import HOST, METADATA_KEY, NAME, UNPRINTABLE, JSONDict, body, trimmed
 from kilonova.api.validation import Schemas
 
 # A colon would make `zone:host:node` ambiguous.
-_ZONE: JSONDict = {**NAME, "type": ["string", "null"], "pattern": rf"^(?!\s)[^:{UNPRINTABLE}]*(?<!\s)$"}
+_ZONE: JSONDict = {**NAME, "type": ["string", "null"], "pattern": trimmed(rf"^\s:{UNPRINTABLE}", f"^:{UNPRINTABLE}")}
 _AGGREGATE: JSONDict = {"name": NAME, "availability_zone": _ZONE}
 
 CREATE = Schemas({(2, 1): body("aggregate", _AGGREGATE, required=("name",))})

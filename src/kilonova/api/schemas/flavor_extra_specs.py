@@ -6,6 +6,7 @@ A namespace that is not known belongs to the operator: any key, any value.
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 from kilonova.api.microversion import Version
@@ -23,14 +24,23 @@ CREATE = Schemas({(2, 1): body("extra_specs", {}) | {"properties": {"extra_specs
 UPDATE = Schemas({(2, 1): {**_SPECS, "minProperties": 1, "maxProperties": 1}})
 
 Check = Callable[[str], bool]
-_CPU_SET = r"\^?\d+((-\d+)?(,\^?\d+(-\d+)?)?)*"
+_CPU_SET = r"\^?\d+(-\d+)?(,\^?\d+(-\d+)?)*"
 _BOOLEANS = frozenset({"true", "t", "yes", "y", "on", "1", "false", "f", "no", "n", "off", "0"})
-_GROUP = r"([a-zA-Z0-9_-]{1,64})?"
+_NUMBER = re.compile(r"[+-]?\d{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """Takes the texts that fit a pattern."""
+
+    pattern: re.Pattern[str]
+
+    def __call__(self, value: str) -> bool:
+        return self.pattern.fullmatch(value) is not None
 
 
 def _text(pattern: str = r".*") -> Check:
-    found = re.compile(pattern, re.DOTALL)
-    return lambda value: found.fullmatch(value) is not None
+    return _Text(re.compile(pattern, re.DOTALL))
 
 
 def _one_of(*words: str) -> Check:
@@ -43,7 +53,7 @@ def _boolean(value: str) -> bool:
 
 def _number(minimum: int | None = None, maximum: int | None = None) -> Check:
     def check(value: str) -> bool:
-        if re.fullmatch(r"[+-]?\d{1,18}", value) is None:
+        if _NUMBER.fullmatch(value) is None:
             return False
         return (minimum is None or int(value) >= minimum) and (maximum is None or int(value) <= maximum)
 
@@ -76,7 +86,7 @@ _KNOWN: Mapping[str, Mapping[str, Check]] = {
         "input_bus": _one_of("usb", "virtio"),
         "maxphysaddr_bits": _number(1),
         "maxphysaddr_mode": _one_of("passthrough", "emulate"),
-        "mem_encryption_model": _one_of("amd-sev", "amd-sev-es"),
+        "mem_encryption_model": _one_of("amd-sev", "amd-sev-es", "amd-sev-snp", "intel-tdx"),
         "mem_page_size": _text(r"large|small|any|\d+([kKMGT]i?)?(b|bit|B)?"),
         "numa_nodes": _number(1),
         r"numa_cpus\.\d+": _text(_CPU_SET),
@@ -95,10 +105,10 @@ _KNOWN: Mapping[str, Mapping[str, Check]] = {
     "hw_rng": {"allowed": _boolean, "rate_bytes|rate_period": _number(0)},
     "hw_video": {"ram_max_mb": _number(0)},
     "os": {"secure_boot": _one_of("disabled", "optional", "required")},
-    "pci_passthrough": {"alias": _text(r"[^:]+:\d+(,\s*[^:]+:\d+)*")},
+    "pci_passthrough": {"alias": _text(r"[^:,]+:\d+(,[^:,]+:\d+)*")},
     "powervm": {
         "(min|max)_(mem|vcpu)": _number(1),
-        "(min|max)_proc_units|proc_units": _text(r"\d*\.?\d+"),
+        "(min|max)_proc_units|proc_units": _text(r"\d+(\.\d+)?|\.\d+"),
         "dedicated_proc|uncapped": _boolean,
         "dedicated_sharing_mode": _text(r"keep_idle_procs|share_idle_procs(_active|_always)?"),
         "processor_compatibility|srr_capability|availability_priority|shared_(proc_pool_name|weight)": _text(),
@@ -115,8 +125,9 @@ _KNOWN: Mapping[str, Mapping[str, Check]] = {
     "trait": {r"[A-Z0-9_]+": _one_of("required", "forbidden")},
     "vmware": {"hw_version|storage_policy|resource_pool|boot_type|vnic_type|tpm_supported": _text()},
 }  # fmt: skip
+_OF_HYPERVISORS = frozenset({"hw", "hw_rng", "hw_video", "os", "powervm", "quota", "vmware"})
 #: Namespaces whose name may carry the name of a request group: resources1, trait_GPU.
-_NUMBERED = ("resources", "trait")
+_GROUPED = re.compile(r"(resources|trait)[a-zA-Z0-9_-]{0,64}")
 _BARE: Mapping[str, Check] = {"group_policy": _one_of("none", "isolate"), "hide_hypervisor_id": _boolean}
 
 
@@ -131,6 +142,13 @@ def check_spec(key: str, value: str, version: Version) -> None:
         raise InvalidRequest(f"Validation failed; '{value}' is not a valid value of extra spec '{key}'.", field=key)
 
 
+def is_read_by_hypervisors(key: str) -> bool:
+    """Whether an extra spec is one that hypervisors know; what is misspelt in their namespaces is not."""
+    namespace, colon, _ = key.partition(":")
+    known = namespace in _OF_HYPERVISORS if colon else key in _BARE
+    return known and _check_of(key) is not None
+
+
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str], Check], ...]:
     return tuple(
@@ -142,9 +160,8 @@ def _check_of(key: str) -> Check | None:
     namespace, colon, rest = key.partition(":")
     if not colon:
         return _BARE.get(key, _text())
-    for numbered in _NUMBERED:
-        if re.fullmatch(numbered + _GROUP, namespace):
-            namespace = numbered
+    if (grouped := _GROUPED.fullmatch(namespace)) is not None:
+        namespace = grouped[1]
     if namespace not in _KNOWN:
         return _text()
     for owner, pattern, check in _patterns():

@@ -11,6 +11,7 @@ from kilonova.api.schemas.types import (
     JSONDict,
     body,
     query,
+    trimmed,
 )
 from kilonova.api.validation import Schemas
 
@@ -18,7 +19,7 @@ _FLAVOR: JSONDict = {
     "name": NAME,
     "id": {
         "oneOf": [
-            {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?! )[a-zA-Z0-9. _-]+(?<! )$"},
+            {"type": "string", "minLength": 1, "maxLength": 255, "pattern": trimmed("a-zA-Z0-9._-", "a-zA-Z0-9. _-")},
             {"type": "integer"},
             {"type": "null"},
         ]

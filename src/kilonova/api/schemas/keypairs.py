@@ -2,16 +2,16 @@
 """Key pairs: create, and the queries."""
 
 from kilonova.api.schemas.queries import PAGE
-from kilonova.api.schemas.types import JSONDict, body, query
+from kilonova.api.schemas.types import JSONDict, body, query, trimmed
 from kilonova.api.validation import Schemas
 
 _KEY: JSONDict = {
-    "name": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?!\s)[a-zA-Z0-9 _-]+(?<!\s)$"},
+    "name": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": trimmed("a-zA-Z0-9_-", "a-zA-Z0-9 _-")},
     "public_key": {"type": "string"},
 }
 _TYPED: JSONDict = {**_KEY, "type": {"type": "string", "enum": ["ssh", "x509"]}}
 _OWNED: JSONDict = {**_TYPED, "user_id": {"type": "string", "minLength": 1, "maxLength": 255}}
-_IMPORTED: JSONDict = {**_OWNED, "name": {**_KEY["name"], "pattern": r"^(?!\s)[a-zA-Z0-9 @._-]+(?<!\s)$"}}
+_IMPORTED: JSONDict = {**_OWNED, "name": {**_KEY["name"], "pattern": trimmed("a-zA-Z0-9@._-", "a-zA-Z0-9 @._-")}}
 
 CREATE = Schemas(
     {

@@ -3,27 +3,27 @@
 
 from typing import Any
 
-from kilonova.api.schemas.types import BOOLEAN, NAME, POSITIVE_INTEGER, JSONDict
+from kilonova.api.schemas.types import BOOLEAN, METADATA_KEY, NAME, POSITIVE_INTEGER, JSONDict
 from kilonova.api.validation import Schemas
 
 UUID: JSONDict = {"type": "string", "format": "uuid"}
 _UUIDS: JSONDict = {"oneOf": [UUID, {"type": "array", "items": UUID}]}
 _METADATA: JSONDict = {
     "type": "object",
-    "patternProperties": {r"^[a-zA-Z0-9-_:. ]{1,255}$": {"type": "string", "maxLength": 255}},
+    "patternProperties": {METADATA_KEY: {"type": "string", "maxLength": 255}},
     "additionalProperties": False,
 }
 _HOSTNAME: JSONDict = {
     "type": "string",
     "minLength": 2,
     "maxLength": 63,
-    "pattern": r"^[a-zA-Z0-9]+[a-zA-Z0-9-]*[a-zA-Z0-9]+$",
+    "pattern": r"^[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]$",
 }
 _FQDN: JSONDict = {
     "type": "string",
     "minLength": 2,
     "maxLength": 255,
-    "pattern": r"^[a-zA-Z0-9]+[a-zA-Z0-9-.]*[a-zA-Z0-9]+$",
+    "pattern": r"^[a-zA-Z0-9][a-zA-Z0-9.-]*[a-zA-Z0-9]$",
 }
 _DESCRIPTION: JSONDict = {
     "type": ["string", "null"],

@@ -20,12 +20,19 @@ NON_NEGATIVE_INTEGER: JSONDict = {
 POSITIVE_INTEGER: JSONDict = {**NON_NEGATIVE_INTEGER, "minimum": 1}
 #: What no name may hold: control characters and line separators.
 UNPRINTABLE = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+
+
+def trimmed(outer: str, inner: str) -> str:
+    """Return the pattern of one or more characters of the class ``inner``, the first and the last of ``outer``."""
+    return f"^[{outer}]([{inner}]*[{outer}])?$"
+
+
 #: 1 to 255 printable characters, none of white space at either end.
 NAME: JSONDict = {
     "type": "string",
     "minLength": 1,
     "maxLength": 255,
-    "pattern": rf"^(?!\s)[^{UNPRINTABLE}]*(?<!\s)$",
+    "pattern": trimmed(rf"^\s{UNPRINTABLE}", rf"^{UNPRINTABLE}"),
 }
 #: A service host as operators name them.
 HOST: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._-]*$"}

@@ -99,6 +99,7 @@ class FakeDriver:
         """Replace the file in one step, then what is known here: a kill or a full disk leaves both as they were."""
         draft = self._file.with_suffix(".new")
         try:
+            draft.touch(0o600)
             draft.write_bytes(orjson.dumps(guests))
             os.replace(draft, self._file)  # noqa: PTH105 - the one-step replace is the point
         except OSError as error:

@@ -15,14 +15,26 @@ from kilonova.model.cpu_set import parse_cpus
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.numa import CpuPolicy, InstanceCell, InstanceNuma, PageRequest, ThreadPolicy
+from kilonova.scheduler.guest_options import guest_option_reads, is_true, whole_number
+from kilonova.scheduler.reads import Keys, Reads
 
 W = TypeVar("W", CpuPolicy, ThreadPolicy)
 _CONCERNED = ("hw:", "resources", "trait")
 _AMOUNT = re.compile(r"resources[A-Za-z0-9_-]{0,64}:(VCPU|PCPU)")
 _HYPERTHREADING = re.compile(r"trait[A-Za-z0-9_-]{0,64}:HW_CPU_HYPERTHREADING")
+_OPTIONS = ("cpu_policy", "cpu_thread_policy", "cpu_realtime_mask", "numa_nodes", "mem_page_size")
+_CELLS = ("numa_cpus.", "numa_mem.")
+_OF_FLAVORS = ("cpu_dedicated_mask", "cpu_realtime", "emulator_threads_policy", "pmem")
+NUMA_READS = guest_option_reads(*_OPTIONS) | Reads(
+    extra_specs=Keys(
+        names=frozenset(f"hw:{name}" for name in _OF_FLAVORS),
+        prefixes=tuple(f"hw:{name}" for name in _CELLS),
+        matching=(lambda key: bool(_AMOUNT.fullmatch(key) or _HYPERTHREADING.fullmatch(key)),),
+    ),
+    properties=Keys(names=frozenset({"trait:HW_CPU_HYPERTHREADING"}), prefixes=tuple(f"hw_{name}" for name in _CELLS)),
+)
 _PAGE_SIZE = re.compile(r"(\d{1,15}|\d{0,15}\.\d{1,6})(?:([kKMGT])i?)?(b|bit|B)?")
 _POWERS = {None: 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
-_TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 
 def numa_request(flavor: Flavor, image: Image | None = None) -> InstanceNuma | None:
@@ -123,8 +135,8 @@ class _Asked:
         """Return the CPU policy, after amounts that the flavor names itself (``resources:PCPU``) had their say."""
         amounts = {"VCPU": 0, "PCPU": 0}
         for key, value in self._specs.items():
-            if (found := _AMOUNT.fullmatch(key)) and value.strip().isdecimal():
-                amounts[found[1]] += int(value)
+            if (found := _AMOUNT.fullmatch(key)) and (amount := whole_number(value)) is not None:
+                amounts[found[1]] += amount
         if not any(amounts.values()):
             return policy
         if policy is not None:
@@ -164,7 +176,7 @@ class _Asked:
         return chosen
 
     def _realtime_cpus(self, *, isolate: bool) -> frozenset[int] | None:
-        if self._specs.get("hw:cpu_realtime", "").lower() not in _TRUE:
+        if not is_true(self._specs.get("hw:cpu_realtime")):
             return None
         of_flavor, of_image = self._both("cpu_realtime_mask")
         everything = frozenset(range(self._flavor.vcpus))

@@ -12,10 +12,13 @@ from kilonova.errors import ConfigurationError, InvalidRequest
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.pci import PF, STANDARD, VF, NumaPolicy, PciRequest
+from kilonova.scheduler.guest_options import guest_option_reads
+from kilonova.scheduler.reads import Reads, names
 
 _SPEC = "pci_passthrough:alias"
 _POLICY = "pci_numa_affinity_policy"
-_REQUESTED = re.compile(r"\s*([^:,]+?)\s*:\s*(\d{1,6})\s*")
+PCI_READS = guest_option_reads(_POLICY) | Reads(extra_specs=names(_SPEC))
+_REQUESTED = re.compile(r"([^:]+):\s*(\d{1,6})")
 _ID = re.compile(r"[0-9a-fA-F]{4}")
 _KEYS = frozenset(
     {
@@ -76,10 +79,10 @@ def pci_requests(flavor: Flavor, image: Image | None, aliases: Mapping[str, Alia
         return ()
     requests: list[PciRequest] = []
     for part in asked.split(","):
-        found = _REQUESTED.fullmatch(part)
+        found = _REQUESTED.fullmatch(part.strip())
         if found is None or not int(found[2]):
             raise InvalidRequest(f"{_SPEC} must be NAME:COUNT,…, not '{asked}'.")
-        alias = aliases.get(found[1])
+        alias = aliases.get(found[1].strip())
         if alias is None:
             raise InvalidRequest(f"{_SPEC}: PCI alias {found[1]} is not defined.")
         requests.append(PciRequest(alias.name, int(found[2]), alias.specs, policy or alias.numa_policy))

@@ -7,6 +7,7 @@ from typing import ClassVar
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.overcommit import aggregate_ratio, cores_suffice
+from kilonova.scheduler.reads import Reads, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class AggregateCoreFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(metadata=names("cpu_allocation_ratio"))
     reason: str = "too few cores left for the ratio of its aggregates"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

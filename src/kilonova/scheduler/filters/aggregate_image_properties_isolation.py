@@ -10,6 +10,7 @@ from kilonova.model.image_properties import image_property, image_property_names
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import if_concerned, split
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Elsewhere, Keys, Reads
 from kilonova.scheduler.settings import SchedulerConfig
 
 
@@ -38,15 +39,25 @@ class AggregateImagePropertiesIsolation:
             separator=config.aggregate_image_properties_isolation_separator,
         )
 
+    @property
+    def reads(self) -> Reads:
+        return Reads(
+            properties=Keys(elsewhere=(Elsewhere.METADATA,), beginning=self._prefix),
+            metadata=Keys(elsewhere=(Elsewhere.IMAGE_PROPERTIES,), beginning=self._prefix),
+        )
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.namespace}{self.separator}" if self.namespace else ""
+
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        prefix = f"{self.namespace}{self.separator}" if self.namespace else ""
         keys: frozenset[str] = hosts.memo.get(
             "aggregate keys", lambda: frozenset(key for each in hosts.aggregates.aggregates for key in each.metadata)
         )
         asked = tuple(
             (key, value)
             for key in sorted(keys & image_property_names(spec.image))
-            if key.startswith(prefix) and (value := image_property(spec.image, key)) is not None
+            if key.startswith(self._prefix) and (value := image_property(spec.image, key)) is not None
         )
         if not asked:
             return hosts.everyone

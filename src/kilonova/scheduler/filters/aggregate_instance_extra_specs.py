@@ -10,6 +10,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import in_any, split
 from kilonova.scheduler.extra_specs import match
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Elsewhere, Keys, Reads, is_unscoped
 
 SCOPE = "aggregate_instance_extra_specs"
 
@@ -27,6 +28,10 @@ class AggregateInstanceExtraSpecsFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(
+        extra_specs=Keys(prefixes=(f"{SCOPE}:",), matching=(is_unscoped,)),
+        metadata=Keys(elsewhere=(Elsewhere.EXTRA_SPECS,)),
+    )
     reason: str = "not in an aggregate with the flavor's extra specs"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

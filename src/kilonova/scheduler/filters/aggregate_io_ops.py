@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import integer_limits
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.settings import SchedulerConfig
 
 
@@ -24,6 +25,7 @@ class AggregateIoOpsFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(metadata=names("max_io_ops_per_host"))
     max_io_ops_per_host: int = 8
     reason: str = "at the max_io_ops_per_host of its aggregates"
 

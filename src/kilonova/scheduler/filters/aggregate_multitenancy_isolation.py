@@ -8,6 +8,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import in_any, split
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Keys, Reads
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX
 
 
@@ -23,6 +24,7 @@ class AggregateMultiTenancyIsolation:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(metadata=Keys(prefixes=(TENANT_PREFIX,)))
     reason: str = "reserved for other projects"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import if_concerned, split
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Reads, names
 
 KEY = "instance_type"
 
@@ -21,6 +22,7 @@ class AggregateTypeAffinityFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(metadata=names(KEY))
     reason: str = "its aggregates are for other flavors"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

@@ -8,6 +8,7 @@ from kilonova.model.aggregate import ZONE_KEY
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import in_any, split
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.settings import SchedulerConfig
 
 
@@ -24,6 +25,7 @@ class AvailabilityZoneFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(metadata=names(ZONE_KEY))
     default_zone: str = "nova"
     reason: str = "not in the requested availability zone"
 

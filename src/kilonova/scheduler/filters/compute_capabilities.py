@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from kilonova.model.host import Capabilities
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.extra_specs import match, numeric
-from kilonova.scheduler.host_attributes import COLUMNS
+from kilonova.scheduler.host_attributes import COLUMNS, Column
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
 from kilonova.scheduler.nova_compat.host_state import HostState
+from kilonova.scheduler.reads import Elsewhere, Keys, Reads
 
 SCOPE = "capabilities"
 _MAXPHYSADDR = "hw:maxphysaddr_bits"
 _OF_PROFILE = frozenset({"hypervisor_type", "hypervisor_version", "cpu_info", "supported_instances"})
 _MISSING = object()
+#: What is a number a host, also the counts that Nova keeps among its ``stats``.
+_NUMBERS: Mapping[str, Column] = {**COLUMNS, "io_workload": COLUMNS["num_io_ops"]}
 
 Path = tuple[str, ...]
 
@@ -39,6 +42,9 @@ class ComputeCapabilitiesFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(
+        extra_specs=Keys(names=frozenset({_MAXPHYSADDR}), prefixes=(f"{SCOPE}:",), elsewhere=(Elsewhere.HOST_FACTS,))
+    )
     reason: str = "a capability does not match the flavor's extra specs"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
@@ -46,8 +52,8 @@ class ComputeCapabilitiesFilter:
         by_profile: list[tuple[Path, bool, str]] = []
         for path, scoped, requirement in _relevant(spec.flavor.extra_specs):
             name = path[0]
-            if name in COLUMNS:
-                passed = passed & _column_matches(COLUMNS[name](hosts, ALL_ROWS), path[1:], requirement)
+            if name in _NUMBERS:
+                passed = passed & _column_matches(_NUMBERS[name](hosts, ALL_ROWS), path[1:], requirement)
             elif name not in _OF_PROFILE and not name.startswith("_") and hasattr(HostState, name):
                 passed = passed & _each_host_matches(hosts, path, requirement)
             else:
@@ -78,6 +84,13 @@ def _profiles_match(hosts: HostTable, requirements: tuple[tuple[Path, bool, str]
         return each[hosts.profile]
 
     return hosts.memo.get((ComputeCapabilitiesFilter, requirements), verdicts)
+
+
+def host_facts(hosts: HostTable) -> frozenset[str]:
+    """Return the names without scope by which extra specs may ask about hosts; any other name is passed over."""
+    own = {name for profile in hosts.profiles for name in profile.extra if ":" not in name}
+    attributes = {name for name in dir(HostState) if not name.startswith("_")}
+    return frozenset({*own, *attributes, *_NUMBERS, *_OF_PROFILE})
 
 
 def offered_values(hosts: HostTable, key: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.overcommit import cores_suffice, own_ratio
+from kilonova.scheduler.reads import NOTHING, Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class CoreFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = NOTHING
     reason: str = "too few cores left"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

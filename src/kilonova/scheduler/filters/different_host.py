@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Reads, names
 
 HINT = "different_host"
 
@@ -22,10 +23,11 @@ class DifferentHostFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(hints=names(HINT))
     reason: str = "holds an instance to stay away from"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        shunned = spec.hints.get(HINT, ())
+        shunned = spec.hinted_instances(HINT)
         if not shunned:
             return hosts.everyone
         passed = np.ones(len(hosts), dtype=np.bool_)

@@ -7,6 +7,7 @@ from typing import ClassVar
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_attributes import COLUMNS
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
+from kilonova.scheduler.reads import NOTHING, Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class ExactCoreFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = NOTHING
     reason: str = "its free cores are not exactly those asked for"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

@@ -19,6 +19,7 @@ from kilonova.model.image_properties import (
 )
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.settings import SchedulerConfig
 
 _PREDICATE = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")
@@ -46,6 +47,11 @@ class ImagePropertiesFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = True
+    reads: ClassVar[Reads] = Reads(
+        properties=names(
+            "hw_architecture", "img_hv_type", "hw_vm_mode", "img_hv_requested_version", "hw_maxphysaddr_bits"
+        )
+    )
     default_architecture: str | None = None
     reason: str = "cannot run the image's architecture, hypervisor type or vm mode"
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import NOTHING, Reads
 from kilonova.scheduler.settings import SchedulerConfig
 
 
@@ -23,6 +24,7 @@ class IsolatedHostsFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = True
+    reads: ClassVar[Reads] = NOTHING
     images: frozenset[str] = frozenset()
     isolated: frozenset[str] = frozenset()
     restrict: bool = True

@@ -3,7 +3,7 @@
 
 import json
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_attributes import COLUMNS
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.nova_compat.host_state import HostState
+from kilonova.scheduler.reads import Reads, names
 
 HINT = "query"
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -38,6 +39,14 @@ _COUNTS: Mapping[str, str] = {
 }
 _OF_PROFILE = frozenset({"hypervisor_type", "hypervisor_version", "cpu_info", "supported_instances"})
 _DEEPEST = 50
+#: Operators and values of a query. Each is worked out for every host, and nobody else is placed meanwhile.
+MOST_VALUES = 100
+LONGEST = 8192
+
+
+class QueryTooLarge(ValueError):
+    """The query asks for more work than one request may."""
+
 
 Value = Any
 """A JSON scalar, or a column of them with one entry for each host that is looked at."""
@@ -64,6 +73,7 @@ class JsonFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(hints=names(HINT))
     reason: str = "does not satisfy the query hint, or the hint is no valid query"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
@@ -71,30 +81,48 @@ class JsonFilter:
         if not any(texts):
             return hosts.everyone
         try:
+            require_small(texts)
             query = json.loads(texts[0]) if len(texts) == 1 else None
             if query is None:
                 return np.zeros(len(hosts), dtype=np.bool_)
             if not query:
                 return hosts.everyone
-            _check(query, 0)
+            _check(query)
         except (ValueError, RecursionError):
             return np.zeros(len(hosts), dtype=np.bool_)
         passed = np.zeros(len(hosts), dtype=np.bool_)
-        one_by_one = not all(_is_column(path[0]) for path in _paths(query))
-        for rows in _groups(hosts, one_by_one=one_by_one):
+        for rows in _groups(hosts, list(_paths(query))):
             passed[rows] = _holds(_evaluate(query, _Reader(hosts, rows)))
         return passed
 
 
-def _check(query: Any, depth: int) -> None:
+def require_small(texts: Sequence[str]) -> None:
+    """Raise QueryTooLarge, saying what is too large about the hint, unless it can be judged in bounded time."""
+    for text in texts:
+        if len(text) > LONGEST:
+            raise QueryTooLarge(f"It may have {LONGEST} characters, not {len(text)}.")
+        try:
+            inside: list[Any] = [json.loads(text)]
+        except (ValueError, RecursionError):
+            continue  # no query at all, which no host satisfies
+        values = depth = 0
+        while inside := [item for outer in inside if isinstance(outer, list) for item in outer]:
+            values, depth = values + len(inside), depth + 1
+        if values > MOST_VALUES:
+            raise QueryTooLarge(f"It may have {MOST_VALUES} operators and values, not {values}.")
+        if depth > _DEEPEST:
+            raise QueryTooLarge(f"It may be nested {_DEEPEST} levels deep, not {depth}.")
+
+
+def _check(query: Any) -> None:
     """Raise ValueError unless ``query`` is an expression, empty ones included."""
-    if not isinstance(query, list) or depth > _DEEPEST:
-        raise ValueError("no expression")
+    if not isinstance(query, list):
+        raise ValueError("no expression")  # noqa: TRY004  told apart by nobody
     if query and (not isinstance(query[0], str) or query[0] not in _OPERATORS):
         raise ValueError("no operator")
     for argument in query[1:]:
         if isinstance(argument, list):
-            _check(argument, depth + 1)
+            _check(argument)
         elif isinstance(argument, dict):
             raise ValueError("no value")  # noqa: TRY004  told apart by nobody
 
@@ -107,18 +135,35 @@ def _paths(query: list[Any]) -> Iterator[tuple[str, ...]]:
             yield tuple(argument[1:].split("."))
 
 
-def _is_column(name: str) -> bool:
-    """Tell whether an attribute is a column or the same for all hosts of a profile."""
-    return name in COLUMNS or name in _NAMES or name in _OF_PROFILE or name == "stats" or not hasattr(HostState, name)
+def _is_column(path: Sequence[str]) -> bool:
+    """Tell whether an attribute is a column of the table, or one that no host has."""
+    name = path[0]
+    return name in COLUMNS or name in _NAMES or _is_count(path) or (not _is_of_profile(name) and _is_unknown(name))
 
 
-def _groups(hosts: HostTable, *, one_by_one: bool) -> Iterator[IntArray]:
-    """Yield rows that are judged together: those of each profile, or each on its own."""
-    if one_by_one:
-        yield from (np.array([row]) for row in range(len(hosts)))
+def _is_of_profile(name: str) -> bool:
+    return name in _OF_PROFILE or name == "stats"
+
+
+def _is_count(path: Sequence[str]) -> bool:
+    return len(path) == 2 and path[0] == "stats" and path[1] in _COUNTS
+
+
+def _is_unknown(name: str) -> bool:
+    return name.startswith("_") or not hasattr(HostState, name)
+
+
+def _groups(hosts: HostTable, paths: Sequence[Sequence[str]]) -> Iterator[IntArray]:
+    """Yield rows that are judged together: all, those of each profile, or each on its own, as the attributes demand."""
+    if not len(hosts):
         return
-    for number in np.unique(hosts.profile):
-        yield np.flatnonzero(hosts.profile == number)
+    if all(_is_column(path) for path in paths):
+        yield np.arange(len(hosts))
+    elif all(_is_column(path) or _is_of_profile(path[0]) for path in paths):
+        order = np.argsort(hosts.profile, kind="stable")
+        yield from np.split(order, np.flatnonzero(np.diff(hosts.profile[order])) + 1)
+    else:
+        yield from (np.array([row]) for row in range(len(hosts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +180,12 @@ class _Reader:
             return None if rest else COLUMNS[name](self.hosts, self.rows)
         if name in _NAMES:
             return None if rest else self._names(_NAMES[name])
-        if name == "stats" and len(rest) == 1 and rest[0] in _COUNTS:
+        if _is_count(path):
             return getattr(self.hosts, _COUNTS[rest[0]])[self.rows]
-        profile = self.hosts.profiles[int(self.hosts.profile[self.rows[0]])]
-        if name in _OF_PROFILE:
-            return _walk(getattr(profile, name), rest)
-        if name == "stats":
-            return _walk(profile.extra, rest)
-        if name.startswith("_") or not hasattr(HostState, name):
+        if _is_of_profile(name):
+            profile = self.hosts.profiles[int(self.hosts.profile[self.rows[0]])]
+            return _walk(profile.extra if name == "stats" else getattr(profile, name), rest)
+        if _is_unknown(name):
             return None
         return _walk(getattr(HostState(self.hosts, int(self.rows[0])), name), rest)
 
@@ -195,9 +238,24 @@ def _compare(compare: Callable[[Any, Any], Any], one: Value, other: Value) -> bo
     if _is_numeric(one) and _is_numeric(other):
         result: BoolArray = np.asarray(compare(one, other), dtype=np.bool_)
         return result
+    try:
+        return np.asarray(compare(_as_objects(one), _as_objects(other)), dtype=np.bool_)
+    except (TypeError, ValueError):  # some pair of them has no order: each on its own
+        pass
     left, right = np.broadcast_arrays(np.asarray(one, dtype=object), np.asarray(other, dtype=object))
     pairs = zip(left.tolist(), right.tolist(), strict=True)
-    return np.array([_compare_values(compare, a, b) for a, b in pairs], dtype=np.bool_)
+    return np.array([_is_alike(a, b) and _compare_values(compare, a, b) for a, b in pairs], dtype=np.bool_)
+
+
+def _is_alike(one: Any, other: Any) -> bool:
+    """Tell whether two values may compare as true; to be told before is cheaper than by an exception."""
+    return isinstance(one, str) == isinstance(other, str)
+
+
+def _as_objects(value: Value) -> Value:
+    if not isinstance(value, np.ndarray) and not isinstance(value, str | int | float | None):
+        raise TypeError("not a scalar")
+    return value.astype(object) if isinstance(value, np.ndarray) else value
 
 
 def _compare_values(compare: Callable[[Any, Any], Any], one: Any, other: Any) -> bool:
@@ -221,14 +279,12 @@ def _negated(truth: bool | BoolArray) -> bool | BoolArray:
 
 
 def _all(truths: list[bool | BoolArray]) -> bool | BoolArray:
-    result: bool | BoolArray = True
-    for truth in truths:
-        result = np.logical_and(result, truth)
-    return result
+    columns = [truth for truth in truths if isinstance(truth, np.ndarray)]
+    plain = all(truth for truth in truths if not isinstance(truth, np.ndarray))
+    return np.logical_and.reduce(columns) if plain and columns else plain
 
 
 def _any(truths: list[bool | BoolArray]) -> bool | BoolArray:
-    result: bool | BoolArray = False
-    for truth in truths:
-        result = np.logical_or(result, truth)
-    return result
+    columns = [truth for truth in truths if isinstance(truth, np.ndarray)]
+    plain = any(truth for truth in truths if not isinstance(truth, np.ndarray))
+    return np.logical_or.reduce(columns) if columns and not plain else plain

@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import NOTHING, Reads
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
 
@@ -22,6 +23,7 @@ class MetricsFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = NOTHING
     names: frozenset[str] = frozenset()
     reason: str = "does not report a metric of [metrics] weight_setting"
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import NOTHING, Reads
 from kilonova.scheduler.settings import SchedulerConfig
 
 
@@ -21,6 +22,7 @@ class NumInstancesFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = NOTHING
     max_instances_per_host: int = 50
     reason: str = "at max_instances_per_host"
 

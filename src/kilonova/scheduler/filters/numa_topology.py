@@ -13,10 +13,11 @@ from kilonova.model.numa import InstanceNuma, Ratios
 from kilonova.model.pci import PciRequest
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.numa_fit import lay_out
-from kilonova.scheduler.devices.numa_request import numa_request
-from kilonova.scheduler.devices.pci_request import Alias, pci_requests, read_aliases
+from kilonova.scheduler.devices.numa_request import NUMA_READS, numa_request
+from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, pci_requests, read_aliases
 from kilonova.scheduler.devices.states import DeviceStates
 from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray
+from kilonova.scheduler.reads import Reads
 from kilonova.scheduler.settings import SchedulerConfig
 
 
@@ -34,6 +35,7 @@ class NUMATopologyFilter:
 
     run_once: ClassVar[bool] = False
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = NUMA_READS | PCI_READS
     only_where_placed: ClassVar[bool] = True
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     reason: str = "its NUMA cells, with the devices near them, cannot hold the server"

@@ -10,8 +10,9 @@ import numpy as np
 from kilonova.errors import InvalidRequest
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.pci_fit import serve
-from kilonova.scheduler.devices.pci_request import Alias, pci_requests, read_aliases
+from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, pci_requests, read_aliases
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Reads
 from kilonova.scheduler.settings import SchedulerConfig
 
 
@@ -26,6 +27,7 @@ class PciPassthroughFilter:
 
     run_once: ClassVar[bool] = False
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = PCI_READS
     only_where_placed: ClassVar[bool] = True
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     reason: str = "lacks free PCI devices of the kind the flavor asks for"

@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Reads, names
 
 HINT = "same_host"
 
@@ -16,18 +17,21 @@ HINT = "same_host"
 class SameHostFilter:
     """Keep hosts that hold at least one of the instances in the hint ``same_host``; unknown uuids are nowhere.
 
+    An empty hint asks for nothing.
+
     Shapes: rows of the instances → (H,) bool.
     Source: spec SCHEDULER §3 #8.
     """
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(hints=names(HINT))
     reason: str = "holds none of the instances to stay with"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        sought = spec.hints.get(HINT, ())
-        if not sought:
+        if spec.hints.get(HINT, ()) in {(), ("",)}:
             return hosts.everyone
+        sought = spec.hinted_instances(HINT)
         passed = np.zeros(len(hosts), dtype=np.bool_)
         passed[[hosts.instance_rows[uuid] for uuid in sought if uuid in hosts.instance_rows]] = True
         return passed

@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import NOTHING, Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class ServerGroupAffinityFilter:
 
     run_once: ClassVar[bool] = False
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = NOTHING
     reason: str = "holds no member of the server group"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import NOTHING, Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class ServerGroupAntiAffinityFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = NOTHING
     reason: str = "holds as many members of the server group as it may"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:

@@ -2,13 +2,14 @@
 """Keep hosts near an address."""
 
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import ClassVar
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.reads import Reads, names
 
 IP_HINT = "build_near_host_ip"
 CIDR_HINT = "cidr"
@@ -27,21 +28,39 @@ class SimpleCIDRAffinityFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    reads: ClassVar[Reads] = Reads(hints=names(IP_HINT, CIDR_HINT))
     reason: str = "not in the network of build_near_host_ip"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         address = next(iter(spec.hints.get(IP_HINT, ())), None)
-        if address is None:
+        if not address:
             return hosts.everyone
-        cidr = next(iter(spec.hints.get(CIDR_HINT, ())), _DEFAULT_CIDR)
-        try:
-            network = ip_network(f"{address}/{cidr.lstrip('/')}", strict=False)
-        except ValueError:
+        network = _network(address, next(iter(spec.hints.get(CIDR_HINT, ())), _DEFAULT_CIDR))
+        if network is None:
             return np.zeros(len(hosts), dtype=np.bool_)
         return hosts.memo.get(
             (SimpleCIDRAffinityFilter, network),
             lambda: np.array([_contains(network, host_ip) for host_ip in hosts.host_ips], dtype=np.bool_),
         )
+
+
+def _network(address: str, cidr: str) -> IPv4Network | IPv6Network | None:
+    """Return the network around an address; ``cidr`` is a length of prefix or a mask, nothing is the address alone."""
+    mask = cidr.removeprefix("/")
+    try:
+        if ":" in mask:
+            mask = str(_prefix_length(IPv6Address(mask)))
+        return ip_network(f"{address}/{mask}" if mask else address, strict=False)
+    except ValueError:
+        return None
+
+
+def _prefix_length(mask: IPv6Address) -> int:
+    """Return how long the prefix is that a mask marks. Raises: ValueError for one with a gap."""
+    host_bits = int(mask) ^ (2**128 - 1)
+    if host_bits & (host_bits + 1):
+        raise ValueError("the mask has a gap")
+    return 128 - host_bits.bit_length()
 
 
 def _contains(network: IPv4Network | IPv6Network, host_ip: str) -> bool:

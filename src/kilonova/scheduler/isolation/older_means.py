@@ -26,7 +26,7 @@ from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.isolation.rules import is_rule_key
 from kilonova.scheduler.isolation.universe import OfferedFlavor
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX
-from kilonova.scheduler.resources import flavor_traits, image_traits
+from kilonova.scheduler.resources import required_traits
 from kilonova.scheduler.settings import SchedulerConfig
 
 EXTRA_SPECS = "AggregateInstanceExtraSpecsFilter"
@@ -321,7 +321,7 @@ def _is_reserved_for(traits: frozenset[str], aggregate: Aggregate) -> bool:
 
 
 def _required(spec: RequestSpec) -> frozenset[str]:
-    return flavor_traits(spec.flavor)[0] | image_traits(spec.image)
+    return required_traits(spec.flavor, spec.image)
 
 
 def _does_not_require(traits: frozenset[str], spec: RequestSpec) -> bool:

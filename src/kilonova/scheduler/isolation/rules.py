@@ -27,7 +27,8 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
-from kilonova.scheduler.resources import flavor_traits, image_traits
+from kilonova.scheduler.reads import Keys, Reads, names
+from kilonova.scheduler.resources import required_traits
 
 PREFIX = "kilonova:only"
 SYNTAX = "image.NAME[=VALUE], spec.NAME[=VALUE], flavor=VALUE, project=VALUE or trait=VALUE"
@@ -66,7 +67,7 @@ class Condition:
     def holds(self, server: Candidate) -> bool:
         """Tell whether the server meets the condition; one without an image has no image properties.
 
-        A trait may be required by flavor or image, in any group of requests.
+        A trait may be required by flavor or image, in any group of requests, or implied by a feature that they ask for.
         """
         if self.source == "image":
             return server.image is not None and _has(server.image.properties, self.name, self.value)
@@ -76,7 +77,7 @@ class Condition:
             return server.flavor.name == self.value
         if self.source == "project":
             return server.project_id == self.value
-        return self.value in flavor_traits(server.flavor)[0] or self.value in image_traits(server.image)
+        return self.value in required_traits(server.flavor, server.image)
 
     @property
     def subject(self) -> str:
@@ -197,6 +198,17 @@ def rule_of(metadata: Mapping[str, str]) -> Rule | None:
         except InvalidRequest as error:
             broken.append((key, metadata[key], error.message))
     return Rule(frozenset(alternatives), tuple(broken))
+
+
+def reads_of_rules(aggregates: Sequence[Aggregate]) -> Reads:
+    """Return what the isolation rules of aggregates look at."""
+    rules = [rule for each in aggregates if (rule := rule_of(each.metadata)) is not None]
+    conditions = {condition for rule in rules for alternative in rule.alternatives for condition in alternative}
+
+    def of(source: str) -> Keys:
+        return names(*(condition.name for condition in conditions if condition.source == source))
+
+    return Reads(extra_specs=of("spec"), properties=of("image"), metadata=Keys(matching=(is_rule_key,)))
 
 
 @dataclass(frozen=True, slots=True)

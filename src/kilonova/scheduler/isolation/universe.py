@@ -22,6 +22,7 @@ from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE
 from kilonova.scheduler.filters.aggregate_type_affinity import KEY as TYPES_KEY
 from kilonova.scheduler.funnel import funnel
+from kilonova.scheduler.guest_features import IMPLYING_PROPERTIES, IMPLYING_SPECS
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.isolation.rules import Condition, Isolation
 from kilonova.scheduler.request_filters import configured_request_filters
@@ -143,6 +144,7 @@ def _kind_of_image(
         tuple((name, image.properties.get(name)) for name in raw),
         tuple((key, value) for key in sorted(keys) if (value := image_property(image, key)) is not None),
         image_traits(image),
+        tuple((name, value) for name in IMPLYING_PROPERTIES if (value := image_property(image, name)) is not None),
     )
 
 
@@ -158,7 +160,8 @@ def _kind_of_flavor(
         for key, value in sorted(flavor.extra_specs.items())
         if key in asked or ":" not in key or key.startswith(f"{SCOPE}:")
     )
-    return (flavor.name if flavor.name in names else "", specs, flavor_traits(flavor)[0])
+    implied = tuple((key, flavor.extra_specs[key]) for key in IMPLYING_SPECS if key in flavor.extra_specs)
+    return (flavor.name if flavor.name in names else "", specs, flavor_traits(flavor)[0], implied)
 
 
 @dataclass(frozen=True, slots=True)

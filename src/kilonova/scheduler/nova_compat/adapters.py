@@ -16,6 +16,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.nova_compat.host_state import HostState
 from kilonova.scheduler.nova_compat.request_view import RequestView
+from kilonova.scheduler.reads import Reads, reads_of
 from kilonova.scheduler.weighers.base import WeighedHost
 
 
@@ -26,6 +27,10 @@ class HostFilterAdapter:
     name: str
     filter: Any
     reason: str = "its host_passes said no"
+
+    @property
+    def reads(self) -> Reads | None:
+        return reads_of(self.filter)
 
     @property
     def run_once(self) -> bool:
@@ -60,6 +65,10 @@ class HostWeigherAdapter:
 
     name: str
     weigher: Any
+
+    @property
+    def reads(self) -> Reads | None:
+        return reads_of(self.weigher)
 
     @property
     def minimum(self) -> float | None:

@@ -5,6 +5,8 @@ In: a request and the aggregates. Out: the request with conditions added to its 
 They run once a request, before any host is looked at, and not for rebuilds.
 """
 
+from collections.abc import Mapping
+
 from kilonova.scheduler.request_filters.accelerators_filter import AcceleratorsFilter
 from kilonova.scheduler.request_filters.compute_status_filter import DISABLED_TRAIT, ComputeStatusFilter
 from kilonova.scheduler.request_filters.ephemeral_encryption_filter import EphemeralEncryptionFilter
@@ -24,6 +26,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 __all__ = [
     "DISABLED_TRAIT",
+    "SWITCHES",
     "AcceleratorsFilter",
     "ComputeStatusFilter",
     "EphemeralEncryptionFilter",
@@ -40,6 +43,15 @@ __all__ = [
     "VirtioSoundFilter",
     "configured_request_filters",
 ]
+
+SWITCHES: Mapping[str, str] = {
+    "require_tenant_aggregate": "limit_tenants_to_placement_aggregate",
+    "require_image_type_support": "query_placement_for_image_type_support",
+    "isolate_aggregates": "enable_isolated_aggregate_filtering",
+    "transform_image_metadata": "image_metadata_prefilter",
+    "routed_networks_filter": "query_placement_for_routed_network_aggregates",
+}
+"""Request filter → the option that switches it on; those that are not here always run."""
 
 
 def configured_request_filters(config: SchedulerConfig) -> tuple[RequestFilter, ...]:

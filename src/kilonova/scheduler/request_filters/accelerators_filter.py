@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import Reads, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,7 @@ class AcceleratorsFilter:
 
     name: ClassVar[str] = "accelerators_filter"
     reason: ClassVar[str] = "has no accelerators"
+    reads: ClassVar[Reads] = Reads(extra_specs=names("accel:device_profile"))
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         return spec.requiring("COMPUTE_ACCELERATORS") if spec.flavor.extra_specs.get("accel:device_profile") else spec

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import NOTHING, Reads
 
 DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
 
@@ -16,6 +17,7 @@ class ComputeStatusFilter:
 
     name: ClassVar[str] = "compute_status_filter"
     reason: ClassVar[str] = "compute service disabled"
+    reads: ClassVar[Reads] = NOTHING
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         return spec.with_query(root_forbidden=spec.query.root_forbidden | {DISABLED_TRAIT})

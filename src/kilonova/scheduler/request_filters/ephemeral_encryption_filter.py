@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.guest_options import guest_option, is_set
+from kilonova.scheduler.guest_options import guest_option, guest_option_reads, is_set
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import Reads
 
 _ENCRYPTION = "COMPUTE_EPHEMERAL_ENCRYPTION"
 _FORMATS = {name: f"{_ENCRYPTION}_{name.upper()}" for name in ("luks", "luksv2", "plain")}
@@ -21,6 +22,7 @@ class EphemeralEncryptionFilter:
 
     name: ClassVar[str] = "ephemeral_encryption_filter"
     reason: ClassVar[str] = "cannot encrypt local disks"
+    reads: ClassVar[Reads] = guest_option_reads("ephemeral_encryption", "ephemeral_encryption_format")
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         if not is_set(spec.flavor, spec.image, "ephemeral_encryption"):

@@ -4,9 +4,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import AggregateIndex
-from kilonova.scheduler.resources import flavor_traits, image_traits
+from kilonova.scheduler.reads import Keys, Reads
+from kilonova.scheduler.resources import RESOURCE_READS, required_traits
 
 _PREFIX = "trait:"
 
@@ -15,22 +17,32 @@ _PREFIX = "trait:"
 class IsolateAggregates:
     """Forbid every aggregate with metadata ``trait:X=required`` unless flavor or image require X.
 
+    They require what they name, and what the features they ask for imply: secure boot, a TPM, hyper-threading.
+
     Source: spec SCHEDULER §6 #5.
     """
 
     name: ClassVar[str] = "isolate_aggregates"
     reason: ClassVar[str] = "reserved for requests that require its traits"
+    reads: ClassVar[Reads] = Reads(
+        extra_specs=RESOURCE_READS.extra_specs,
+        properties=RESOURCE_READS.properties,
+        metadata=Keys(prefixes=(_PREFIX,)),
+    )
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:
-        have = flavor_traits(spec.flavor)[0] | image_traits(spec.image)
-        closed = frozenset(
-            aggregate.uuid
-            for aggregate in aggregates.aggregates
-            if any(
-                key.startswith(_PREFIX) and value == "required" and key.removeprefix(_PREFIX) not in have
-                for key, value in aggregate.metadata.items()
-            )
-        )
-        if not closed:
+        reserved = [(each.uuid, traits) for each in aggregates.aggregates if (traits := _reserving(each))]
+        if not reserved:
             return spec
-        return spec.with_query(forbidden_aggregates=spec.query.forbidden_aggregates | closed)
+        required = required_traits(spec.flavor, spec.image)
+        closed = frozenset(uuid for uuid, traits in reserved if not traits <= required)
+        return spec.with_query(forbidden_aggregates=spec.query.forbidden_aggregates | closed) if closed else spec
+
+
+def _reserving(aggregate: Aggregate) -> frozenset[str]:
+    """Return the traits that an aggregate is reserved for."""
+    return frozenset(
+        key.removeprefix(_PREFIX)
+        for key, value in aggregate.metadata.items()
+        if key.startswith(_PREFIX) and value == "required"
+    )

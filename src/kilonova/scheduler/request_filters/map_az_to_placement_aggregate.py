@@ -4,8 +4,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kilonova.model.aggregate import ZONE_KEY
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import Reads, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,7 @@ class MapAzToPlacementAggregate:
 
     name: ClassVar[str] = "map_az_to_placement_aggregate"
     reason: ClassVar[str] = "not in the availability zone"
+    reads: ClassVar[Reads] = Reads(metadata=names(ZONE_KEY))
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:
         zone = spec.availability_zone

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import NOTHING, Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class OwnerNovaFilter:
 
     name: ClassVar[str] = "owner_nova_filter"
     reason: ClassVar[str] = "belongs to another service"
+    reads: ClassVar[Reads] = NOTHING
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         return spec.requiring("OWNER_NOVA")

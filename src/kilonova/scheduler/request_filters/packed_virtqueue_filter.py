@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.guest_options import is_set
+from kilonova.scheduler.guest_options import guest_option_reads, is_set
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,7 @@ class PackedVirtqueueFilter:
 
     name: ClassVar[str] = "packed_virtqueue_filter"
     reason: ClassVar[str] = "has no packed virtqueues"
+    reads: ClassVar[Reads] = guest_option_reads("virtio_packed_ring")
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         wanted = is_set(spec.flavor, spec.image, "virtio_packed_ring")

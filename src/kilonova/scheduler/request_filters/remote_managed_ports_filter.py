@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import NOTHING, Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,7 @@ class RemoteManagedPortsFilter:
 
     name: ClassVar[str] = "remote_managed_ports_filter"
     reason: ClassVar[str] = "has no remote-managed ports"
+    reads: ClassVar[Reads] = NOTHING
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         wanted = any(network.vnic_type == "remote-managed" for network in spec.networks)

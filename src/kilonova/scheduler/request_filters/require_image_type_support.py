@@ -8,6 +8,7 @@ from typing import ClassVar
 from kilonova.model.device_models import STANDARD_TRAITS
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import NOTHING, Reads
 
 LOG = logging.getLogger(__name__)
 
@@ -23,6 +24,7 @@ class RequireImageTypeSupport:
 
     name: ClassVar[str] = "require_image_type_support"
     reason: ClassVar[str] = "cannot use the image's disk format"
+    reads: ClassVar[Reads] = NOTHING
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         if spec.image is None or spec.volume_backed:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from kilonova.errors import RequestFilterFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import Keys, Reads
 
 TENANT_PREFIX = "filter_tenant_id"
 
@@ -25,6 +26,7 @@ class RequireTenantAggregate:
     required: bool = False
     name: ClassVar[str] = "require_tenant_aggregate"
     reason: ClassVar[str] = "not in an aggregate of the project"
+    reads: ClassVar[Reads] = Reads(metadata=Keys(prefixes=(TENANT_PREFIX,)))
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:
         wanted = frozenset(

@@ -7,6 +7,7 @@ from typing import ClassVar
 from kilonova.errors import RequestFilterFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import NOTHING, Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class RoutedNetworksFilter:
 
     name: ClassVar[str] = "routed_networks_filter"
     reason: ClassVar[str] = "does not reach a segment of a requested network"
+    reads: ClassVar[Reads] = NOTHING
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         wanted: list[frozenset[str]] = []

@@ -7,13 +7,16 @@ from typing import ClassVar
 from kilonova.errors import RequestFilterFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.guest_features import wants_tpm
-from kilonova.scheduler.guest_options import guest_option
+from kilonova.scheduler.guest_options import guest_option_reads
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import Reads, names
 
 
 @dataclass(frozen=True, slots=True)
 class TpmSecretSecurityFilter:
-    """Require COMPUTE_SECURITY_TPM_SECRET_SECURITY_* of ``hw:tpm_secret_security``, ``user`` unless set.
+    """Require COMPUTE_SECURITY_TPM_SECRET_SECURITY_* of the flavor's ``hw:tpm_secret_security``, ``user`` unless set.
+
+    Images have no such property: it could not be changed later.
 
     Raises: RequestFilterFailed, for any other value than user, host and deployment.
     Source: spec SCHEDULER §6 #13.
@@ -21,11 +24,12 @@ class TpmSecretSecurityFilter:
 
     name: ClassVar[str] = "tpm_secret_security_filter"
     reason: ClassVar[str] = "cannot keep the TPM's secret as asked"
+    reads: ClassVar[Reads] = guest_option_reads("tpm_version") | Reads(extra_specs=names("hw:tpm_secret_security"))
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         if not wants_tpm(spec.flavor, spec.image):
             return spec
-        security = guest_option(spec.flavor, spec.image, "tpm_secret_security") or "user"
+        security = spec.flavor.extra_specs.get("hw:tpm_secret_security") or "user"
         if security not in {"user", "host", "deployment"}:
             raise RequestFilterFailed(f"TPM secret security {security!r} is none of user, host, deployment.")
         return spec.requiring(f"COMPUTE_SECURITY_TPM_SECRET_SECURITY_{security.upper()}")

@@ -5,9 +5,10 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kilonova.model.device_models import device_models
+from kilonova.model.device_models import MODEL_PROPERTIES, device_models
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import Reads, names
 
 LOG = logging.getLogger(__name__)
 
@@ -23,6 +24,7 @@ class TransformImageMetadata:
 
     name: ClassVar[str] = "transform_image_metadata"
     reason: ClassVar[str] = "lacks a device model that the image asks for"
+    reads: ClassVar[Reads] = Reads(properties=names(*MODEL_PROPERTIES))
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         models = device_models(spec.image.properties) if spec.image is not None else ()

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.guest_options import guest_option
+from kilonova.scheduler.guest_options import guest_option, guest_option_reads
 from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.reads import Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,7 @@ class VirtioSoundFilter:
 
     name: ClassVar[str] = "virtio_sound_filter"
     reason: ClassVar[str] = "has no virtio sound device"
+    reads: ClassVar[Reads] = guest_option_reads("sound_model")
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         wanted = guest_option(spec.flavor, spec.image, "sound_model") == "virtio"

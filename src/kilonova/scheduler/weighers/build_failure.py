@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -14,6 +15,7 @@ class BuildFailureWeigher(ColumnWeigher):
     """Count failed builds against the host. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #9."""
 
     option: ClassVar[str] = "build_failure_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("build_failure_weight_multiplier"))
     negated: ClassVar[bool] = True
     multiplier: float = 1000000.0
 

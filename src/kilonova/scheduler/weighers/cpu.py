@@ -8,14 +8,19 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
 @dataclass(frozen=True, slots=True)
 class CPUWeigher(ColumnWeigher):
-    """Prefer free cores: ``total x allocation ratio - used``. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #2."""
+    """Prefer free cores: ``total x allocation ratio - reserved - used``. Shapes: (H,) → (N,).
+
+    Source: spec SCHEDULER §5 #2.
+    """
 
     option: ClassVar[str] = "cpu_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("cpu_weight_multiplier"))
     minimum: ClassVar[float | None] = 0.0
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:  # noqa: ARG002
@@ -23,7 +28,8 @@ class CPUWeigher(ColumnWeigher):
         if column is None:
             return None
         offered: FloatArray = hosts.memo.get(
-            CPUWeigher, lambda: np.multiply(hosts.total[:, column], hosts.allocation_ratio[:, column])
+            CPUWeigher,
+            lambda: np.multiply(hosts.total[:, column], hosts.allocation_ratio[:, column]) - hosts.reserved[:, column],
         )
         free: FloatArray = offered - hosts.used[:, column]
         return pick(free, rows)

@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -19,6 +20,7 @@ class CrossCellWeigher(ColumnWeigher):
     """
 
     option: ClassVar[str] = "cross_cell_move_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("cross_cell_move_weight_multiplier"))
     multiplier: float = 1000000.0
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:

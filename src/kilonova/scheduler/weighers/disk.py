@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -14,6 +15,7 @@ class DiskWeigher(ColumnWeigher):
     """Prefer free disk, overcommitment aside. Shapes: (H,) → (N,). Units: GiB. Source: spec SCHEDULER §5 #3."""
 
     option: ClassVar[str] = "disk_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("disk_weight_multiplier"))
     minimum: ClassVar[float | None] = 0.0
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:  # noqa: ARG002

@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -16,6 +17,7 @@ class HypervisorVersionWeigher(ColumnWeigher):
     """Prefer newer hypervisors. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #11."""
 
     option: ClassVar[str] = "hypervisor_version_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("hypervisor_version_weight_multiplier"))
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:  # noqa: ARG002
         def versions() -> FloatArray | None:

@@ -9,6 +9,7 @@ import numpy as np
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import ALL_KEYS, NOTHING, Reads, names
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
@@ -33,6 +34,13 @@ class ImagePropertiesWeigher(ColumnWeigher):
             multiplier=config.image_props_weight_multiplier,
             setting=weight_setting(config.image_props_weight_setting)[0],
         )
+
+    @property
+    def reads(self) -> Reads:
+        if not self.multiplier:
+            return NOTHING
+        properties = names(*dict(self.setting)) if self.setting else ALL_KEYS
+        return Reads(properties=properties, metadata=names(self.option))
 
     def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
         return ColumnWeigher.factors(self, hosts, rows) if self.multiplier else 0.0

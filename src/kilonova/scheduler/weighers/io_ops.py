@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -14,6 +15,7 @@ class IoOpsWeigher(ColumnWeigher):
     """Rate by running io-heavy operations. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #4."""
 
     option: ClassVar[str] = "io_ops_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("io_ops_weight_multiplier"))
     minimum: ClassVar[float | None] = 0.0
     multiplier: float = -1.0
 

@@ -9,6 +9,7 @@ import numpy as np
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
@@ -26,6 +27,7 @@ class MetricsWeigher(ColumnWeigher):
     """
 
     option: ClassVar[str] = "metrics_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("metrics_weight_multiplier"))
     setting: tuple[tuple[str, float], ...] = ()
     required: bool = True
     unavailable: float = -10000.0

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -14,6 +15,7 @@ class NumInstancesWeigher(ColumnWeigher):
     """Rate by number of instances. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #12."""
 
     option: ClassVar[str] = "num_instances_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("num_instances_weight_multiplier"))
     multiplier: float = 0.0
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:  # noqa: ARG002

@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 _MOST = 100
@@ -21,6 +22,7 @@ class PCIWeigher(ColumnWeigher):
     """
 
     option: ClassVar[str] = "pci_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("pci_weight_multiplier"))
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:  # noqa: ARG002
         states = hosts.device_states

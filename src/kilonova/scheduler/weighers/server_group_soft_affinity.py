@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
 
@@ -16,6 +17,7 @@ class ServerGroupSoftAffinityWeigher(ColumnWeigher):
     """Prefer hosts with many members of a soft-affinity group. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #7."""
 
     option: ClassVar[str] = "soft_affinity_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("soft_affinity_weight_multiplier"))
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:
         return members_on(hosts, spec, rows, "soft-affinity")

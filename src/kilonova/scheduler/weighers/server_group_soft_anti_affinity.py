@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 from kilonova.scheduler.weighers.server_group_soft_affinity import members_on
 
@@ -15,6 +16,7 @@ class ServerGroupSoftAntiAffinityWeigher(ColumnWeigher):
     """Prefer hosts with few members of the group. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #8."""
 
     option: ClassVar[str] = "soft_anti_affinity_weight_multiplier"
+    reads: ClassVar[Reads] = Reads(metadata=names("soft_anti_affinity_weight_multiplier"))
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:
         members = members_on(hosts, spec, rows, "soft-anti-affinity")

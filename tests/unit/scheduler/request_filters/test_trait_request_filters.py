@@ -62,7 +62,7 @@ def required(rule: RequestFilter, spec: RequestSpec) -> set[str]:
         (VirtioSoundFilter(), {}, {"hw_sound_model": "virtio"}, {"COMPUTE_SOUND_MODEL_VIRTIO"}),
         (VirtioSoundFilter(), {"hw:sound_model": "ich9"}, {"hw_sound_model": "virtio"}, set()),
         (TpmSecretSecurityFilter(), {"hw:tpm_version": "2.0"}, {}, {f"{SECRET}USER"}),
-        (TpmSecretSecurityFilter(), {}, {"hw_tpm_version": "1.2", "hw_tpm_secret_security": "host"}, {f"{SECRET}HOST"}),
+        (TpmSecretSecurityFilter(), {}, {"hw_tpm_version": "1.2", "hw_tpm_secret_security": "host"}, {f"{SECRET}USER"}),
         (
             TpmSecretSecurityFilter(),
             {"hw:tpm_version": "2.0", "hw:tpm_secret_security": "deployment"},

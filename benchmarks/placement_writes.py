@@ -1,0 +1,478 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every write of the Placement API over HTTP, alone and with 8 clients, and the two reads that must be cheap.
+
+Kilonova's Placement on SQLite and on PostgreSQL, every commit flushed to disk; with ``--peer`` beside OpenStack's own
+on PostgreSQL, all with the same hosts. A round sends the same number of requests to one target after the other, in
+turning order; a line shows the median of the rounds. *cpu* is what a request costs the server, without its database.
+
+    python -m benchmarks placement_writes [-- [--hosts N] [--rounds N] [--requests N] [--databases sqlite] [--peer]]
+
+``--peer`` needs ``tools/peer.sh placement``. The floors tell what the machine takes for the bare thing in the same run:
+a commit of one row in each database, and 1 MB of JSON made by orjson and sent by a process that does nothing else.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import selectors
+import socket
+import sqlite3
+import statistics
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import psycopg
+from tests.support.database_servers import DatabaseServer, PostgreSQL, free_port, running
+
+from benchmarks._placement_data import SERVER, TRAITS, flat_hosts
+from benchmarks._placement_servers import PEER_VENV, Connection, Target, ours, peer
+from benchmarks.placement import in_turn, path_of_candidates
+
+CLIENTS = (1, 8)
+#: Clients → how many times faster than the peer every write shall be, by our database.
+GOALS = {"sqlite": {1: 5.0, 8: 10.0}, "postgresql": {1: 3.0, 8: 5.0}}
+READ_GOAL = 2.0
+
+#: Method, path, body.
+Call = tuple[str, str, Any]
+
+
+@dataclass(slots=True)
+class Cloud:
+    """What a target holds, as far as requests must know: the generation of each host, and what earlier calls made."""
+
+    target: Target
+    control: Connection
+    hosts: list[str]
+    generations: dict[str, int] = field(default_factory=dict)
+    made: dict[str, list[Any]] = field(default_factory=dict)
+    turn: int = 0
+
+    def refresh(self) -> None:
+        """Read the generations, outside of what is measured."""
+        body = self.control.ask(self.target.request("GET", "/resource_providers"))[1]
+        self.generations = {one["uuid"]: one["generation"] for one in json.loads(body)["resource_providers"]}
+
+    def some_hosts(self, count: int) -> list[str]:
+        """Return the next hosts, each other ones, so that no request waits for the generation of another."""
+        start = self.turn * count % len(self.hosts)
+        self.turn += 1
+        return (self.hosts[start:] + self.hosts[:start])[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A kind of request. ``calls`` makes as many as asked for, or one for each thing that an earlier kind made."""
+
+    name: str
+    calls: Callable[[Cloud, int], list[Call]]
+
+
+def _new_uuid() -> str:
+    return str(uuid.uuid4())
+
+
+def _inventories(total: int) -> dict[str, Any]:
+    return {
+        "VCPU": {"total": total, "allocation_ratio": 4.0, "max_unit": total},
+        "MEMORY_MB": {"total": total * 4_096, "reserved": 512, "max_unit": total * 4_096},
+        "DISK_GB": {"total": total * 64, "max_unit": total * 64},
+    }
+
+
+def _post_providers(cloud: Cloud, count: int) -> list[Call]:
+    made = [_new_uuid() for _ in range(count)]
+    cloud.made["providers"] = made
+    return [("POST", "/resource_providers", {"uuid": own, "name": f"new-{own}"}) for own in made]
+
+
+def _post_children(cloud: Cloud, count: int) -> list[Call]:
+    parents = cloud.some_hosts(count)
+    made = [_new_uuid() for _ in range(count)]
+    return [
+        ("POST", "/resource_providers", {"uuid": own, "name": f"child-{own}", "parent_provider_uuid": parent})
+        for own, parent in zip(made, parents, strict=True)
+    ]
+
+
+def _put_providers(cloud: Cloud, _count: int) -> list[Call]:
+    return [("PUT", f"/resource_providers/{own}", {"name": f"other-{own}"}) for own in cloud.made["providers"]]
+
+
+def _delete_providers(cloud: Cloud, _count: int) -> list[Call]:
+    return [("DELETE", f"/resource_providers/{own}", None) for own in cloud.made["providers"]]
+
+
+def _of_hosts(make: Callable[[Cloud, str, int], tuple[str, str, Any]]) -> Callable[[Cloud, int], list[Call]]:
+    def calls(cloud: Cloud, count: int) -> list[Call]:
+        cloud.refresh()
+        chosen = cloud.some_hosts(count)
+        cloud.made["hosts"] = chosen
+        made = (make(cloud, host, cloud.generations[host]) for host in chosen)
+        return [
+            (method, f"/resource_providers/{host}{path}", body)
+            for host, (method, path, body) in zip(chosen, made, strict=True)
+        ]
+
+    return calls
+
+
+def _same_hosts(make: Callable[[Cloud, str, int], tuple[str, str, Any]]) -> Callable[[Cloud, int], list[Call]]:
+    def calls(cloud: Cloud, _count: int) -> list[Call]:
+        cloud.refresh()
+        made = [(host, make(cloud, host, cloud.generations[host])) for host in cloud.made["hosts"]]
+        return [(method, f"/resource_providers/{host}{path}", body) for host, (method, path, body) in made]
+
+    return calls
+
+
+def _put_inventories(cloud: Cloud, _host: str, generation: int) -> tuple[str, str, Any]:
+    shown = {"resource_provider_generation": generation, "inventories": _inventories(64 + cloud.turn % 7)}
+    return "PUT", "/inventories", shown
+
+
+def _put_inventory(cloud: Cloud, _host: str, generation: int) -> tuple[str, str, Any]:
+    body = {"resource_provider_generation": generation, **_inventories(128 + cloud.turn % 7)["DISK_GB"]}
+    return "PUT", "/inventories/DISK_GB", body
+
+
+def _put_traits(cloud: Cloud, _host: str, generation: int) -> tuple[str, str, Any]:
+    wanted = [name for number, name in enumerate(TRAITS) if number % 4 != cloud.turn % 4]
+    return "PUT", "/traits", {"resource_provider_generation": generation, "traits": wanted}
+
+
+def _put_aggregates(cloud: Cloud, _host: str, generation: int) -> tuple[str, str, Any]:
+    named = [str(uuid.uuid5(uuid.NAMESPACE_OID, f"{cloud.turn % 3}-{number}")) for number in range(3)]
+    return "PUT", "/aggregates", {"resource_provider_generation": generation, "aggregates": named}
+
+
+def _owner(generation: int | None) -> dict[str, Any]:
+    owner = {"project_id": "bench-project", "user_id": "bench-user", "consumer_type": "INSTANCE"}
+    return {**owner, "consumer_generation": generation}
+
+
+def _put_allocations(cloud: Cloud, count: int) -> list[Call]:
+    made = [(_new_uuid(), host) for host in cloud.some_hosts(count)]
+    cloud.made["consumers"] = made
+    return [
+        ("PUT", f"/allocations/{own}", {"allocations": {host: {"resources": SERVER}}, **_owner(None)})
+        for own, host in made
+    ]
+
+
+def _change_allocations(cloud: Cloud, _count: int) -> list[Call]:
+    less = {**SERVER, "VCPU": 1}
+    return [
+        ("PUT", f"/allocations/{own}", {"allocations": {host: {"resources": less}}, **_owner(1)})
+        for own, host in cloud.made["consumers"]
+    ]
+
+
+def _post_allocations(cloud: Cloud, _count: int) -> list[Call]:
+    """Move each consumer to another one, as a migration does."""
+    moved = [(_new_uuid(), own, host) for own, host in cloud.made["consumers"]]
+    cloud.made["consumers"] = [(new, host) for new, _, host in moved]
+    return [
+        (
+            "POST",
+            "/allocations",
+            {
+                own: {"allocations": {}, **_owner(2)},
+                new: {"allocations": {host: {"resources": SERVER}}, **_owner(None)},
+            },
+        )
+        for new, own, host in moved
+    ]
+
+
+def _delete_allocations(cloud: Cloud, _count: int) -> list[Call]:
+    return [("DELETE", f"/allocations/{own}", None) for own, _ in cloud.made["consumers"]]
+
+
+def _reshape(cloud: Cloud, count: int) -> list[Call]:
+    cloud.refresh()
+    calls: list[Call] = []
+    for host in cloud.some_hosts(count):
+        shape = {"resource_provider_generation": cloud.generations[host], "inventories": _inventories(200 + cloud.turn)}
+        calls.append(("POST", "/reshaper", {"inventories": {host: shape}, "allocations": {}}))
+    return calls
+
+
+def _post_classes(cloud: Cloud, count: int) -> list[Call]:
+    made = [f"CUSTOM_{uuid.uuid4().hex.upper()}" for _ in range(count)]
+    cloud.made["classes"] = made
+    return [("POST", "/resource_classes", {"name": name}) for name in made]
+
+
+def _put_classes(cloud: Cloud, _count: int) -> list[Call]:
+    cloud.made["classes"] = [f"{name}_B" for name in cloud.made["classes"]]
+    return [("PUT", f"/resource_classes/{name}", None) for name in cloud.made["classes"]]
+
+
+def _delete_classes(cloud: Cloud, _count: int) -> list[Call]:
+    return [("DELETE", f"/resource_classes/{name}", None) for name in cloud.made["classes"]]
+
+
+def _put_new_traits(cloud: Cloud, count: int) -> list[Call]:
+    made = [f"CUSTOM_{uuid.uuid4().hex.upper()}" for _ in range(count)]
+    cloud.made["traits"] = made
+    return [("PUT", f"/traits/{name}", None) for name in made]
+
+
+def _delete_new_traits(cloud: Cloud, _count: int) -> list[Call]:
+    return [("DELETE", f"/traits/{name}", None) for name in cloud.made["traits"]]
+
+
+#: In this order: what one makes, a later one changes or takes away.
+WRITES = (
+    Write("POST provider", _post_providers),
+    Write("PUT provider", _put_providers),
+    Write("DELETE provider", _delete_providers),
+    Write("POST child provider", _post_children),
+    Write("PUT inventories", _of_hosts(_put_inventories)),
+    Write("PUT inventory", _same_hosts(_put_inventory)),
+    Write("DELETE inventory", _same_hosts(lambda *_: ("DELETE", "/inventories/DISK_GB", None))),
+    Write(
+        "POST inventory",
+        _same_hosts(
+            lambda *_: ("POST", "/inventories", {"resource_class": "DISK_GB", **_inventories(64)["DISK_GB"]}),
+        ),
+    ),
+    Write("DELETE inventories", _same_hosts(lambda *_: ("DELETE", "/inventories", None))),
+    Write("PUT inventories, new", _same_hosts(_put_inventories)),
+    Write("PUT provider traits", _of_hosts(_put_traits)),
+    Write("DELETE provider traits", _same_hosts(lambda *_: ("DELETE", "/traits", None))),
+    Write("PUT aggregates", _of_hosts(_put_aggregates)),
+    Write("PUT allocations", _put_allocations),
+    Write("PUT allocations, again", _change_allocations),
+    Write("POST allocations", _post_allocations),
+    Write("DELETE allocations", _delete_allocations),
+    Write("POST reshaper", _reshape),
+    Write("POST resource class", _post_classes),
+    Write("DELETE resource class", _delete_classes),
+    Write("PUT resource class", _put_classes),
+    Write("PUT trait", _put_new_traits),
+    Write("DELETE trait", _delete_new_traits),
+)
+
+
+def send_all(target: Target, connections: Sequence[Connection], calls: Iterable[Call]) -> float:
+    """Keep the connections busy until every call is answered with success. Returns what that took, in seconds.
+
+    A call that the peer answers with a conflict is sent again, as its clients do.
+    """
+    waiting = iter([(target.request(*call), call) for call in calls])
+    chosen = selectors.DefaultSelector()
+    asked: dict[int, Call] = {}
+
+    def ask(number: int) -> bool:
+        request, call = next(waiting, (b"", None))
+        if call is None:
+            return False
+        asked[number] = call
+        connections[number].send(request)
+        return True
+
+    started = time.perf_counter()
+    busy = 0
+    for number, connection in enumerate(connections):
+        if ask(number):
+            chosen.register(connection.socket, selectors.EVENT_READ, number)
+            busy += 1
+    while busy:
+        for key, _ in chosen.select():
+            status, body = connections[key.data].receive()
+            if status == 409 and target.is_peer:  # it lets some writes collide that have nothing to do with each other
+                connections[key.data].send(target.request(*asked[key.data]))
+                continue
+            if not 200 <= status < 300:
+                method, path, _ = asked[key.data]
+                raise SystemExit(f"{target.name}: {method} {path} is answered with {status}: {body[:500]!r}")
+            if not ask(key.data):
+                chosen.unregister(connections[key.data].socket)
+                busy -= 1
+    taken = time.perf_counter() - started
+    chosen.close()
+    return taken
+
+
+@dataclass(slots=True)
+class Taken:
+    """Seconds a request, of each round; seconds that the server's processors worked, and for how many requests."""
+
+    rounds: list[float] = field(default_factory=list)
+    cpu_s: float = 0.0
+    requests: int = 0
+
+    def add(self, seconds: float, cpu_s: float, requests: int) -> None:
+        self.rounds.append(seconds / requests)
+        self.cpu_s += cpu_s
+        self.requests += requests
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.rounds)
+
+    @property
+    def cpu(self) -> float:
+        return self.cpu_s / self.requests
+
+
+def measure_writes(targets: Sequence[Target], hosts: int, rounds: int, requests: int, only: str) -> None:
+    uuids = [host.uuid for host in flat_hosts(hosts)]
+    for clients in CLIENTS:
+        taken = {(write.name, target.name): Taken() for write in WRITES for target in targets}
+        clouds = [Cloud(target, target.connect(), list(uuids)) for target in targets]
+        for number in range(-1, rounds):  # the first one warms up
+            for cloud in clouds if number % 2 else clouds[::-1]:
+                connections = [cloud.target.connect() for _ in range(clients)]
+                for write in WRITES:
+                    seconds, worked, count = _measure(cloud, connections, write, requests)
+                    if number >= 0:
+                        taken[write.name, cloud.target.name].add(seconds, worked, count)
+                for connection in connections:
+                    connection.close()
+        for cloud in clouds:
+            cloud.control.close()
+        print(f"\n {clients} client{'s' if clients > 1 else ''}, milliseconds a request (cpu of the server)")
+        print("  " + " " * 24 + "".join(f"{target.name:>30}" for target in targets))
+        worst: dict[str, tuple[float, str]] = {}
+        for write in WRITES:
+            if only not in write.name:
+                continue
+            cells = []
+            for target in targets:
+                mine = taken[write.name, target.name]
+                ratio = ""
+                if targets[-1].is_peer and not target.is_peer:
+                    times = taken[write.name, targets[-1].name].median / mine.median
+                    ratio = f"{times:6.1f} x"
+                    worst[target.name] = min(worst.get(target.name, (times, write.name)), (times, write.name))
+                cells.append(f"{mine.median * 1e3:9.2f} ({mine.cpu * 1e3:6.2f}){ratio:>10}")
+            print(f"  {write.name:<24}" + "".join(f"{cell:>30}" for cell in cells), flush=True)
+        for name, (times, write_name) in worst.items():
+            goal = GOALS[name.rpartition(" ")[2]][clients]
+            print(f"  {name}: {times:.1f} x at least ({write_name}); goal {goal:g} x")
+
+
+def _measure(cloud: Cloud, connections: Sequence[Connection], write: Write, requests: int) -> tuple[float, float, int]:
+    """Return how long a round took, how long the server's processors worked, and how many requests it were."""
+    calls = write.calls(cloud, requests)
+    worked = cloud.target.cpu_s()
+    seconds = send_all(cloud.target, connections, calls)
+    return seconds, cloud.target.cpu_s() - worked, len(calls)
+
+
+def measure_reads(targets: Sequence[Target], hosts: int) -> None:
+    print(f"\n reads, {hosts:,} hosts (goal: at most {READ_GOAL:g} x)")
+    mine = [target for target in targets if not target.is_peer]
+    cheapest = in_turn(mine, "/")
+    one = in_turn(mine, path_of_candidates("&limit=1"))
+    many = in_turn(mine, path_of_candidates("&limit=1000"))
+    connection = mine[0].connect()
+    document = connection.ask(mine[0].request("GET", path_of_candidates("&limit=1000")))[1]
+    connection.close()
+    floor = floor_of_sending(document)
+    print(f"  floor: {len(document):,} bytes made by orjson and sent: {floor * 1e3:.2f} ms")
+    for target, root, first, thousand in zip(mine, cheapest, one, many, strict=True):
+        print(
+            f"  {target.name:<22} GET / {root.median:6.2f} ms   limit=1 {first.median:6.2f} ms"
+            f" ({first.median / root.median:4.1f} x)   limit=1000 {thousand.median:6.2f} ms"
+            f" ({thousand.median / floor / 1e3:4.1f} x the floor)   cpu {root.cpu or 0:.2f}, {first.cpu or 0:.2f},"
+            f" {thousand.cpu or 0:.2f} ms"
+        )
+
+
+def floor_of_sending(document: bytes) -> float:
+    """Return what it takes to encode what a JSON text says and to get it through a connection, in seconds."""
+    port = free_port()
+    listening = socket.create_server(("127.0.0.1", port))
+    process = multiprocessing.get_context("fork").Process(target=_send_forever, args=(listening, document), daemon=True)
+    process.start()
+    listening.close()
+    connection = Target("floor", port).connect()
+    taken = [connection.ask(b"GET / HTTP/1.1\r\n\r\n")[0] for _ in range(200)]
+    connection.close()
+    process.join(10)
+    return statistics.median(taken)
+
+
+def _send_forever(listening: socket.socket, document: bytes) -> None:
+    value = orjson.loads(document)
+    accepted, _ = listening.accept()
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    while accepted.recv(1 << 16):
+        body = orjson.dumps(value)
+        accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+
+def floors_of_commits(folder: Path, postgresql: DatabaseServer | None) -> None:
+    """Show what a durable commit of one row takes through the bare drivers."""
+    file = sqlite3.connect(folder / "floor.db", isolation_level=None)
+    for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "CREATE TABLE one (number INTEGER)"):
+        file.execute(statement)
+    found = [f"sqlite {_median_of(lambda: file.execute('INSERT INTO one VALUES (1)')) * 1e3:.2f} ms"]
+    file.close()
+    if postgresql is not None:
+        postgresql.create("floor")
+        with psycopg.connect(postgresql.url("floor").replace("+psycopg", ""), autocommit=True) as server:
+            server.execute("CREATE TABLE one (number INTEGER)")
+            found.append(f"postgresql {_median_of(lambda: server.execute('INSERT INTO one VALUES (1)')) * 1e3:.2f} ms")
+            found.append(f"a round trip {_median_of(lambda: server.execute('SELECT 1')) * 1e3:.3f} ms")
+    print(f" floor: a commit of one row: {', '.join(found)}")
+
+
+def _median_of(action: Callable[[], object]) -> float:
+    taken = []
+    for _ in range(300):
+        started = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken)
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks placement_writes --", description=__doc__)
+    parser.add_argument("--hosts", type=int, default=1_000)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--requests", type=int, default=64, help="of each kind in a round")
+    parser.add_argument("--databases", default="sqlite,postgresql")
+    parser.add_argument("--only", default="", help="show the writes whose names hold this")
+    parser.add_argument("--peer", action="store_true", help="measure OpenStack's Placement too")
+    options = parser.parse_args(arguments)
+    if options.peer and not PEER_VENV.exists():
+        raise SystemExit("OpenStack's Placement is not installed: run tools/peer.sh placement")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; client and database share them")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kilonova-bench-")))
+        postgresql: DatabaseServer | None = None
+        if options.peer or "postgresql" in options.databases:
+            postgresql = PostgreSQL(durable=True)
+            stack.enter_context(running(postgresql))
+        floors_of_commits(folder, postgresql)
+        hosts = flat_hosts(options.hosts)
+        targets = [
+            stack.enter_context(
+                ours(f"kilonova, {name}", folder / name, None if name == "sqlite" else postgresql, hosts)
+            )
+            for name in options.databases.split(",")
+        ]
+        if options.peer:
+            assert postgresql is not None
+            targets.append(stack.enter_context(peer(folder / "peer", postgresql, hosts)))
+        measure_reads(targets, options.hosts)
+        measure_writes(targets, options.hosts, options.rounds, options.requests, options.only)
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quota classes: the limits of the class ``default`` hold for every project that has none of its own."""
+
+from collections.abc import Mapping
+
+from kilonova.api.compute.quota_limits import limits_of_class, read_limits, require_id, require_writable
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas import queries
+from kilonova.api.schemas import quotas as schemas
+from kilonova.db import quotas
+from kilonova.db.transaction import Transaction
+from kilonova.model.quota import Limits
+
+_ONE = "/os-quota-class-sets/{class_name}"
+RULES = (
+    rule("os_compute_api:os-quota-class-sets:show", ADMIN, "Show the limits of a class", ("GET", _ONE)),
+    rule("os_compute_api:os-quota-class-sets:update", ADMIN, "Set the limits of a class", ("PUT", _ONE)),
+)
+
+
+def show_class(ctx: Context, request: Request) -> Reply:
+    """GET /os-quota-class-sets/{class}.  2.50 shows server groups and no networks, 2.57 no injected files."""
+    ctx.authorize("os_compute_api:os-quota-class-sets:show")
+    name = require_id(request.path["class_name"], "class")
+    limits = limits_of_class(ctx, name)
+    with ctx.backend.database.read() as connection:
+        return _reply(request, limits(connection), id=name)
+
+
+def update_class(ctx: Context, request: Request) -> Reply:
+    """PUT /os-quota-class-sets/{class}.  Errors: 400."""
+    ctx.authorize("os_compute_api:os-quota-class-sets:update")
+    name = require_id(request.path["class_name"], "class")
+    require_writable(ctx)
+    changed = read_limits(request.body["quota_class_set"])
+    limits = limits_of_class(ctx, name)
+
+    def job(tx: Transaction) -> Limits:
+        quotas.set_class_limits(tx, name, changed)
+        return limits(tx.connection)
+
+    return _reply(request, ctx.backend.database.write(job))
+
+
+def _reply(request: Request, limits: Mapping[str, int], **more: str) -> Reply:
+    shown = {name: limits[name] for name in schemas.class_resources(request.version)}
+    return Reply(200, {"quota_class_set": {**more, **shown}})
+
+
+ROUTES: Routes = {
+    _ONE: {
+        "GET": Endpoint(show_class, query=queries.NONE),
+        "PUT": Endpoint(update_class, body=schemas.UPDATE_CLASS, query=queries.NONE),
+    }
+}

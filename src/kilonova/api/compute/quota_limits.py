@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which limits hold for whom, wherever they are kept."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from kilonova.api.http import Context
+from kilonova.api.validation import invalid_field
+from kilonova.db import quotas
+from kilonova.db.quotas import EVERYBODY
+from kilonova.errors import InvalidRequest
+from kilonova.model.quota import DEFAULT_CLASS, UNLIMITED, Limits
+
+#: Takes a connection and a user, and returns his limits in a project; without a user those of the project.
+Reader = Callable[..., Limits]
+
+
+def limits_of_project(ctx: Context, project_id: str) -> Reader:
+    """Return what reads the limits of a project. Whoever else keeps limits is asked here and now, not in there."""
+    elsewhere = ctx.backend.limits.of_project(project_id)
+    configured = ctx.backend.settings.quota.limits()
+
+    def read(connection: Connection, user_id: str = EVERYBODY) -> Limits:
+        return elsewhere or quotas.limits_of(connection, configured, project_id, user_id)
+
+    return read
+
+
+def limits_of_class(ctx: Context, class_name: str) -> Reader:
+    """Return what reads the limits of a class; those of the class ``default`` hold for every project."""
+    elsewhere = ctx.backend.limits.defaults()
+    configured = ctx.backend.settings.quota.limits()
+
+    def read(connection: Connection) -> Limits:
+        return elsewhere or {**configured, **quotas.class_limits(connection, class_name)}
+
+    return read
+
+
+def default_limits(ctx: Context) -> Reader:
+    """Return what reads the limits of a project that has none of its own."""
+    return limits_of_class(ctx, DEFAULT_CLASS)
+
+
+def read_limits(asked: Mapping[str, Any]) -> dict[str, int]:
+    """Read limits as clients send them, numbers or text. Raises: InvalidRequest."""
+    limits = {name: int(value) for name, value in asked.items()}
+    for name, limit in limits.items():
+        if limit < UNLIMITED:
+            raise invalid_field(name, f"Value: {limit}. It must be at least 0, or -1 for no limit.")
+    return limits
+
+
+def require_writable(ctx: Context) -> None:
+    """Raise InvalidRequest where limits that are set here would have no effect."""
+    if ctx.backend.limits.is_read_only:
+        raise InvalidRequest("Limits are kept in Keystone: change them there, for instance by `openstack limit set`.")
+
+
+def require_id(text: str, name: str) -> str:
+    """Return an id that a table can hold. Raises: InvalidRequest."""
+    if not text or len(text) > 255 or not text.isprintable():
+        raise InvalidRequest(f"Invalid input received: {name} must be 1 to 255 printable characters.", field=name)
+    return text

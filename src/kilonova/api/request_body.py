@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the body of a request, as far as one may be large. Holds under any WSGI server, and for chunked bodies, too."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.api.faults import HttpError
+from kilonova.errors import InvalidRequest
+from kilonova.wsgi_keys import BODY_REFUSED
+
+_PIECE = 1 << 16
+
+
+def read_body(environ: Mapping[str, Any], most: int) -> bytes:
+    """Return the body. Raises: InvalidRequest, HttpError 413 for more than ``most`` bytes."""
+    if environ.get(BODY_REFUSED) == 413:  # the server knows the same limits, and has not even read it
+        raise _too_large(most)
+    text = environ.get("CONTENT_LENGTH") or "0"
+    if not (text.isascii() and text.isdecimal()):
+        raise InvalidRequest("content-length header must be an integer")
+    length = int(text[:20])
+    if length > most:
+        raise _too_large(most)
+    if length:
+        return _read(environ["wsgi.input"], length)
+    if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
+        body = _read(environ["wsgi.input"], most + 1)
+        if len(body) > most:
+            raise _too_large(most)
+        return body
+    return b""
+
+
+def _read(stream: Any, most: int) -> bytes:
+    """Return so many bytes, fewer at the end. A stream may give less than it is asked for."""
+    first: bytes = stream.read(most)
+    if len(first) == most or not first:
+        return first
+    parts, left = [first], most - len(first)
+    while left and (part := stream.read(min(left, _PIECE))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _too_large(most: int) -> HttpError:
+    return HttpError(413, f"The body of the request is larger than {most} bytes.")

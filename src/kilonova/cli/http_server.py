@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make the HTTP server that `kilonova api` runs, as its settings say."""
+
+import socket
+import ssl
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kilonova.config import Settings
+from kilonova.errors import ConfigurationError
+from kilonova.server.limits import Limits
+from kilonova.server.listening import listen, tls_context
+from kilonova.server.server import Server
+
+
+def open_port(settings: Settings) -> tuple[socket.socket, ssl.SSLContext | None]:
+    """Listen where the settings say, with the certificate they name. Raises: ConfigurationError, Unavailable."""
+    api = settings.api
+    if api.key_file and not api.cert_file:
+        raise ConfigurationError("[api] key_file is set, and cert_file is not.")
+    tls = tls_context(api.cert_file, api.key_file, "[api] cert_file and key_file") if api.cert_file else None
+    return listen(api.bind_host, api.bind_port, "[api] bind"), tls
+
+
+def http_server(
+    settings: Settings, application: Callable[..., Iterable[bytes]], listener: socket.socket, tls: Any
+) -> Server:
+    return Server(application, listener, limits_of(settings), settings.api.threads, tls)
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return what one client, and all together, may take."""
+    api, bodies = settings.api, settings.bodies
+    return Limits(
+        bodies=(("/placement", bodies.placement), ("/operator", bodies.operator), ("/compute", bodies.compute)),
+        body=bodies.compute,
+        connections=api.max_connections,
+        head_s=api.header_timeout_s,
+        body_s=api.body_timeout_s,
+        idle_s=api.idle_timeout_s,
+        token_needed=True,
+    )

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements of the writer's hot path: compiled once, then given to the driver as they are.
+
+SQLAlchemy looks a statement up, expands its lists, builds a context and a result for every call, which takes longer
+than SQLite takes to answer. Here that happens once a backend, and once a length of its lists: those are filled up to a
+power of two by repeating a value, so that few texts come about and servers keep their plans.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
+
+_Convert = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """One value for the driver: a parameter, a member of one (``index``), or what the statement itself says."""
+
+    name: str
+    parameter: str | None
+    index: int | None
+    constant: Any
+    convert: _Convert | None
+
+    def value(self, parameters: Mapping[str, Any]) -> Any:
+        if self.parameter is None:
+            return self.constant
+        value = parameters[self.parameter]
+        if self.index is not None:
+            value = value[min(self.index, len(value) - 1)]
+        return value if self.convert is None else self.convert(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A statement as a driver takes it."""
+
+    text: str
+    arguments: tuple[_Argument, ...]
+    is_positional: bool
+
+    def values(self, parameters: Mapping[str, Any]) -> Sequence[Any] | Mapping[str, Any]:
+        if self.is_positional:
+            return [argument.value(parameters) for argument in self.arguments]
+        return {argument.name: argument.value(parameters) for argument in self.arguments}
+
+
+class Prepared:
+    """A statement to run with parameters, on a connection that is in a transaction. Lists are for expanding parameters.
+
+    Errors are those that SQLAlchemy raises for the statement.
+    """
+
+    def __init__(self, statement: Any) -> None:
+        self._statement = statement
+        self._ready: dict[tuple[Any, ...], _Ready] = {}
+        #: Backend → what makes values of those that come back, column by column; nothing where all are values already.
+        self._columns: dict[str, tuple[_Convert | None, ...]] = {}
+
+    def rows(self, connection: Connection, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Run it and return every row."""
+        cursor = self._run(connection, parameters)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+        columns = self._columns.get(connection.dialect.name)
+        if columns is None:
+            columns = self._columns[connection.dialect.name] = self._conversions(connection.dialect, cursor.description)
+        cursor.close()
+        if not columns:
+            return list(found)
+        return [
+            tuple(
+                value if convert is None or value is None else convert(value)
+                for value, convert in zip(row, columns, strict=True)
+            )
+            for row in found
+        ]
+
+    def run(self, connection: Connection, **parameters: Any) -> int:
+        """Run it and return how many rows it matched."""
+        cursor = self._run(connection, parameters)
+        count: int = cursor.rowcount
+        cursor.close()
+        return count
+
+    def run_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run it once a row; rows bring no lists."""
+        ready = self._made_ready(connection, rows[0])
+        try:
+            cursor = _driver(connection).cursor()
+            cursor.executemany(ready.text, [ready.values(row) for row in rows])
+        except connection.dialect.loaded_dbapi.Error as error:
+            raise _raised(connection, ready.text, error) from error
+        cursor.close()
+
+    def _run(self, connection: Connection, parameters: Mapping[str, Any]) -> Any:
+        ready = self._made_ready(connection, parameters)
+        try:
+            cursor = _driver(connection).cursor()
+            cursor.execute(ready.text, ready.values(parameters))
+        except connection.dialect.loaded_dbapi.Error as error:
+            raise _raised(connection, ready.text, error) from error
+        return cursor
+
+    def _made_ready(self, connection: Connection, parameters: Mapping[str, Any]) -> _Ready:
+        lengths = [(name, _filled(len(value))) for name, value in parameters.items() if isinstance(value, list)]
+        key = (connection.dialect.name, *lengths)
+        ready = self._ready.get(key)
+        if ready is None:
+            ready = self._ready[key] = self._prepare(connection.dialect, parameters)
+        return ready
+
+    def _prepare(self, dialect: sa.Dialect, parameters: Mapping[str, Any]) -> _Ready:
+        filled = {
+            name: value + value[-1:] * (_filled(len(value)) - len(value)) if isinstance(value, list) else value
+            for name, value in parameters.items()
+        }
+        compiled = self._statement.compile(dialect=dialect)
+        state = compiled.construct_expanded_state(filled)
+        places = {
+            name: (parameter, index)
+            for parameter, names in state.parameter_expansion.items()
+            for index, name in enumerate(names)
+        }
+        binds = {name: bind for bind, name in compiled.bind_names.items()}
+        arguments = []
+        for name in state.positiontup if compiled.positional else state.parameters:
+            parameter, index = places.get(name, (name, None))
+            convert = binds[parameter].type.dialect_impl(dialect).bind_processor(dialect)
+            if binds[parameter].required:
+                arguments.append(_Argument(name, parameter, index, None, convert))
+            else:
+                constant = state.parameters[name]
+                arguments.append(_Argument(name, None, None, constant if convert is None else convert(constant), None))
+        return _Ready(state.statement, tuple(arguments), compiled.positional)
+
+    def _conversions(self, dialect: sa.Dialect, described: Sequence[Any]) -> tuple[_Convert | None, ...]:
+        wanted = getattr(self._statement, "selected_columns", ())
+        found = tuple(
+            column.type.dialect_impl(dialect).result_processor(dialect, about[1])
+            for column, about in zip(wanted, described, strict=False)
+        )
+        return found if any(found) else ()
+
+
+def _filled(count: int) -> int:
+    """Return the next power of two; none at all stays none."""
+    return 1 << (count - 1).bit_length() if count else 0
+
+
+def _driver(connection: Connection) -> Any:
+    return connection.connection.dbapi_connection
+
+
+def _raised(connection: Connection, text: str, error: Any) -> BaseException:
+    """Return what SQLAlchemy raises where a driver raises ``error``."""
+    dialect = connection.dialect
+    gone = dialect.is_disconnect(error, _driver(connection), None)
+    raised: BaseException = DBAPIError.instance(
+        text,
+        None,
+        error,
+        dialect.loaded_dbapi.Error,
+        hide_parameters=True,
+        connection_invalidated=gone,
+        dialect=dialect,
+    )
+    if gone:
+        connection.invalidate(error)
+    return raised

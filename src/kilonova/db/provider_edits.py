@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of providers that are there: read the providers, compute what they shall be, write the differences.
+
+::
+
+    edits that wait together ──▶ read all providers ──▶ edit after edit: state → state ──▶ write what differs, once
+
+An edit is a function of the state of one provider. It sees what the edits before it made of the provider, and one that
+raises leaves nothing behind: so a refusal costs the others nothing, and the number of statements does not grow with the
+number of edits. Nobody else writes meanwhile, see :mod:`kilonova.db.database`.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from kilonova.db import provider_states
+from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
+from kilonova.db.provider_states import INVENTORY_COLUMNS, ProviderState, inventory_values, name_taken
+from kilonova.db.statements import ManyRows, insert_many, mapping
+from kilonova.db.transaction import Merged, Transaction, only, together
+from kilonova.errors import ConcurrentUpdate, Conflict, KilonovaError, NotFound
+from kilonova.model.vocabulary import Word
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What the names mean that edits use: ids of resource classes; traits, with their ids."""
+
+    class_ids: Mapping[str, int]
+    trait_ids: Mapping[str, int]
+    traits: Mapping[str, Word]
+
+    def class_id(self, name: str) -> int:
+        """Return the id of a resource class. Raises: NotFound."""
+        if name not in self.class_ids:
+            raise NotFound(f"No such resource class {name}.", names=[name])
+        return self.class_ids[name]
+
+
+#: The id of an aggregate that an edit names and nobody has written yet.
+NEW = -1
+
+#: Makes a state of another one. May be called again for the same edit.
+Change = Callable[[ProviderState, Vocabulary], ProviderState]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderEdit:
+    """One request. ``classes``, ``traits``: what ``change`` looks up. ``name``: what it calls the provider."""
+
+    uuid: str
+    change: Change
+    classes: Collection[str] = ()
+    traits: Collection[str] = ()
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What an edit made of its provider; ``traits`` are those that it named, oldest first."""
+
+    state: ProviderState
+    traits: Sequence[Word] = field(default=())
+
+    @property
+    def generation(self) -> int:
+        return self.state.provider.generation
+
+
+def advanced(state: ProviderState, steps: int = 1) -> ProviderState:
+    """Return the state one generation later, or several."""
+    provider = state.provider
+    return replace(state, provider=replace(provider, generation=provider.generation + steps))
+
+
+def edit(tx: Transaction, edit: ProviderEdit) -> Edited:
+    """Apply one edit. Raises: NotFound for the provider, and what the edit raises."""
+    return only(_edit_all(tx, [edit]))
+
+
+def renamed(uuid: str, name: str) -> ProviderEdit:
+    """Return the edit that gives a provider another name. Raises: Conflict where another one has it."""
+
+    def change(state: ProviderState, _words: Vocabulary) -> ProviderState:
+        return replace(state, provider=replace(state.provider, name=name))
+
+    return ProviderEdit(uuid, change, name=name)
+
+
+def unless_changed(seen: int, change: Change) -> Change:
+    """Return ``change`` for a provider at the generation ``seen``. Raises: ConcurrentUpdate at another one."""
+
+    def guarded(state: ProviderState, words: Vocabulary) -> ProviderState:
+        if state.provider.generation != seen:
+            raise ConcurrentUpdate("The resource provider was changed by another request. Read it again and retry.")
+        return change(state, words)
+
+    return guarded
+
+
+def store(tx: Transaction, changes: Sequence[tuple[ProviderState, ProviderState]]) -> None:
+    """Store how states differ from what they were, and log them."""
+    rows = [
+        {
+            "id": old.provider.id,
+            "seen": old.provider.generation,
+            "generation": new.provider.generation,
+            "name": new.provider.name,
+        }
+        for old, new in changes
+        if old.provider is not new.provider
+    ]
+    if _CHANGE_PROVIDERS.run(tx, rows, now=tx.now) != len(rows):
+        raise ConcurrentUpdate("The resource provider was changed by another request. Read it again and retry.")
+    _write_inventories(tx, changes)
+    aggregate_ids = _aggregate_ids(tx, changes)
+    if aggregate_ids:
+        changes = [(old, _with_ids(new, aggregate_ids)) for old, new in changes]
+    _write_links(tx, _ADD_TRAITS, _DROP_TRAITS, [(old.provider.id, old.traits, new.traits) for old, new in changes])
+    _write_links(
+        tx,
+        _ADD_AGGREGATES,
+        _DROP_AGGREGATES,
+        [(old.provider.id, old.aggregates, new.aggregates) for old, new in changes],
+    )
+    for _, new in changes:
+        provider_states.log(tx, new)
+
+
+def _edit_all(tx: Transaction, edits: Sequence[ProviderEdit]) -> Sequence[Edited | Exception]:
+    before = provider_states.by_uuid(tx.connection, {edit.uuid for edit in edits})
+    words = _vocabulary(tx, before.values(), edits)
+    holders = _holders(tx, edits)
+    after = dict(before)
+    outcomes: list[Edited | Exception] = []
+    for one in edits:
+        state = after.get(one.uuid)
+        try:
+            if state is None:
+                raise NotFound(f"No resource provider with uuid {one.uuid} found")
+            if one.name is not None and holders.get(one.name, one.uuid) != one.uuid:
+                raise name_taken(one.name)
+            after[one.uuid] = changed = one.change(state, words)
+        except KilonovaError as error:
+            outcomes.append(error)
+        else:
+            if one.name is not None:
+                holders.pop(state.provider.name, None)
+                holders[one.name] = one.uuid
+            named = (words.traits[name] for name in one.traits if name in words.traits)
+            outcomes.append(Edited(changed, sorted(set(named), key=lambda word: words.trait_ids[word.name])))
+    store(tx, [(old, after[uuid]) for uuid, old in before.items() if after[uuid] is not old])
+    return outcomes
+
+
+#: Does what :func:`edit` does for several requests that wait together; for Database.submit_merged.
+edit_together: Merged[ProviderEdit, Edited] = together(_edit_all)
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+
+def _vocabulary(tx: Transaction, states: Iterable[ProviderState], edits: Sequence[ProviderEdit]) -> Vocabulary:
+    class_ids: dict[str, int] = {}
+    trait_ids: dict[str, int] = {}
+    traits: dict[str, Word] = {}
+    for state in states:
+        class_ids |= {name: held.class_id for name, held in state.inventories.items()}
+        trait_ids |= state.traits
+    classes = {name for edit in edits for name in edit.classes} - class_ids.keys()
+    if classes:
+        class_ids |= mapping(tx.connection, _CLASSES, names=list(classes))
+    named = {name for edit in edits for name in edit.traits}
+    if named:
+        for name, row_id, created_at, updated_at in _TRAITS.rows(tx.connection, names=list(named)):
+            trait_ids[name] = row_id
+            traits[name] = Word(name, created_at, updated_at)
+    return Vocabulary(class_ids, trait_ids, traits)
+
+
+def _holders(tx: Transaction, edits: Sequence[ProviderEdit]) -> dict[str, str]:
+    """Return who has the names that providers shall get, by name."""
+    wanted = {edit.name for edit in edits if edit.name is not None}
+    return mapping(tx.connection, _HOLDERS, names=list(wanted)) if wanted else {}
+
+
+def _write_inventories(tx: Transaction, changes: Sequence[tuple[ProviderState, ProviderState]]) -> None:
+    added: list[dict[str, Any]] = []
+    changed: list[dict[str, Any]] = []
+    gone: dict[int, set[int]] = {}
+    for old, new in changes:
+        if old.inventories is new.inventories:
+            continue
+        for name, held in new.inventories.items():
+            before = old.inventories.get(name)
+            if before is None:
+                key = {"resource_provider_id": new.provider.id, "resource_class_id": held.class_id}
+                added.append({**key, **inventory_values(held.inventory), "used": 0, "created_at": tx.now})
+            elif before is not held:
+                key = {"of_provider": new.provider.id, "of_class": held.class_id}
+                changed.append({**key, **inventory_values(held.inventory), "now": tx.now})
+        gone[new.provider.id] = {held.class_id for name, held in old.inventories.items() if name not in new.inventories}
+    if changed:
+        _CHANGE_INVENTORIES.run_each(tx.connection, changed)
+    if added:
+        _ADD_INVENTORIES.run_each(tx.connection, added)
+    for class_ids, provider_ids in _alike(gone):
+        removed = _DROP_INVENTORIES.run(tx.connection, providers=provider_ids, classes=class_ids)
+        if removed != len(class_ids) * len(provider_ids):
+            raise Conflict("An inventory that shall go is in use.")
+
+
+def _aggregate_ids(tx: Transaction, changes: Iterable[tuple[ProviderState, ProviderState]]) -> dict[str, int]:
+    """Return the ids of the aggregates that providers come into, made where nobody named them before."""
+    wanted = {uuid for _, new in changes for uuid, row_id in new.aggregates.items() if row_id == NEW}
+    if not wanted:
+        return {}
+    found: dict[str, int] = mapping(tx.connection, _AGGREGATES, uuids=list(wanted))
+    missing = wanted - found.keys()
+    if missing:
+        _NEW_AGGREGATES.run(tx, [{"uuid": uuid} for uuid in sorted(missing)])
+        found |= mapping(tx.connection, _AGGREGATES, uuids=list(missing))
+    return found
+
+
+def _with_ids(state: ProviderState, ids: Mapping[str, int]) -> ProviderState:
+    return replace(state, aggregates={uuid: ids.get(uuid, row_id) for uuid, row_id in state.aggregates.items()})
+
+
+def _write_links(
+    tx: Transaction,
+    add: ManyRows,
+    drop: Prepared,
+    sets: Iterable[tuple[int, Mapping[str, int], Mapping[str, int]]],
+) -> None:
+    added: list[dict[str, Any]] = []
+    gone: dict[int, set[int]] = {}
+    for provider_id, old, new in sets:
+        if old is not new:
+            added += ({"provider": provider_id, "linked": new[name]} for name in new if name not in old)
+            gone[provider_id] = {old[name] for name in old if name not in new}
+    add.run(tx, added)
+    for linked, provider_ids in _alike(gone):
+        drop.run(tx.connection, providers=provider_ids, linked=linked)
+
+
+def _alike(sets: Mapping[int, Collection[int]]) -> Iterable[tuple[list[int], list[int]]]:
+    """Return what several providers lose with these providers: they are served by one statement."""
+    found: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for provider_id, members in sets.items():
+        if members:
+            found[tuple(sorted(members))].append(provider_id)
+    return [(list(members), provider_ids) for members, provider_ids in found.items()]
+
+
+# --- statements -----------------------------------------------------------------------------------------------------
+
+_NOW = sa.bindparam("now", type_=t.Time)
+_PROVIDER, _INVENTORY = t.resource_providers.c, t.inventories.c
+_NAMES: sa.BindParameter[Any] = sa.bindparam("names", expanding=True)
+_GONE_FROM: sa.BindParameter[Any] = sa.bindparam("providers", expanding=True)
+_CLASSES = Prepared(
+    sa.select(t.resource_classes.c.name, t.resource_classes.c.id).where(t.resource_classes.c.name.in_(_NAMES))
+)
+_HOLDERS = Prepared(sa.select(_PROVIDER.name, _PROVIDER.uuid).where(_PROVIDER.name.in_(_NAMES)))
+_TRAITS = Prepared(
+    sa.select(t.traits.c.name, t.traits.c.id, t.traits.c.created_at, t.traits.c.updated_at).where(
+        t.traits.c.name.in_(_NAMES)
+    )
+)
+_AGGREGATES = Prepared(
+    sa.select(t.placement_aggregates.c.uuid, t.placement_aggregates.c.id).where(
+        t.placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+    )
+)
+_NEW_AGGREGATES = insert_many(t.placement_aggregates, {"uuid": "uuid"})
+_CHANGE_PROVIDERS = ManyRows(
+    {"id": sa.BigInteger(), "seen": sa.BigInteger(), "generation": sa.BigInteger(), "name": _PROVIDER.name.type},
+    lambda given: (
+        sa.update(t.resource_providers)
+        .where(_PROVIDER.id == given["id"], _PROVIDER.generation == given["seen"])
+        .values(generation=given["generation"], name=given["name"], updated_at=_NOW)
+    ),
+)
+# One set of parameters a row, not one JSON text for all: SQLite would not read every ratio to the last digit.
+_CHANGE_INVENTORIES = Prepared(
+    sa.update(t.inventories)
+    .where(
+        _INVENTORY.resource_provider_id == sa.bindparam("of_provider"),
+        _INVENTORY.resource_class_id == sa.bindparam("of_class"),
+    )
+    .values(updated_at=sa.bindparam("now", type_=t.Time), **{name: sa.bindparam(name) for name in INVENTORY_COLUMNS})
+)
+_ADD_INVENTORIES = Prepared(
+    sa.insert(t.inventories).values(
+        {
+            name: sa.bindparam(name, type_=_INVENTORY[name].type)
+            for name in ("resource_provider_id", "resource_class_id", *INVENTORY_COLUMNS, "used", "created_at")
+        }
+    )
+)
+_DROP_INVENTORIES = Prepared(
+    sa.delete(t.inventories).where(
+        _INVENTORY.resource_provider_id.in_(_GONE_FROM),
+        _INVENTORY.resource_class_id.in_(sa.bindparam("classes", expanding=True)),
+        _INVENTORY.used == 0,
+    )
+)
+
+
+def _links(table: sa.Table, column: str) -> tuple[ManyRows, Prepared]:
+    """Return what adds and what drops links of providers."""
+    drop = Prepared(
+        sa.delete(table).where(
+            table.c.resource_provider_id.in_(_GONE_FROM), table.c[column].in_(sa.bindparam("linked", expanding=True))
+        )
+    )
+    return insert_many(table, {"resource_provider_id": "provider", column: "linked"}), drop
+
+
+_ADD_TRAITS, _DROP_TRAITS = _links(t.resource_provider_traits, "trait_id")
+_ADD_AGGREGATES, _DROP_AGGREGATES = _links(t.resource_provider_aggregates, "aggregate_id")

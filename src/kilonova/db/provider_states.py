@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that is stored of a provider but its allocations, read for several at once, and told to the mirrors."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
+from kilonova.db.transaction import Transaction
+from kilonova.errors import Conflict
+from kilonova.model.provider import Inventory, Provider
+
+_ME = t.resource_providers
+_root = _ME.alias("root")
+_parent = _ME.alias("parent")
+#: The columns of :class:`Provider`.
+PROVIDERS = sa.select(
+    _ME.c.id, _ME.c.uuid, _ME.c.name, _ME.c.generation, _root.c.uuid, _parent.c.uuid, _ME.c.created_at, _ME.c.updated_at
+).select_from(
+    _ME.outerjoin(_root, _ME.c.root_provider_id == _root.c.id).outerjoin(
+        _parent, _ME.c.parent_provider_id == _parent.c.id
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldInventory:
+    """An inventory with what is used of it."""
+
+    inventory: Inventory
+    class_id: int
+    used: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderState:
+    """A provider with its inventories by resource class, its traits (name → id) and its aggregates (uuid → id)."""
+
+    provider: Provider
+    inventories: Mapping[str, HeldInventory]
+    traits: Mapping[str, int]
+    aggregates: Mapping[str, int]
+
+
+#: What describes an inventory, the floored capacity among it.
+INVENTORY_COLUMNS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio", "capacity")
+
+
+def inventory_values(inventory: Inventory) -> dict[str, Any]:
+    """Return the columns that describe an inventory."""
+    return {name: getattr(inventory, name) for name in INVENTORY_COLUMNS}
+
+
+def name_taken(what: str) -> Conflict:
+    """Return the refusal of a name or a uuid that another provider has."""
+    return Conflict(f"Conflicting resource provider {what} already exists.", placement_code="placement.duplicate_name")
+
+
+def by_uuid(connection: Connection, uuids: Collection[str]) -> dict[str, ProviderState]:
+    """Return the state of those that exist."""
+    return _with_parts(connection, _BY_UUID.rows(connection, uuids=list(uuids)))
+
+
+def log(tx: Transaction, state: ProviderState) -> None:
+    """Tell the mirrors everything that they keep of a provider, as absolute values."""
+    provider = state.provider
+    tx.log(
+        "provider",
+        provider.uuid,
+        {
+            "id": provider.id,
+            "name": provider.name,
+            "generation": provider.generation,
+            "root": provider.root_uuid,
+            "parent": provider.parent_uuid,
+            "inventories": {
+                name: [*inventory_values(held.inventory).values(), held.used]
+                for name, held in state.inventories.items()
+            },
+            "traits": sorted(state.traits),
+            "aggregates": sorted(state.aggregates, key=state.aggregates.__getitem__),
+        },
+    )
+
+
+def log_stored(tx: Transaction, provider_ids: Collection[int]) -> None:
+    """Tell the mirrors what is stored of these providers now."""
+    if provider_ids:
+        found = _BY_ID.rows(tx.connection, ids=list(provider_ids))
+        for state in _with_parts(tx.connection, found).values():
+            log(tx, state)
+
+
+def _with_parts(connection: Connection, rows: Collection[Any]) -> dict[str, ProviderState]:
+    if not rows:
+        return {}
+    inventories: dict[int, dict[str, HeldInventory]] = defaultdict(dict)
+    links: Mapping[int, dict[int, dict[str, int]]] = {_TRAIT: defaultdict(dict), _AGGREGATE: defaultdict(dict)}
+    for kind, provider_id, name, row_id, used, *figures in _PARTS.rows(connection, ids=[row[0] for row in rows]):
+        if kind == _INVENTORY:
+            inventories[provider_id][name] = HeldInventory(Inventory(name, *figures), row_id, used)
+        else:
+            links[kind][provider_id][name] = row_id
+    traits, aggregates = links.values()
+    return {
+        row[1]: ProviderState(Provider(*row), inventories[row[0]], traits[row[0]], aggregates[row[0]]) for row in rows
+    }
+
+
+_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
+_BY_UUID = Prepared(PROVIDERS.where(_ME.c.uuid.in_(sa.bindparam("uuids", expanding=True))))
+_BY_ID = Prepared(PROVIDERS.where(_ME.c.id.in_(_IDS)).order_by(_ME.c.id))
+_INVENTORY, _TRAIT, _AGGREGATE = range(3)
+_FIGURES = [t.inventories.c[name] for name in ("used", *INVENTORY_COLUMNS) if name != "capacity"]
+
+
+def _part(kind: int, link: sa.Table, named: sa.Table, key: str, name: str, figures: Sequence[Any]) -> sa.Select[Any]:
+    """Return the rows of one kind: kind, provider, name and id of what it is linked to, figures of inventories."""
+    columns = (sa.literal_column(str(kind)), link.c.resource_provider_id, named.c[name], named.c.id, *figures)
+    return (
+        sa.select(*columns)
+        .join_from(link, named, named.c.id == link.c[key])
+        .where(link.c.resource_provider_id.in_(_IDS))
+    )
+
+
+_NONE = [sa.null() for _ in _FIGURES]
+#: In one statement: on a server, every one more would be a round trip more.
+_PARTS = Prepared(
+    sa.union_all(
+        _part(_INVENTORY, t.inventories, t.resource_classes, "resource_class_id", "name", _FIGURES),
+        _part(_TRAIT, t.resource_provider_traits, t.traits, "trait_id", "name", _NONE),
+        _part(_AGGREGATE, t.resource_provider_aggregates, t.placement_aggregates, "aggregate_id", "uuid", _NONE),
+    )
+)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Purge servers that were deleted long ago, with all that is kept about them: faults, tags, decisions, request specs.
+
+Nothing of it is mirrored, so a purge tells the mirrors nothing and may run beside any control process, in any process.
+Each transaction takes a bounded number of servers, and the purge then rests for as long as that took: others get in
+between.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import request_specs
+from kilonova.db import tables as t
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
+
+SERVERS_AT_ONCE = 100
+_INSTANCE = t.instances.c
+#: What else is kept by the server's uuid, beside the tables with a foreign key to it.
+_BY_UUID = (t.server_group_members.c.instance_uuid, t.decisions.c.instance_uuid)
+
+
+def kept_for_deleted(connection: Connection, before: datetime) -> dict[str, int]:
+    """Count what a purge would remove, table by table."""
+    servers = sa.select(_INSTANCE.uuid).where(*_is_purgeable(before))
+    counts = {t.instances.name: _count(connection, t.instances, *_is_purgeable(before))}
+    for column in _columns_of_servers():
+        counts[column.table.name] = _count(connection, column.table, column.in_(servers))
+    spec, living = t.request_specs.c.uuid, t.instances.alias()
+    used = sa.select(living.c.id).where(living.c.request_spec_uuid == spec, living.c.uuid.not_in(servers))
+    asked = sa.select(_INSTANCE.request_spec_uuid).where(*_is_purgeable(before))
+    counts[t.request_specs.name] = _count(connection, t.request_specs, spec.in_(asked), ~used.exists())
+    return counts
+
+
+def purge(
+    database: Database,
+    before: datetime,
+    *,
+    at_once: int = SERVERS_AT_ONCE,
+    on_progress: Callable[[int], None] = lambda _servers: None,
+    rest: Callable[[float], object] = time.sleep,
+) -> dict[str, int]:
+    """Remove every server that was deleted before that time, and what is kept about it. Returns rows by table.
+
+    ``rest`` waits that many seconds; when it returns true the purge ends early. Safe to repeat.
+    """
+    removed: dict[str, int] = {}
+    for uuids in _pages(database, before, at_once):
+        began = time.monotonic()
+        counts = database.write(lambda tx: _purge_some(tx, uuids, before))  # noqa: B023
+        for name, count in counts.items():
+            removed[name] = removed.get(name, 0) + count
+        on_progress(counts[t.instances.name])
+        if rest(time.monotonic() - began):
+            break
+    return removed
+
+
+def _pages(database: Database, before: datetime, at_once: int) -> Iterator[list[str]]:
+    """Look for servers outside the transactions that remove them: among many living ones that takes a while."""
+    last = 0
+    while True:
+        with database.read() as connection:
+            found = sa.select(_INSTANCE.id, _INSTANCE.uuid).where(_INSTANCE.id > last, *_is_purgeable(before))
+            rows = connection.execute(found.order_by(_INSTANCE.id).limit(at_once)).all()
+        if not rows:
+            return
+        last = rows[-1].id
+        yield [row.uuid for row in rows]
+
+
+def _is_purgeable(before: datetime) -> tuple[sa.ColumnElement[bool], ...]:
+    """Deleted before, and at rest: what still has allocations or work under way is left to the audit."""
+    return (
+        _INSTANCE.deleted.is_(True),
+        _INSTANCE.deleted_at < before,
+        ~sa.select(t.consumers.c.uuid).where(t.consumers.c.uuid == _INSTANCE.uuid).exists(),
+        ~sa.select(t.workflows.c.uuid).where(t.workflows.c.instance_uuid == _INSTANCE.uuid).exists(),
+    )
+
+
+def _columns_of_servers() -> list[sa.Column[str]]:
+    """Return the column with the server's uuid of every table that keeps something about servers."""
+    referring = [
+        key.parent for table in t.metadata.sorted_tables for key in table.foreign_keys if key.column is _INSTANCE.uuid
+    ]
+    return [*referring, *_BY_UUID]
+
+
+def _purge_some(tx: Transaction, wanted: Sequence[str], before: datetime) -> dict[str, int]:
+    rows = tx.execute(
+        sa.select(_INSTANCE.uuid, _INSTANCE.request_spec_uuid).where(_INSTANCE.uuid.in_(wanted), *_is_purgeable(before))
+    ).all()
+    uuids = [row.uuid for row in rows]
+    inputs = t.decisions.c.circumstances_id
+    based_on = sa.select(inputs).where(t.decisions.c.instance_uuid.in_(uuids), inputs.is_not(None)).distinct()
+    inputs_left = list(tx.execute(based_on).scalars())
+    counts = {}
+    for column in _columns_of_servers():
+        counts[column.table.name] = tx.execute(sa.delete(column.table).where(column.in_(uuids))).rowcount
+    counts[t.instances.name] = tx.execute(sa.delete(t.instances).where(_INSTANCE.uuid.in_(uuids))).rowcount
+    specs = {row.request_spec_uuid for row in rows} - {None}
+    counts[t.request_specs.name] = request_specs.delete_unused(tx, sorted(specs))
+    used = sa.select(t.decisions.c.id).where(inputs == t.circumstances.c.uuid)
+    unused = sa.delete(t.circumstances).where(t.circumstances.c.uuid.in_(inputs_left), ~used.exists())
+    counts[t.circumstances.name] = tx.execute(unused).rowcount
+    return counts
+
+
+def _count(connection: Connection, table: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> int:
+    return int(connection.execute(sa.select(sa.func.count()).select_from(table).where(*conditions)).scalar_one())

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quotas: the limits of projects, their users and classes, and what servers count against them.
+
+A project has one row, which counts all of its servers; so has each user with limits of his own there. Making and
+removing servers changes these rows in the same transaction. The writer is alone while it writes (ADR 6), so what
+:func:`take` reads for many requests at once still holds; its UPDATE repeats each limit as a guard of its row (ADR 11).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.statements import ManyRows, insert_missing
+from kilonova.db.transaction import Transaction
+from kilonova.errors import ConcurrentUpdate, OverQuota
+from kilonova.model.instance import VmState
+from kilonova.model.quota import COUNTED, DEFAULT_CLASS, Limits, QuotaRequest, Usage, room_for, shortage
+
+#: User of the row that counts for a whole project.
+EVERYBODY = ""
+_Q = t.quotas.c
+_C = t.quota_classes.c
+_I = t.instances.c
+_ANY_AMOUNT = 2**62
+
+_CLASS = sa.select(_C.limits).where(_C.class_name == sa.bindparam("class_name"))
+_DEFAULTS = sa.select(_C.limits).where(_C.class_name == DEFAULT_CLASS).scalar_subquery()
+_ROWS = sa.select(t.quotas, _DEFAULTS.label("defaults")).where(
+    _Q.project_id.in_(sa.bindparam("projects", expanding=True)),
+    _Q.user_id.in_(sa.bindparam("users", expanding=True)),
+)
+_INSERT = sa.insert(t.quotas)
+_GIVE_BACK = (
+    sa.update(t.quotas)
+    .where(_Q.project_id == sa.bindparam("project"), _Q.user_id.in_([EVERYBODY, sa.bindparam("user")]))
+    .values({name: _Q[name] - sa.bindparam(f"less_{name}") for name in COUNTED})
+)
+_KEY = {"project_id": _Q.project_id.type, "user_id": _Q.user_id.type}
+_RAISE = ManyRows(
+    {**_KEY, **{f"{prefix}_{name}": sa.BigInteger() for name in COUNTED for prefix in ("more", "most")}},
+    lambda given: (
+        sa.update(t.quotas)
+        .where(
+            _Q.project_id == given["project_id"],
+            _Q.user_id == given["user_id"],
+            *(_Q[name] + given[f"more_{name}"] <= given[f"most_{name}"] for name in COUNTED),
+        )
+        .values({name: _Q[name] + given[f"more_{name}"] for name in COUNTED})
+    ),
+)
+#: Which servers count: all that are there, whatever their state, but none that waits to be restored or purged.
+_COUNTS = (_I.deleted.is_(False), _I.vm_state != VmState.SOFT_DELETED.value)
+_AMOUNTS = (
+    sa.func.count(),
+    sa.func.sum(_I.flavor["vcpus"].as_integer()),
+    sa.func.sum(_I.flavor["memory_mib"].as_integer()),
+)
+_MEMBERS = (
+    sa.select(sa.func.count())
+    .select_from(t.server_group_members)
+    .join(t.server_groups, t.server_groups.c.id == t.server_group_members.c.group_id)
+    .join(t.instances, _I.uuid == t.server_group_members.c.instance_uuid)
+    .where(
+        t.server_groups.c.uuid == sa.bindparam("group_uuid"),
+        _I.user_id == sa.bindparam("user_id"),
+        _I.deleted.is_(False),
+    )
+)
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+
+def class_limits(connection: Connection, class_name: str) -> dict[str, int]:
+    """Return what was set for a class."""
+    return dict(connection.execute(_CLASS, {"class_name": class_name}).scalar() or {})
+
+
+def own_limits(connection: Connection, project_id: str, user_id: str = EVERYBODY) -> dict[str, int]:
+    """Return what was set for a project, or for a user there."""
+    wanted = sa.select(_Q.limits).where(_Q.project_id == project_id, _Q.user_id == user_id)
+    return dict(connection.execute(wanted).scalar() or {})
+
+
+def limits_of(connection: Connection, configured: Limits, project_id: str, user_id: str = EVERYBODY) -> dict[str, int]:
+    """Return the limits in force of a project, or of a user there. ``configured``: where nobody has set another."""
+    default, project = class_limits(connection, DEFAULT_CLASS), own_limits(connection, project_id)
+    user = own_limits(connection, project_id, user_id) if user_id != EVERYBODY else {}
+    return {**configured, **default, **project, **user}
+
+
+def limits_of_users(connection: Connection, project_id: str) -> dict[str, dict[str, int]]:
+    """Return what was set for each user of a project who has limits of his own: user → limits."""
+    wanted = sa.select(_Q.user_id, _Q.limits).where(_Q.project_id == project_id, _Q.user_id != EVERYBODY)
+    return {row.user_id: dict(row.limits) for row in connection.execute(wanted)}
+
+
+def set_class_limits(tx: Transaction, class_name: str, changed: Limits) -> None:
+    """Change limits of a class."""
+    limits = {**class_limits(tx.connection, class_name), **changed}
+    if not insert_missing(tx, t.quota_classes, {"class_name": class_name, "limits": limits}):
+        tx.execute(sa.update(t.quota_classes).where(_C.class_name == class_name).values(limits=limits))
+
+
+def set_limits(tx: Transaction, project_id: str, user_id: str, changed: Limits) -> None:
+    """Change limits of a project, or of a user there, whose servers are counted from now on."""
+    limits = {**own_limits(tx.connection, project_id, user_id), **changed}
+    key = {"project_id": project_id, "user_id": user_id}
+    used = usage_of(tx.connection, project_id, user_id)
+    if not insert_missing(tx, t.quotas, {**key, **dict(used.items()), "limits": limits}):
+        tx.execute(sa.update(t.quotas).where(*_is(project_id, user_id)).values(limits=limits))
+
+
+def delete_limits(tx: Transaction, project_id: str, user_id: str = EVERYBODY) -> None:
+    """Forget limits of a user, or of a project and all of its users; absent is success."""
+    users = sa.and_(_Q.project_id == project_id, _Q.user_id != EVERYBODY)
+    if user_id != EVERYBODY:
+        users = sa.and_(users, _Q.user_id == user_id)
+    tx.execute(sa.delete(t.quotas).where(users))
+    if user_id == EVERYBODY:
+        tx.execute(sa.update(t.quotas).where(*_is(project_id, EVERYBODY)).values(limits={}))
+
+
+# --- what is used -----------------------------------------------------------------------------------------------------
+
+
+def usage_of(connection: Connection, project_id: str, user_id: str = EVERYBODY) -> Usage:
+    """Return what the servers of a project count, or those of one user there."""
+    wanted = sa.select(*(_Q[name] for name in COUNTED)).where(*_is(project_id, user_id))
+    row = connection.execute(wanted).first()
+    if row is not None:
+        return Usage(*row)
+    return Usage() if user_id == EVERYBODY else counted(connection, project_id, user_id)
+
+
+def counted(connection: Connection, project_id: str, user_id: str = EVERYBODY) -> Usage:
+    """Count the servers of a project, or those of one user there, one by one."""
+    mine = sa.select(*_AMOUNTS).where(*_COUNTS, _I.project_id == project_id)
+    if user_id != EVERYBODY:
+        mine = mine.where(_I.user_id == user_id)
+    instances, cores, ram = connection.execute(mine).one()
+    return Usage(instances, int(cores or 0), int(ram or 0))
+
+
+def counted_everywhere(connection: Connection) -> dict[tuple[str, str], Usage]:
+    """Count all servers one by one: (project, user) → usage, with :data:`EVERYBODY` for a project as a whole."""
+    sums: dict[tuple[str, str], Usage] = {}
+    by_user = sa.select(_I.project_id, _I.user_id, *_AMOUNTS).where(*_COUNTS).group_by(_I.project_id, _I.user_id)
+    for project_id, user_id, instances, cores, ram in connection.execute(by_user):
+        usage = sums[project_id, user_id] = Usage(instances, int(cores), int(ram))
+        sums[project_id, EVERYBODY] = sums.get((project_id, EVERYBODY), Usage()) + usage
+    return sums
+
+
+def stored(connection: Connection) -> dict[tuple[str, str], Usage]:
+    """Return what the rows say: (project, user) → usage."""
+    columns = (_Q.project_id, _Q.user_id, *(_Q[name] for name in COUNTED))
+    return {(row[0], row[1]): Usage(*row[2:]) for row in connection.execute(sa.select(*columns))}
+
+
+def recount(tx: Transaction, project_id: str, user_id: str = EVERYBODY) -> None:
+    """Make the row of a project, or of a user there, say what the servers count."""
+    used = dict(counted(tx.connection, project_id, user_id).items())
+    key = {"project_id": project_id, "user_id": user_id}
+    if not insert_missing(tx, t.quotas, {**key, **used, "limits": {}}):
+        tx.execute(sa.update(t.quotas).where(*_is(project_id, user_id)).values(used))
+
+
+def give_back(tx: Transaction, project_id: str, user_id: str, less: Usage) -> None:
+    """Count servers no longer that are gone."""
+    tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": v for k, v in less.items()}})
+
+
+def counts(vm_state: str) -> bool:
+    """Whether a server that is not deleted counts in this state."""
+    return vm_state != VmState.SOFT_DELETED.value
+
+
+# --- new servers ------------------------------------------------------------------------------------------------------
+
+
+def take(tx: Transaction, requests: Sequence[QuotaRequest], configured: Limits) -> list[int | OverQuota]:
+    """Count new servers, and say for each request how many of them there may be, or why not even the least.
+
+    ``configured``: the limits where nobody has set another. Raises: ConcurrentUpdate when somebody else writes, too.
+    """
+    ledger = _Ledger(tx.connection, configured)
+    ledger.read(requests)
+    granted = [ledger.grant(request) for request in requests]
+    ledger.write(tx)
+    return granted
+
+
+def room(connection: Connection, request: QuotaRequest, configured: Limits) -> int:
+    """Return how many servers :func:`take` would count at this moment. Raises: OverQuota."""
+    ledger = _Ledger(connection, configured)
+    ledger.read([request])
+    granted = ledger.grant(request)
+    if isinstance(granted, OverQuota):
+        raise granted
+    return granted
+
+
+@dataclass(slots=True)
+class _Account:
+    """A row as one transaction sees it: what counts, what is being added, and the limits it was added under."""
+
+    used: Usage
+    limits: Limits
+    is_new: bool = False
+    taken: Usage = field(default_factory=Usage)
+    under: Limits = field(default_factory=dict)
+
+
+class _Ledger:
+    """The rows that requests of one transaction count on."""
+
+    def __init__(self, connection: Connection, configured: Limits) -> None:
+        self._connection = connection
+        self._defaults: Limits = configured
+        self._accounts: dict[tuple[str, str], _Account] = {}
+        self._members: dict[tuple[str, str], int] = {}
+
+    def read(self, requests: Sequence[QuotaRequest]) -> None:
+        projects = {request.project_id for request in requests}
+        users = {EVERYBODY, *(request.user_id for request in requests)}
+        rows = self._connection.execute(_ROWS, {"projects": sorted(projects), "users": sorted(users)}).all()
+        for row in rows:
+            used = Usage(row.instances, row.cores, row.ram)
+            self._accounts[row.project_id, row.user_id] = _Account(used, row.limits)
+        known = {project_id for project_id, user_id in self._accounts if user_id == EVERYBODY}
+        default = rows[0].defaults if rows else class_limits(self._connection, DEFAULT_CLASS)
+        self._defaults = {**self._defaults, **(default or {})}
+        for project_id in projects - known:
+            self._accounts[project_id, EVERYBODY] = _Account(Usage(), {}, is_new=True)
+
+    def grant(self, request: QuotaRequest) -> int | OverQuota:
+        """Take what a request may have, or nothing."""
+        project = self._accounts[request.project_id, EVERYBODY]
+        own = self._accounts.get((request.project_id, request.user_id)) if request.user_id != EVERYBODY else None
+        limits = request.limits or {**self._defaults, **project.limits}
+        accounts = [(project, limits)]
+        if own is not None:
+            limits = request.limits or {**limits, **own.limits}
+            accounts.append((own, limits))
+        if 0 <= limits["metadata_items"] < request.metadata_items:
+            return OverQuota(f"Maximum number of metadata items exceeds {limits['metadata_items']}")
+        count = request.at_most
+        for account, ceiling in accounts:
+            used = account.used + account.taken
+            count = room_for(request.each, used, ceiling, count)
+            if count < request.at_least:
+                return OverQuota(shortage(request.each, request.at_least, used, ceiling))
+        if request.group_uuid is not None and not self._join(request, request.group_uuid, count, limits):
+            return OverQuota("Quota exceeded, too many servers in group")
+        for account, ceiling in accounts:
+            account.taken += request.each * count
+            account.under = ceiling
+        return count
+
+    def _join(self, request: QuotaRequest, group_uuid: str, count: int, limits: Limits) -> bool:
+        """Count members of a server group, which are limited for each user in each group."""
+        limit, key = limits["server_group_members"], (group_uuid, request.user_id)
+        if limit < 0:
+            return True
+        if key not in self._members:
+            wanted = {"group_uuid": group_uuid, "user_id": request.user_id}
+            self._members[key] = self._connection.execute(_MEMBERS, wanted).scalar_one()
+        if self._members[key] + count > limit:
+            return False
+        self._members[key] += count
+        return True
+
+    def write(self, tx: Transaction) -> None:
+        taken = [(key, account) for key, account in sorted(self._accounts.items()) if account.taken.instances]
+        new = [{**_key(key), **dict(account.taken.items()), "limits": {}} for key, account in taken if account.is_new]
+        if new:
+            tx.execute(_INSERT, new)
+        more = [_raised(key, account) for key, account in taken if not account.is_new]
+        if _RAISE.run(tx, more) != len(more):
+            raise ConcurrentUpdate("What counts against a quota was changed from elsewhere meanwhile.")
+
+
+def _raised(key: tuple[str, str], account: _Account) -> Mapping[str, Any]:
+    most = {name: limit if limit >= 0 else _ANY_AMOUNT for name, limit in account.under.items() if name in COUNTED}
+    row = {f"more_{name}": amount for name, amount in account.taken.items()}
+    return {**_key(key), **row, **{f"most_{name}": limit for name, limit in most.items()}}
+
+
+def _key(key: tuple[str, str]) -> dict[str, str]:
+    return {"project_id": key[0], "user_id": key[1]}
+
+
+def _is(project_id: str, user_id: str) -> Iterable[sa.ColumnElement[bool]]:
+    return _Q.project_id == project_id, _Q.user_id == user_id

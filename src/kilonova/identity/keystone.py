@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How Keystone is reached: what nova.conf's sections [keystone], [keystone_authtoken] and [oslo_limit] say."""
+
+from typing import Any
+
+from keystoneauth1 import loading
+
+from kilonova.identity.limits import LimitSource
+from kilonova.identity.projects import AnyProject, KeystoneProjects, Projects
+
+_TOKENS, _LIMITS = "keystone_authtoken", "oslo_limit"
+#: What oslo.limit adds to the options that every login to Keystone has.
+_SERVICE = ("endpoint_id", "endpoint_service_type", "endpoint_service_name", "endpoint_region_name")
+
+
+def projects_of(conf: Any) -> Projects:
+    """Return who knows the projects; where no address of Keystone is configured, nobody does."""
+    conf.register_opts(loading.get_auth_plugin_conf_options("password"), group=_TOKENS)
+    url = conf.keystone.endpoint_override or conf[_TOKENS].auth_url
+    if not url:
+        return AnyProject()
+    return KeystoneProjects(url, verify=not conf.keystone.insecure and (conf.keystone.cafile or True))
+
+
+def limits_of(conf: Any) -> LimitSource:
+    """Return where unified limits are, as [oslo_limit] says. Nobody is asked before they are needed."""
+    # Needed with this driver only, and to be imported before there are threads: the SDK does not bear two at once.
+    from openstack.connection import Connection  # noqa: PLC0415
+    from oslo_limit import opts  # noqa: PLC0415
+
+    from kilonova.identity.unified_limits import KeystoneLimits  # noqa: PLC0415
+
+    loading.register_auth_conf_options(conf, _LIMITS)
+    loading.register_session_conf_options(conf, _LIMITS)
+    loading.register_adapter_conf_options(conf, _LIMITS, include_deprecated=False)
+    listed = {option.name: option for _, options in opts.list_opts() for option in options}
+    conf.register_opts([listed[name] for name in _SERVICE], group=_LIMITS)
+    section = conf[_LIMITS]
+
+    def connect() -> Connection:
+        auth = loading.load_auth_from_conf_options(conf, _LIMITS)
+        return Connection(
+            session=loading.load_session_from_conf_options(conf, _LIMITS, auth=auth),
+            region_name=section.region_name,
+            identity_interface=section.valid_interfaces or "public",
+            identity_endpoint_override=section.endpoint_override,
+        )
+
+    return KeystoneLimits(
+        connect,
+        endpoint_id=section.endpoint_id,
+        service_type=section.endpoint_service_type or (None if section.endpoint_service_name else "compute"),
+        service_name=section.endpoint_service_name,
+        region=section.endpoint_region_name,
+    )

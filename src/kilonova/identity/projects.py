@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which projects there are. Only Keystone knows; a cloud without it takes every id for one."""
+
+import logging
+from typing import Protocol
+from urllib.parse import quote
+
+import requests
+
+from kilonova.errors import InvalidRequest
+
+LOG = logging.getLogger(__name__)
+_TIMEOUT_S = 30
+
+
+class Projects(Protocol):
+    """Tells projects that exist from others."""
+
+    def require(self, project_id: str, *, token: str | None) -> None:
+        """Raise InvalidRequest when it is certain that there is no such project."""
+
+
+class AnyProject:
+    """Knows no projects, so every id may be one."""
+
+    def require(self, project_id: str, *, token: str | None) -> None:
+        pass
+
+
+class KeystoneProjects:
+    """Asks Keystone with the caller's own token. Who may not ask, or finds Keystone away, is not held up by that.
+
+    ``url``: Keystone's address, with or without ``/v3``. ``verify``: a CA file, or whether certificates are checked.
+    """
+
+    def __init__(self, url: str, *, verify: bool | str = True) -> None:
+        self._url = url.rstrip("/").removesuffix("/v3")
+        self._session = requests.Session()
+        self._session.verify = verify
+
+    def require(self, project_id: str, *, token: str | None) -> None:
+        headers = {"X-Auth-Token": token or "", "Accept": "application/json"}
+        path = f"{self._url}/v3/projects/{quote(project_id, safe='')}"
+        try:
+            status = self._session.get(path, headers=headers, timeout=_TIMEOUT_S).status_code
+        except requests.RequestException as error:
+            LOG.warning("Keystone cannot be asked whether project %r exists: %s", project_id, error)
+            return
+        if status == requests.codes.not_found:
+            raise InvalidRequest(f"Project ID {project_id} is not a valid project.", field="project_id")
+        if status != requests.codes.ok:
+            LOG.warning("Keystone does not tell whether project %r exists: it answers %d", project_id, status)

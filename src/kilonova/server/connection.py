@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One client's connection. At any time at most one thread has it; between two events nobody does.
+
+::
+
+    HANDSHAKE ─▶ READING ◀──────────────┐
+                   │ a request is whole  │ keep-alive
+                   ▼                     │
+                ANSWERING ─▶ WRITING ────┤
+                                         └─▶ LINGERING ─▶ closed
+
+LINGERING: the answer is sent, and what the client still sends is thrown away for a while: closing at once would reset
+the connection, and the client would see that instead of the answer.
+"""
+
+import select
+import socket
+import ssl
+import threading
+import time
+from collections import deque
+from enum import Enum, auto
+from typing import Any, Protocol
+
+import httptools
+
+from kilonova.server.limits import Limits
+from kilonova.server.request import Refused, Request
+from kilonova.server.response import refusal
+
+CHUNK = 1 << 16
+_TLS_PIECE = 1 << 18
+_READS = 64  # of one client in a row
+_TURNS = 16  # requests of one client answered in a row, before others get their turn
+_GONE_AFTER_S = 1.0
+_LOOK_EVERY_S = 0.02
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+READ, WRITE = select.EPOLLIN | select.EPOLLRDHUP, select.EPOLLOUT
+_LEFT = select.POLLRDHUP | select.POLLHUP | select.POLLERR
+NEVER = float("inf")
+
+
+class Phase(Enum):
+    HANDSHAKE = auto()
+    READING = auto()
+    ANSWERING = auto()
+    WRITING = auto()
+    LINGERING = auto()
+
+
+class Host(Protocol):
+    """What a connection needs of the server."""
+
+    limits: Limits
+    stopping: bool
+
+    def arm(self, connection: "Connection", events: int) -> None:
+        """Call the connection's turn at the next of these events."""
+
+    def answer(self, connection: "Connection", request: Request) -> bool:
+        """Run the application and send what it answers. Tells whether the connection goes on."""
+
+    def hold(self, connection: "Connection", size: int) -> None:
+        """Count what is received of a request that is not complete (negative: what no longer counts)."""
+
+    def owe(self, size: int) -> bool:
+        """Count what is to be sent (negative: what is). Tells whether there may be so much."""
+
+    def forget(self, connection: "Connection") -> None:
+        """The connection is closed."""
+
+
+class Connection:
+    """A socket, the parser of what comes in, and what is to go out."""
+
+    __slots__ = (
+        "address", "base", "begun", "gone", "head_bytes", "held", "host", "in_body", "in_head", "is_closed", "kept",
+        "lock", "looked_at", "out", "parser", "phase", "poll", "raw_bytes", "ready", "refused", "request",
+        "since", "sock", "streaming", "tls", "until",
+    )  # fmt: skip
+
+    def __init__(self, host: Host, sock: socket.socket, address: Any, base: dict[str, Any], *, tls: bool) -> None:
+        self.host = host
+        self.sock = sock
+        self.address: str = address[0]
+        self.base = base
+        self.tls = tls
+        self.lock = threading.Lock()
+        self.parser = httptools.HttpRequestParser(self)
+        self.phase = Phase.HANDSHAKE if tls else Phase.READING
+        self.is_closed = self.gone = self.kept = self.in_head = self.in_body = False
+        self.ready: deque[Request] = deque()
+        self.refused: Refused | None = None
+        self.streaming: Request | None = None
+        self.request = Request()
+        self.out: list[memoryview] = []
+        self.held = self.head_bytes = self.raw_bytes = 0
+        self.poll: Any = None
+        self.looked_at = 0.0
+        self.since = self.begun = time.monotonic()
+        self.until = self.since + host.limits.head_s
+
+    # --- a turn -------------------------------------------------------------------------------------------------------
+
+    def turn(self) -> None:
+        """Do what can be done without waiting. The caller holds the lock."""
+        if self.phase is Phase.READING:
+            self._read()
+        elif self.phase is Phase.WRITING:
+            self._flush()
+        elif self.phase is Phase.LINGERING:
+            self._drop()
+        elif self.phase is Phase.HANDSHAKE:
+            self._shake_hands()
+
+    def _shake_hands(self) -> None:
+        assert isinstance(self.sock, ssl.SSLSocket)
+        try:
+            self.sock.do_handshake()
+        except ssl.SSLWantReadError:
+            self.host.arm(self, READ)
+        except ssl.SSLWantWriteError:
+            self.host.arm(self, WRITE)
+        except (OSError, ValueError):
+            self.close()
+        else:
+            self.phase = Phase.READING
+            self._read()
+
+    def _read(self) -> None:
+        if self.ready or self.streaming is not None or self.refused is not None:  # it was others' turn meanwhile
+            self._answer_all()
+            return
+        for _ in range(_READS):
+            data = self.receive()
+            if data is None:
+                break
+            if not data:
+                self.close()
+                return
+            self.feed(data)
+            if self.ready or self.refused is not None or self.streaming is not None:
+                break
+            if len(data) < CHUNK and not self.tls:  # a record of TLS may be there that the kernel no longer has
+                break
+        self._answer_all()
+
+    def receive(self) -> bytes | None:
+        """Return what is there, None when that is nothing yet, and nothing at the end."""
+        try:
+            return self.sock.recv(CHUNK)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return None
+        except OSError:
+            return b""
+
+    def _answer_all(self) -> None:
+        for _ in range(_TURNS):
+            if self.ready:
+                request = self.ready.popleft()
+            elif self.refused is None and self.streaming is not None:
+                request, self.streaming = self.streaming, None
+            else:
+                break
+            if not self._answer(request):
+                return
+        if self.ready or (self.streaming is not None and self.refused is None):
+            self.host.arm(self, WRITE)  # which is possible at once, but others come first
+        elif self.refused is not None:
+            self._refuse(self.refused)
+        else:
+            self._await_more()
+
+    def _answer(self, request: Request) -> bool:
+        """Answer a request; tells whether the next may be answered now."""
+        self.phase, self.until, self.begun = Phase.ANSWERING, NEVER, time.monotonic()
+        self.kept = self.host.answer(self, request)
+        if self.is_closed:
+            return False
+        if self.out:
+            self.phase = Phase.WRITING
+            self.until = time.monotonic() + self.host.limits.write_s
+            self.host.arm(self, WRITE)
+            return False
+        return self._after_answer()
+
+    def _after_answer(self) -> bool:
+        if self.kept and not self.host.stopping:
+            self.phase = Phase.READING
+            return True
+        self.linger()
+        return False
+
+    def _await_more(self) -> None:
+        """Wait for the rest of a request, or for the next one."""
+        limits, now = self.host.limits, time.monotonic()
+        if self.in_body:
+            if self.request.expects_continue:
+                self.request.expects_continue = False
+                self.send(_CONTINUE)
+            self.until = self.begun + limits.body_s + len(self.request.body) / limits.bytes_per_s
+        elif self.in_head:
+            self.until = self.begun + limits.head_s
+        else:
+            self.since, self.until = now, now + limits.idle_s
+        self.host.arm(self, READ)
+
+    # --- what the parser says -----------------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> None:
+        """Parse. Whole requests are then in ``ready``; what is wrong with the next one in ``refused``."""
+        if not (self.in_head or self.in_body):
+            self.begun = self.since = time.monotonic()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._end_with_last()  # nothing is upgraded: the request is answered as if it had not asked
+        except httptools.HttpParserError as error:
+            self.refused = self.refused or _reason(error)
+        if self.in_head:
+            self.head_bytes += len(data)
+            if self.head_bytes > self.host.limits.head and self.refused is None:
+                self.refused = Refused(431, "The headers are too large.")
+            self.hold(self.head_bytes)
+        elif self.in_body and not self.request.streamed:
+            self.raw_bytes += len(data)
+            if self.raw_bytes > self.host.limits.head + 8 * len(self.request.body) and self.refused is None:
+                self.refused = Refused(400, "The body says more about itself than it holds.")
+            self.hold(self.head_bytes + len(self.request.body))
+        elif self.held:
+            self.hold(0)
+
+    def hold(self, size: int) -> None:
+        if size != self.held:
+            more, self.held = size - self.held, size
+            self.host.hold(self, more)
+
+    def _end_with_last(self) -> None:
+        if self.ready:
+            self.ready[-1].keep_alive = False
+
+    def on_message_begin(self) -> None:
+        if self.ready and not self.ready[-1].keep_alive:
+            raise Refused(400, "Something follows the last request.")
+        self.in_head, self.head_bytes, self.raw_bytes = True, 0, 0
+        self.request = Request()
+
+    def on_url(self, part: bytes) -> None:
+        self.request.url += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.in_head:  # a trailer: nothing in it is believed
+            return
+        self.request.headers.append((name.lower(), value))
+        if len(self.request.headers) > self.host.limits.headers:
+            raise Refused(431, "There are too many headers.")
+
+    def on_headers_complete(self) -> None:
+        request, limits = self.request, self.host.limits
+        self.in_head = False
+        request.read_head(self.parser.get_method().decode(), self.parser.get_http_version())
+        if not request.has_body:
+            return
+        self.in_body = True
+        if limits.token_needed and not request.has_token:
+            self._ask_without_body(401)
+        elif limits.streams is not None and limits.streams(request.method, request.path):
+            self.streaming, request.streamed = request, True
+        elif request.length > limits.body_of(request.path):
+            self._ask_without_body(413)
+
+    def _ask_without_body(self, status: int) -> None:
+        """Let the application say in its own words why a body is not read; then the connection ends."""
+        request = self.request
+        request.body_refused, request.body, request.keep_alive = status, b"", False
+        self.in_body = False
+        self.ready.append(request)
+        raise _Enough
+
+    def on_body(self, part: bytes) -> None:
+        request = self.request
+        if request.body:
+            if isinstance(request.body, bytes):
+                request.body = bytearray(request.body)
+            request.body += part
+        else:
+            request.body = part
+        if not request.streamed and len(request.body) > self.host.limits.body_of(request.path):
+            self._ask_without_body(413)
+
+    def on_message_complete(self) -> None:
+        self.in_body = False
+        self.request.keep_alive, self.request.complete = self.parser.should_keep_alive(), True
+        if not self.request.streamed:
+            self.ready.append(self.request)
+
+    # --- sending ------------------------------------------------------------------------------------------------------
+
+    def send(self, *parts: bytes) -> None:
+        """Send as much as goes now; the rest when the client takes it."""
+        if self.out:
+            self._owe([memoryview(part) for part in parts])
+            return
+        data = parts[0] if len(parts) == 1 else b"".join(parts) if self.tls or len(parts[1]) < CHUNK else None
+        try:
+            if data is None:
+                sent = self.sock.sendmsg(parts)
+            elif self.tls and len(data) > _TLS_PIECE:
+                sent = 0
+            else:
+                sent = self.sock.send(data)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            sent = 0
+        except OSError:
+            self.close()
+            return
+        if data is not None:
+            parts = (data,)
+        left = []
+        for part in parts:
+            if sent < len(part):
+                left.append(memoryview(part)[sent:])
+                sent = 0
+            else:
+                sent -= len(part)
+        if left:
+            self._owe(left)
+            self.send_rest()
+
+    def _owe(self, parts: list[memoryview]) -> None:
+        self.out += parts
+        if not self.host.owe(sum(map(len, parts))):
+            self.close()
+
+    def send_rest(self) -> bool:
+        """Send what is left. Tells whether that was all."""
+        while self.out:
+            part = self.out[0]
+            try:
+                sent = self.sock.send(part[:_TLS_PIECE] if self.tls else part)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return False
+            except OSError:
+                self.close()
+                return False
+            self.host.owe(-sent)
+            self.until = time.monotonic() + self.host.limits.write_s
+            if sent < len(part):
+                self.out[0] = part[sent:]
+            else:
+                del self.out[0]
+        return True
+
+    def _flush(self) -> None:
+        if self.send_rest():
+            if self._after_answer():
+                self._answer_all()
+        elif not self.is_closed:
+            self.host.arm(self, WRITE)
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def expire(self) -> None:
+        """End what took too long. The caller holds the lock."""
+        if self.phase is Phase.READING and (self.in_head or self.in_body):
+            self._refuse(Refused(408, "The request did not arrive in time."))
+        else:
+            self.close()
+
+    def _refuse(self, refused: Refused) -> None:
+        self.send(refusal(refused.status, str(refused)))
+        if not self.is_closed:
+            self.linger()
+
+    def linger(self) -> None:
+        """Say that nothing more comes, and throw away what the client still sends."""
+        self.hold(0)
+        self.phase = Phase.LINGERING
+        self.until = time.monotonic() + self.host.limits.linger_s
+        try:
+            self.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.close()
+        else:
+            self._drop()
+
+    def _drop(self) -> None:
+        for _ in range(4):
+            try:
+                if not socket.socket.recv(self.sock, CHUNK):
+                    self.close()
+                    return
+            except BlockingIOError:
+                break
+            except OSError:
+                self.close()
+                return
+        self.host.arm(self, READ)
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            self.hold(0)
+            if self.out:
+                self.host.owe(-sum(map(len, self.out)))
+                self.out = []
+            self.host.forget(self)
+            self.sock.close()
+
+    def client_gone(self) -> bool:
+        """Whether nobody waits for the answer: the connection is broken, or closed by the client for a second now.
+
+        A client that has only said that it will send nothing more looks the same as one that is gone; it gets its
+        answer if that does not take long.
+        """
+        now = time.monotonic()
+        if self.gone or now - self.looked_at < _LOOK_EVERY_S:
+            return self.gone
+        self.looked_at = now
+        if self.poll is None:
+            self.poll = select.poll()
+            self.poll.register(self.sock.fileno(), _LEFT)
+        events = self.poll.poll(0)
+        if events:
+            self.gone = bool(events[0][1] & ~select.POLLRDHUP) or now - self.begun > _GONE_AFTER_S
+        return self.gone
+
+
+class _Enough(Exception):
+    """Nothing more of this connection is parsed."""
+
+
+def _reason(error: httptools.HttpParserError) -> Refused | None:
+    cause = error.__context__
+    if isinstance(cause, Refused):
+        return cause
+    if isinstance(cause, _Enough):
+        return None
+    return Refused(400, "This is no HTTP request.")

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The socket that clients connect to, the certificate that it shows, and how many of them there may be."""
+
+import errno
+import resource
+import socket
+import ssl
+import time
+
+from kilonova.errors import ConfigurationError, Unavailable
+
+_PORT_WAIT_S = 1.0  # a predecessor that is just dying is waited for
+_BACKLOG = 4096
+_OWN_FILES = 256  # of the database, logs and libraries
+
+
+def listen(host: str, port: int, name: str) -> socket.socket:
+    """Listen on an address that nobody else has. Raises: Unavailable."""
+    deadline = time.monotonic() + _PORT_WAIT_S
+    while True:
+        listener: socket.socket | None = None
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            listener = socket.socket(family, kind, protocol)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            if listener is not None:
+                listener.close()
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
+                raise Unavailable(f"{name}: {host}:{port} cannot be used: {error.strerror}.") from error
+            time.sleep(0.05)
+        else:
+            listener.setblocking(False)
+            return listener
+
+
+def tls_context(cert_file: str, key_file: str | None, name: str) -> ssl.SSLContext:
+    """Return what TLS needs of a certificate and its key. Raises: ConfigurationError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(cert_file, key_file, password=_no_password)
+    except (OSError, ValueError) as error:
+        what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigurationError(f"{name}: {cert_file} and {key_file or cert_file} cannot be used: {what}.") from error
+    return context
+
+
+def _no_password() -> str:
+    raise ValueError("the key asks for a password")
+
+
+def connections_possible(wanted: int) -> int:
+    """Raise this process's limit of open files as far as it goes; return how many connections that allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _OWN_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else max(16, min(wanted, soft - _OWN_FILES))

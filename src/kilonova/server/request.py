@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One request as it is received, and the WSGI environment that is made of it."""
+
+import sys
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from kilonova.wsgi_keys import BODY_REFUSED
+
+_KEYS_KEPT = 1_000
+_DROPPED = ""
+_DIGITS = 19  # of a length that is a length
+_ONLY_ONCE = frozenset({"HTTP_HOST", "CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING", "HTTP_X_AUTH_TOKEN", "CONTENT_TYPE"})
+_keys: dict[bytes, str] = {}
+
+
+class Refused(Exception):
+    """A request that is not given to the application."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+@dataclass(slots=True)
+class Request:
+    """A request. ``body_refused``: the status for which the application is asked without the body.
+
+    ``streamed``: the application reads the body while it arrives; ``body`` is what it has not yet read.
+    """
+
+    url: bytes = b""
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    method: str = ""
+    version: str = "1.1"
+    path: str = ""
+    query: str = ""
+    length: int = 0
+    chunked: bool = False
+    expects_continue: bool = False
+    keep_alive: bool = False
+    named: dict[str, str] = field(default_factory=dict)
+    body: bytes | bytearray = b""
+    body_refused: int = 0
+    streamed: bool = False
+    complete: bool = False
+
+    @property
+    def has_token(self) -> bool:
+        return "HTTP_X_AUTH_TOKEN" in self.named
+
+    @property
+    def has_body(self) -> bool:
+        return self.chunked or self.length > 0
+
+    def read_head(self, method: str, version: str) -> None:
+        """Understand the request line and the headers that say where the request ends. Raises: Refused."""
+        if version not in {"1.0", "1.1"}:
+            raise Refused(505, "HTTP/1.0 and HTTP/1.1 are spoken here.")
+        self.method, self.version = method, version
+        self._read_url()
+        named = self.named
+        for name, value in self.headers:
+            key = _keys.get(name) or _key_of(name)
+            if key not in named:
+                named[key] = value.decode("latin-1")
+            elif key in _ONLY_ONCE:
+                raise Refused(400, f"The header {name.decode('latin-1')} is there twice.")
+            else:
+                named[key] += ("; " if key == "HTTP_COOKIE" else ",") + value.decode("latin-1")
+        named.pop(_DROPPED, None)
+        if "HTTP_HOST" not in named and version == "1.1":
+            raise Refused(400, "The header Host is missing.")
+        coding = named.get("HTTP_TRANSFER_ENCODING")
+        if coding is not None:
+            if coding.lower() != "chunked" or version != "1.1":
+                raise Refused(501, "The transfer encoding is not supported.")
+            self.chunked = True
+        length = named.get("CONTENT_LENGTH")
+        if length is not None:
+            if coding is not None or not (length.isascii() and length.isdigit()):
+                raise Refused(400, "The length of the body is not clear.")
+            self.length = int(length) if len(length) < _DIGITS else sys.maxsize
+        expectation = named.get("HTTP_EXPECT")
+        if expectation is not None:
+            if expectation.lower() != "100-continue":
+                raise Refused(417, "The expectation cannot be met.")
+            self.expects_continue = version == "1.1"
+
+    def _read_url(self) -> None:
+        url = self.url
+        if not url.startswith(b"/"):
+            scheme, separator, rest = url.partition(b"://")
+            if separator and scheme.lower() in {b"http", b"https"}:  # the form that is meant for proxies
+                authority, _, after = rest.partition(b"/")
+                url = b"/" + after if b"?" not in authority else b"/?" + authority.partition(b"?")[2] + b"/" + after
+            elif url != b"*":
+                raise Refused(400, "The request line is not understood.")
+        path, _, query = url.partition(b"?")
+        if b"%" in path:
+            path = unquote_to_bytes(path)
+        self.path, self.query = path.partition(b"#")[0].decode("latin-1"), query.partition(b"#")[0].decode("latin-1")
+
+    def environ(self, base: dict[str, Any], stream: Any = None) -> dict[str, Any]:
+        """Return the environment. ``base``: what all requests of a connection have; ``stream``: a body to be read."""
+        environ = base.copy()
+        environ.update(self.named)
+        environ["REQUEST_METHOD"] = self.method
+        environ["PATH_INFO"] = self.path
+        environ["QUERY_STRING"] = self.query
+        environ["SERVER_PROTOCOL"] = "HTTP/" + self.version
+        if stream is not None:
+            environ["wsgi.input"] = stream
+            if self.chunked:
+                environ["wsgi.input_terminated"] = True
+            return environ
+        if self.chunked:  # it has been read as a whole, so its length is known
+            del environ["HTTP_TRANSFER_ENCODING"]
+            environ["CONTENT_LENGTH"] = str(len(self.body))
+        if self.body_refused:
+            environ[BODY_REFUSED] = self.body_refused
+            environ["CONTENT_LENGTH"] = "0"
+        environ["wsgi.input"] = BytesIO(self.body)
+        return environ
+
+
+def _key_of(name: bytes) -> str:
+    """Return the key of a header, empty for one with an underscore: X_Auth_Token would stand in for X-Auth-Token."""
+    if b"_" in name:
+        return _DROPPED
+    key = name.decode("latin-1").upper().replace("-", "_")
+    if key not in {"CONTENT_TYPE", "CONTENT_LENGTH"}:
+        key = "HTTP_" + key
+    if len(_keys) < _KEYS_KEPT:
+        _keys[name] = key
+    return key

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an application answers, as bytes."""
+
+import http
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from typing import Any
+
+from kilonova.server.request import Request
+
+_NO_BODY = (b"1", b"204", b"304")
+_clock: tuple[int, bytes] = (0, b"")
+
+
+@dataclass(slots=True)
+class Response:
+    """Collects what an application says of its answer: it is the ``start_response`` of WSGI."""
+
+    status: bytes = b""
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    written: list[bytes] = field(default_factory=list)
+
+    def __call__(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
+        if self.status and exc_info is None:
+            raise AssertionError("start_response was called twice.")
+        self.status = status.encode("latin-1")
+        self.headers = headers
+        return self.written.append
+
+    @property
+    def has_body(self) -> bool:
+        return not self.status.startswith(_NO_BODY)
+
+    @property
+    def length(self) -> int | None:
+        """What the application says of the length."""
+        for name, value in self.headers:
+            if name.lower() == "content-length":
+                return int(value)
+        return None
+
+    def head(self, request: Request, *, keep: bool, length: int | None = None, chunked: bool = False) -> bytes:
+        """Return the status line and the headers. ``length``: of the body, where the application does not say it."""
+        if not self.status:
+            raise AssertionError("start_response was not called.")
+        lines = ["HTTP/1.1 ", self.status.decode("latin-1")]
+        length_is_said = False
+        for name, value in self.headers:
+            if "\n" in value or "\r" in value or "\n" in name or "\r" in name:
+                raise ValueError(f"The header {name!r} holds a line break.")
+            lines += ("\r\n", name, ": ", value)
+            length_is_said = length_is_said or name.lower() == "content-length"
+        if chunked:
+            lines.append("\r\nTransfer-Encoding: chunked")
+        elif length is not None and not length_is_said and self.has_body:
+            lines.append(f"\r\nContent-Length: {length}")
+        if not keep:
+            lines.append("\r\nConnection: close")
+        elif request.version == "1.0":
+            lines.append("\r\nConnection: keep-alive")
+        return "".join(lines).encode("latin-1") + date_header() + b"\r\n\r\n"
+
+
+def joined(parts: Iterable[bytes]) -> bytes:
+    """Return a body that the application has whole."""
+    if isinstance(parts, Sequence) and len(parts) == 1:
+        one: bytes = parts[0]
+        return one
+    return b"".join(parts)
+
+
+def date_header() -> bytes:
+    """Return the line with the present time, made once a second."""
+    global _clock  # noqa: PLW0603 - a memo of one value; whoever loses a race makes it again
+    now = int(time.time())
+    if _clock[0] != now:
+        _clock = now, b"\r\nDate: " + formatdate(now, usegmt=True).encode()
+    return _clock[1]
+
+
+def refusal(status: int, reason: str) -> bytes:
+    """Return a whole answer that did not come from the application. The connection ends with it."""
+    body = f"{status} {http.HTTPStatus(status).phrase}\n\n{reason}\n".encode()
+    retry = b"Retry-After: 1\r\n" if status == 503 else b""
+    return (
+        (
+            f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\nContent-Type: text/plain; charset=UTF-8\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n"
+        ).encode()
+        + retry.rstrip(b"")
+        + b"\r\n"
+        + body
+    )

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads that wait on one epoll: whoever gets an event reads, and if that makes a request whole, answers it.
+
+An event goes to one thread only (EPOLLONESHOT), so a request costs one wait for the interpreter lock, also while
+another thread of the process computes. One more thread ends what takes too long.
+"""
+
+import contextlib
+import logging
+import os
+import select
+import socket
+import ssl
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from kilonova.server.connection import READ, Connection, Phase
+from kilonova.server.limits import Limits
+from kilonova.server.listening import connections_possible
+from kilonova.server.request import Request
+from kilonova.server.response import Response, joined, refusal
+from kilonova.server.streams import BodyStream, drain, send_all
+from kilonova.wsgi_keys import CLIENT_GONE
+
+LOG = logging.getLogger(__name__)
+Application = Callable[..., Iterable[bytes]]
+
+_SWEEP_S = 0.5
+_ACCEPTED_AT_ONCE = 64
+_KEPT = 1 << 20  # an answer that is larger, and comes in pieces, is sent while it is made
+_TOO_MANY = "Too many uploads and downloads are under way."
+_ROOM_MADE = 16  # one in so many connections goes when there are too many
+
+
+class Server:
+    """Serves one application on one listening socket. ``tls``: what the connections are encrypted with."""
+
+    def __init__(
+        self,
+        application: Application,
+        listener: socket.socket,
+        limits: Limits,
+        threads: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.limits = replace(limits, connections=connections_possible(limits.connections))
+        self.stopping = False
+        self._application = application
+        self._listener = listener
+        self._threads = threads
+        self._tls = tls
+        self._connections: dict[int, Connection] = {}
+        self._epoll = select.epoll()
+        self._end = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._counting = threading.Lock()
+        self._received = self._unsent = 0
+        self._streams = threading.BoundedSemaphore(limits.max_streams)
+        self._workers: list[threading.Thread] = []
+        host, port = listener.getsockname()[:2]
+        self._base = {
+            "SCRIPT_NAME": "",
+            "SERVER_NAME": str(host),
+            "SERVER_PORT": str(port),
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "https" if tls else "http",
+            "wsgi.errors": _Errors(),
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": False,
+            "wsgi.run_once": False,
+        }
+
+    # --- from start to end --------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._epoll.register(self._end, select.EPOLLIN)
+        self._epoll.register(self._listener, READ | select.EPOLLONESHOT)
+        for number in range(self._threads):
+            self._workers.append(threading.Thread(target=self._work, name=f"http-{number}", daemon=True))
+        self._workers.append(threading.Thread(target=self._sweep_forever, name="http-sweep", daemon=True))
+        for thread in self._workers:
+            thread.start()
+
+    def stop(self) -> None:
+        """Take no new requests, let those finish that are being answered, then close everything."""
+        self.stopping = True
+        self._listener.close()
+        deadline = time.monotonic() + self.limits.stop_s
+        while time.monotonic() < deadline:
+            busy = False
+            for connection in list(self._connections.values()):
+                if connection.lock.acquire(blocking=False):
+                    try:
+                        waits = connection.phase in {Phase.READING, Phase.HANDSHAKE, Phase.LINGERING}
+                        if waits and not connection.ready:
+                            connection.close()
+                        else:
+                            busy = True
+                    finally:
+                        connection.lock.release()
+                else:
+                    busy = True
+            if not busy:
+                break
+            time.sleep(0.01)
+        os.eventfd_write(self._end, 1)
+        for thread in self._workers:
+            thread.join(max(0.05, deadline - time.monotonic()))
+        for connection in list(self._connections.values()):
+            if connection.lock.acquire(blocking=False):
+                connection.close()
+        if not any(thread.is_alive() for thread in self._workers):  # a handler that hangs may still come back to them
+            self._epoll.close()
+            os.close(self._end)
+
+    # --- the threads --------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        listening, end = self._listener.fileno(), self._end
+        poll, connections = self._epoll.poll, self._connections
+        while True:
+            for number, _ in poll(-1, 1):
+                if number == end:
+                    return
+                if number == listening:
+                    self._accept()
+                    continue
+                connection = connections.get(number)
+                if connection is not None:
+                    self._take_turn(connection)
+
+    def _take_turn(self, connection: Connection) -> None:
+        with connection.lock:  # the turn before may just have ended
+            try:
+                if not connection.is_closed:
+                    connection.turn()
+            except Exception:
+                LOG.exception("A connection broke")
+                connection.close()
+
+    def _accept(self) -> None:
+        if self.stopping:
+            return
+        accepted: list[Connection] = []
+        try:
+            for _ in range(_ACCEPTED_AT_ONCE):
+                sock, address = self._listener.accept()
+                connection = self._connect(sock, address)
+                if connection is not None:
+                    accepted.append(connection)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            if not self.stopping:
+                LOG.warning("A connection could not be taken: %s", error.strerror)
+                self._make_room(lambda connection: connection.since)
+        with contextlib.suppress(OSError, ValueError):  # the end may have come meanwhile
+            self._epoll.modify(self._listener, READ | select.EPOLLONESHOT)
+        for connection in accepted[1:]:  # other threads may have them: this one may not come back for long
+            with connection.lock:
+                self.arm(connection, READ)
+        for connection in accepted[:1]:
+            self._take_turn(connection)  # what a client asks for is mostly there when its connection is
+
+    def _connect(self, sock: socket.socket, address: Any) -> Connection | None:
+        if len(self._connections) >= self.limits.connections:
+            self._make_room(lambda connection: connection.since)
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls is not None:
+            try:
+                sock = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            except OSError:
+                sock.close()
+                return None
+        base = {**self._base, "REMOTE_ADDR": address[0], "REMOTE_PORT": str(address[1])}
+        connection = Connection(self, sock, address, base, tls=self._tls is not None)
+        base[CLIENT_GONE] = connection.client_gone
+        self._connections[sock.fileno()] = connection
+        self._epoll.register(sock, select.EPOLLONESHOT)
+        return connection
+
+    def _sweep_forever(self) -> None:
+        while not self.stopping:
+            time.sleep(_SWEEP_S)
+            now = time.monotonic()
+            for connection in list(self._connections.values()):
+                if connection.until < now and connection.lock.acquire(blocking=False):
+                    try:
+                        if connection.until < now and not connection.is_closed:
+                            connection.expire()
+                    except Exception:
+                        LOG.exception("A connection could not be ended")
+                        connection.close()
+                    finally:
+                        connection.lock.release()
+
+    def _make_room(self, key: Callable[[Connection], float]) -> None:
+        """Close some of those that only wait: of the addresses that have most connections, the first by ``key``."""
+        waiting = [each for each in list(self._connections.values()) if each.phase is not Phase.ANSWERING]
+        of_address = Counter(connection.address for connection in waiting)
+        waiting.sort(key=lambda connection: (-of_address[connection.address], key(connection)))
+        for connection in waiting[: max(1, len(waiting) // _ROOM_MADE)]:
+            if connection.lock.acquire(blocking=False):
+                try:
+                    connection.close()
+                finally:
+                    connection.lock.release()
+
+    # --- what connections ask for -------------------------------------------------------------------------------------
+
+    def arm(self, connection: Connection, events: int) -> None:
+        if not connection.is_closed:
+            self._epoll.modify(connection.sock.fileno(), events | select.EPOLLONESHOT)
+
+    def forget(self, connection: Connection) -> None:
+        self._connections.pop(connection.sock.fileno(), None)
+
+    def hold(self, connection: Connection, size: int) -> None:
+        del connection
+        with self._counting:
+            self._received += size
+            too_much = size > 0 and self._received > self.limits.received
+        if too_much:  # those who hold most make room
+            self._make_room(lambda connection: -connection.held)
+
+    def owe(self, size: int) -> bool:
+        with self._counting:
+            self._unsent += size
+            return self._unsent <= self.limits.unsent or size < 0
+
+    def answer(self, connection: Connection, request: Request) -> bool:
+        if not request.streamed:
+            return self._run(connection, request, None, _Permit(self._streams))
+        permit = _Permit(self._streams)
+        if not permit.obtain():
+            connection.send(refusal(503, _TOO_MANY))
+            return False
+        try:
+            return self._run(connection, request, BodyStream(connection, request), permit)
+        finally:
+            permit.give_back()
+
+    def _run(self, connection: Connection, request: Request, stream: BodyStream | None, permit: "_Permit") -> bool:
+        response = Response()
+        parts: Any = ()
+        try:
+            parts = self._application(request.environ(connection.base, stream), response)
+            if isinstance(parts, (list, tuple)):
+                permit.give_back()
+                return self._send(connection, request, response, parts)
+            pieces = iter(parts)
+            first = _first(pieces, _KEPT)
+            if sum(map(len, first)) <= _KEPT:
+                permit.give_back()  # before the client hears of it: it may send its next upload at once
+                return self._send(connection, request, response, first)
+            return self._send_stream(connection, request, response, chain(first, pieces), permit)
+        except OSError as error:  # of the connection: an application answers its own
+            LOG.info("%s %s: %s", request.method, request.path[:200].encode("unicode_escape").decode(), error)
+            connection.close()
+        except Exception:
+            LOG.exception("%s failed", request.method)
+            connection.send(refusal(500, "The service failed."))
+        finally:
+            close = getattr(parts, "close", None)
+            if close is not None:
+                close()
+        return False
+
+    def _send(self, connection: Connection, request: Request, response: Response, parts: Any) -> bool:
+        body = joined(parts)
+        if response.written:
+            body = b"".join(response.written) + body
+        keep = request.keep_alive and not self.stopping and (not request.streamed or request.complete)
+        head = response.head(request, keep=keep, length=len(body))
+        if body and request.method != "HEAD" and response.has_body:
+            connection.send(head, body)
+        else:
+            connection.send(head)
+        return keep
+
+    def _send_stream(
+        self, connection: Connection, request: Request, response: Response, parts: Any, permit: "_Permit"
+    ) -> bool:
+        """Send an answer that the application makes piece by piece."""
+        length = response.length
+        chunked = length is None and request.version == "1.1" and response.has_body
+        keep = request.keep_alive and not self.stopping and (length is not None or chunked)
+        keep = keep and (not request.streamed or request.complete)
+        if not permit.obtain():
+            connection.send(refusal(503, _TOO_MANY))
+            return False
+        try:
+            connection.send(response.head(request, keep=keep, chunked=chunked))
+            if request.method == "HEAD" or not response.has_body:
+                return keep
+            drain(connection)
+            send_all(connection, chain(response.written, parts), chunked=chunked)
+        finally:
+            permit.give_back()
+        return keep
+
+
+def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:
+    """Return pieces until they are larger than ``size``, or all of them."""
+    taken, found = 0, []
+    for piece in pieces:
+        found.append(piece)
+        taken += len(piece)
+        if taken > size:
+            break
+    return found
+
+
+class _Permit:
+    """One of the uploads and downloads that there may be at once."""
+
+    def __init__(self, all_of_them: threading.BoundedSemaphore) -> None:
+        self._all = all_of_them
+        self._is_held = False
+
+    def obtain(self) -> bool:
+        self._is_held = self._is_held or self._all.acquire(blocking=False)
+        return self._is_held
+
+    def give_back(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._all.release()
+
+
+class _Errors:
+    """``wsgi.errors``: what an application writes there is logged."""
+
+    def write(self, text: str) -> None:
+        if text.strip():
+            LOG.warning("%s", text.strip())
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""

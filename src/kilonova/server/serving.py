@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serve until a signal says that it is enough."""
+
+import os
+import signal
+
+from kilonova.server.server import Server
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def serve_until_told(server: Server) -> None:
+    """Start, wait for SIGTERM or SIGINT, finish what is under way and return. Call it from the main thread."""
+    told = os.eventfd(0, os.EFD_CLOEXEC)
+    for number in _SIGNALS:
+        signal.signal(number, lambda _number, _frame: os.eventfd_write(told, 1))
+    server.start()
+    os.eventfd_read(told)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    server.stop()

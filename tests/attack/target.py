@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud that is attacked: one control process on SQLite, or two on one PostgreSQL."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from kilonova.cli.control import image_id
+from kilonova.db import schema
+from kilonova.db.database import Database
+from support.database_servers import PostgreSQL, running
+from support.served import Served
+
+IMAGE = image_id("cirros")
+ATTACKER, BYSTANDER, ADMIN = "mallory:dark", "alice:wonder", "admin"
+#: An attacker who has two projects: what is refused to one must not be had through the other.
+ROOMY, TINY, NOWHERE = "roomy", "tiny", "nowhere"
+_HOSTS = 40
+_FLAVORS = {
+    TINY: {"ram": 64, "vcpus": 1, "disk": 1},
+    NOWHERE: {"ram": 64, "vcpus": 1, "disk": 1_000_000},
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the cloud is, for processes that attack it or live in it. ``ports``: one a control process."""
+
+    ports: tuple[int, ...]
+    log: str
+    folder: str
+
+    @property
+    def port(self) -> int:
+        return self.ports[0]
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> "Target":
+        known = json.loads(text)
+        return Target(tuple(known["ports"]), known["log"], known["folder"])
+
+
+@dataclass
+class RunningCloud:
+    """The processes behind a target."""
+
+    target: Target
+    served: list[Served]
+
+    def memory_mib(self) -> float:
+        """Memory of all control processes together."""
+        return sum(each.memory_info().rss for one in self.served for each in one.processes()) / 2**20
+
+    def disk_mib(self) -> float:
+        """What logs and SQLite's files take."""
+        files = (file for one in self.served for file in one.folder.rglob("*") if file.is_file())
+        return sum(file.stat().st_size for file in files) / 2**20
+
+    def is_whole(self) -> bool:
+        """Whether every process still runs."""
+        try:
+            return all(each.is_running() for one in self.served for each in one.processes())
+        except psutil.NoSuchProcess:
+            return False
+
+
+def _scenario(number: int) -> str:
+    host = f"{{name: cell{number}-node, count: {_HOSTS}, vcpus: 64, memory_mib: 262144, disk_gib: 4000}}"
+    return f"hosts: [{host}]\nimages: [{{name: cirros}}]\n"
+
+
+@contextmanager
+def running_cloud(database: str, folder: Path, more: str = "") -> Iterator[RunningCloud]:
+    """Start the cloud with its flavors. ``database``: sqlite or postgresql."""
+    with ExitStack() as stack:
+        options: dict[str, str] = {"more": more}
+        if database == "postgresql":
+            server = PostgreSQL(durable=True)
+            stack.enter_context(running(server))
+            server.create("kilonova")
+            opened = Database(server.url("kilonova"))
+            schema.upgrade(opened)
+            opened.close()
+            options["connection"] = server.url("kilonova")
+        served = []
+        for number in range(2 if database == "postgresql" else 1):
+            (folder / str(number)).mkdir()
+            one = Served(folder / str(number), _scenario(number), **options)
+            stack.callback(one.stop)
+            one.start()
+            served.append(one)
+        _fill(served[0])
+        target = Target(tuple(one.port for one in served), str(served[0].log), str(served[0].folder))
+        yield RunningCloud(target, served)
+
+
+def _fill(served: Served) -> None:
+    for name, size in _FLAVORS.items():
+        flavor: dict[str, Any] = {"name": name, "id": name, **size}
+        status, body = served.call("POST", "/compute/v2.1/flavors", {"flavor": flavor})
+        assert status == 200, body

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements that go to the driver as they are: the same rows, counts and errors as through SQLAlchemy."""
+
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from kilonova.db import tables as t
+from kilonova.db.database import Database
+from kilonova.db.prepared import Prepared
+from kilonova.db.transaction import Transaction
+
+_TRAIT = t.traits.c
+_ADD = Prepared(
+    sa.insert(t.traits).values(name=sa.bindparam("name"), created_at=sa.bindparam("created_at", type_=t.Time))
+)
+_FIND = Prepared(
+    sa.select(_TRAIT.name, _TRAIT.created_at, _TRAIT.updated_at, sa.literal(7))
+    .where(
+        _TRAIT.name.in_(sa.bindparam("names", expanding=True)), _TRAIT.created_at >= sa.bindparam("since", type_=t.Time)
+    )
+    .order_by(_TRAIT.id)
+)
+_DROP = Prepared(sa.delete(t.traits).where(_TRAIT.name.in_(sa.bindparam("names", expanding=True))))
+NAMES = [f"CUSTOM_{number}_%s:x" for number in range(11)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 11])
+def test_lists_of_any_length_find_what_sqlalchemy_finds(database: Database, count: int) -> None:
+    wanted = NAMES[:count]
+
+    def job(tx: Transaction) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]], int, int]:
+        _ADD.run_each(tx.connection, [{"name": name, "created_at": tx.now} for name in NAMES])
+        found = _FIND.rows(tx.connection, names=wanted, since=tx.now - timedelta(seconds=1))
+        same = sa.select(_TRAIT.name, _TRAIT.created_at, _TRAIT.updated_at, sa.literal(7)).where(
+            _TRAIT.name.in_(wanted)
+        )
+        expected = [tuple(row) for row in tx.execute(same.order_by(_TRAIT.id))]
+        late = _FIND.rows(tx.connection, names=wanted, since=tx.now + timedelta(seconds=1))
+        return found, expected, len(late), _DROP.run(tx.connection, names=wanted)
+
+    found, expected, late, dropped = database.write(job)
+    assert found == expected
+    assert (len(found), late, dropped) == (count, 0, count)
+
+
+def test_an_error_is_what_sqlalchemy_would_raise_and_says_no_values(database: Database) -> None:
+    def twice(tx: Transaction) -> None:
+        for _ in range(2):
+            _ADD.run(tx.connection, name="CUSTOM_TWICE", created_at=tx.now)
+
+    with pytest.raises(IntegrityError) as caught:
+        database.write(twice)
+    assert caught.value.params is None or "CUSTOM_TWICE" not in str(caught.value.params)
+    with database.read() as connection:
+        assert connection.execute(sa.select(_TRAIT.id).where(_TRAIT.name == "CUSTOM_TWICE")).first() is None
+
+
+def test_few_texts_serve_lists_of_many_lengths(database: Database) -> None:
+    find = Prepared(sa.select(_TRAIT.name).where(_TRAIT.name.in_(sa.bindparam("names", expanding=True))))
+
+    def job(tx: Transaction) -> None:
+        for count in range(1, 200):
+            assert len(find.rows(tx.connection, names=["HW_CPU_X86_AVX"] * count)) == 1
+
+    database.write(job)
+    assert len(find._ready) == 9

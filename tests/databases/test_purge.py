@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A purge removes deleted servers with all that is kept about them, and nothing of anybody else."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from kilonova.db import audit, decisions, instances, purge, request_specs
+from kilonova.db import tables as t
+from kilonova.db.database import Database, utc_now
+from kilonova.db.transaction import Transaction
+from kilonova.identifiers import new_uuid
+from kilonova.model.flavor import Flavor
+from kilonova.model.instance import Fault, Instance, VmState
+from kilonova.model.request_spec import RequestSpec, StoredRequest
+
+ABOUT_SERVERS = ("instances", "instance_tags", "instance_faults", "request_specs", "decisions", "circumstances")
+
+
+def add_request(database: Database, gone_days_ago: list[int | None]) -> list[str]:
+    """Store one request with a server for each entry, deleted so many days ago, or alive; return their uuids."""
+    flavor = Flavor("1", "f", 1, 512, 1)
+    spec_uuid = new_uuid()
+    facts = {"tags": ("a", "b"), "request_spec_uuid": spec_uuid}
+    servers = [Instance(0, new_uuid(), "vm", "p", "u", VmState.ACTIVE, flavor, **facts) for _ in gone_days_ago]
+    uuids = [server.uuid for server in servers]
+
+    def job(tx: Transaction) -> None:
+        spec = RequestSpec(flavor=flavor, image=None, project_id="p", user_id="u", request_id=f"req-{uuids[0]}")
+        inputs = new_uuid()
+        instances.insert(tx, [(server, None) for server in servers])
+        request_specs.insert(tx, [StoredRequest(spec_uuid, spec, None, None)])
+        decisions.insert_circumstances(tx, {inputs: b"inputs"})
+        for server, days in zip(servers, gone_days_ago, strict=True):
+            instances.record_fault(tx, server.uuid, Fault(500, "broke", "x"))
+            tx.execute(
+                sa.insert(t.decisions),
+                {
+                    "request_id": spec.request_id,
+                    "instance_uuid": server.uuid,
+                    "created_at": tx.now,
+                    "seq": 1,
+                    "body": {},
+                    "removed_by": b"",
+                    "roster": "r",
+                    "circumstances_id": inputs,
+                },
+            )
+            if days is not None:
+                instances.mark_deleted(tx, server.uuid)
+                then = tx.now - timedelta(days=days)
+                tx.execute(sa.update(t.instances).where(t.instances.c.uuid == server.uuid).values(deleted_at=then))
+
+    database.write(job)
+    return uuids
+
+
+def rows(database: Database) -> dict[str, int]:
+    with database.read() as connection:
+        return {
+            name: connection.execute(sa.select(sa.func.count()).select_from(t.metadata.tables[name])).scalar_one()
+            for name in ABOUT_SERVERS
+        }
+
+
+@pytest.mark.parametrize("at_once", [1, 100])
+def test_what_was_deleted_before_goes_and_all_else_stays(database: Database, at_once: int) -> None:
+    add_request(database, [100, 100])
+    shared = add_request(database, [100, None, 10])
+    alive = add_request(database, [None])
+    before = utc_now() - timedelta(days=30)
+    with database.read() as connection:
+        foretold = purge.kept_for_deleted(connection, before)
+        wrong_before = {(finding.kind, finding.where) for finding in audit.find_all(connection)}
+    seen: list[int] = []
+    removed = purge.purge(database, before, at_once=at_once, on_progress=seen.append, rest=lambda _s: None)
+    assert sum(seen) == 3
+    assert removed["instances"] == 3
+    assert {name: removed[name] for name in foretold} == foretold
+    assert foretold["request_specs"] == 1
+    assert removed["circumstances"] == 1
+    left = rows(database)
+    assert left["instances"] == len([*shared[1:], *alive])
+    assert left == {
+        "instances": 3,
+        "instance_tags": 6,
+        "instance_faults": 3,
+        "request_specs": 2,
+        "decisions": 3,
+        "circumstances": 2,
+    }
+    with database.read() as connection:
+        assert {(finding.kind, finding.where) for finding in audit.find_all(connection)} <= wrong_before
+    assert not purge.purge(database, before, rest=lambda _s: None)
+
+
+def test_others_write_between_two_pieces(database: Database) -> None:
+    add_request(database, [100] * 6)
+    between: list[int] = []
+
+    def rest(_seconds: float) -> None:
+        writer = threading.Thread(target=lambda: between.append(len(add_request(database, [None]))))
+        writer.start()
+        writer.join()
+
+    purge.purge(database, utc_now(), at_once=2, rest=rest)
+    assert between == [1, 1, 1]
+    assert rows(database)["instances"] == 3
+
+
+def test_a_server_with_work_under_way_or_with_allocations_is_left_alone(database: Database) -> None:
+    uuids = add_request(database, [100, 100])
+
+    def keep(tx: Transaction) -> None:
+        consumer = {"uuid": uuids[0], "project_id": "p", "user_id": "u", "generation": 0, "created_at": tx.now}
+        tx.execute(sa.insert(t.consumers), consumer)
+
+    database.write(keep)
+    purge.purge(database, utc_now(), rest=lambda _s: None)
+    with database.read() as connection:
+        assert list(connection.execute(sa.select(t.instances.c.uuid)).scalars()) == [uuids[0]]
+
+
+def test_a_purge_ends_early_when_it_is_told_to(database: Database) -> None:
+    add_request(database, [100] * 3)
+    purge.purge(database, utc_now(), at_once=1, rest=lambda _s: True)
+    assert rows(database)["instances"] == 2

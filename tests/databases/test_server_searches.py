@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searches for servers find the same on every kind of database, and none is kept busy by one."""
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from kilonova.db import instances
+from kilonova.db.database import Database
+from kilonova.db.instances import InstanceQuery
+from kilonova.identifiers import new_uuid
+from kilonova.model.flavor import Flavor
+from kilonova.model.instance import Instance, VmState
+from support.worst_texts import cpu_limit
+
+NAMES = ("web-1", "Web-2", "db", "ünïcode", "a" * 254 + "!")
+
+
+@pytest.fixture
+def servers(database: Database) -> Database:
+    flavor = Flavor("1", "f", 1, 512, 1)
+    built = [
+        Instance(0, new_uuid(), name, "wonder", "alice", VmState.ACTIVE, flavor, tags=("x", str(number % 2)))
+        for number, name in enumerate(NAMES)
+    ]
+    database.write(lambda tx: instances.insert(tx, [(each, None) for each in built]))
+    return database
+
+
+def found(database: Database, query: InstanceQuery) -> list[str]:
+    with cpu_limit(3, query), database.read() as connection:
+        return [instance.name for instance in instances.list_page(connection, query)]
+
+
+def test_names_tags_and_dates(servers: Database) -> None:
+    by_name = InstanceQuery(sort=(("name", False),))
+    assert found(servers, replace(by_name, name="^web")) == ["web-1"]
+    assert found(servers, replace(by_name, name="(?i)^web", limit=1)) in (["web-1"], ["Web-2"])
+    assert set(found(servers, replace(by_name, name="ï|d"))) == {"db", "ünïcode"}
+    assert set(found(servers, replace(by_name, tags=("x", "0")))) == {"web-1", "db", NAMES[4]}
+    assert set(found(servers, replace(by_name, not_tags=("x", "0")))) == {"Web-2", "ünïcode"}
+    for border in (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)):  # noqa: DTZ001  as stored: UTC
+        everything = len(NAMES) if border.year == 1 else 0
+        assert len(found(servers, replace(by_name, changed_since=border))) == everything
+        assert len(found(servers, replace(by_name, changed_before=border))) == len(NAMES) - everything
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*a){12}$", "((a{1,9}){1,9})$"])
+def test_a_nasty_pattern_is_none_of_the_database_s_business(servers: Database, pattern: str) -> None:
+    assert found(servers, InstanceQuery(name=pattern)) == []
+
+
+def test_pages_by_every_column_are_complete(servers: Database) -> None:
+    columns = ("name", "launched_at", "key_name", "vm_state", "uuid", "terminated_at", "description", "host", "node")
+    query = InstanceQuery(sort=tuple((column, number % 2 == 0) for number, column in enumerate(columns)), limit=2)
+    whole = found(servers, replace(query, limit=10))
+    pages: list[str] = []
+    marker: str | None = None
+    with servers.read() as connection:
+        while page := instances.list_page(connection, replace(query, marker=marker)):
+            pages += [instance.name for instance in page]
+            marker = page[-1].uuid
+    assert pages == whole
+    assert sorted(whole) == sorted(NAMES)

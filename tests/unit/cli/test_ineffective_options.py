@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+
+import pytest
+
+from kilonova import config
+from kilonova.cli.ineffective_options import ineffective_options
+
+
+def told(folder: Path, *texts: str) -> list[str]:
+    files = []
+    for number, text in enumerate(texts):
+        file = folder / f"{number}.conf"
+        file.write_text(text)
+        files.append(str(file))
+    settings = config.load(files)
+    return [sentence.removeprefix(f"{folder}/") for sentence in ineffective_options(settings.conf, settings.scheduler)]
+
+
+BASE = "[database]\nconnection = sqlite://\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[filter_scheduler]\nenable_filters = A\n", "[filter_scheduler] enable_filters has no effect: there is no"),
+        ("[filter_shceduler]\nenabled_filters = A\n", "[filter_shceduler] enabled_filters has no effect: there is no"),
+        ("[DEFAULT]\ndebgu = true\n", "[DEFAULT] debgu has no effect: there is no such option."),
+        ("[scheduler]\nworkers = 4\n", "[scheduler] workers has no effect: decisions are made where"),
+        ("[filter_scheduler]\nmax_io_ops_per_host = 4\n", "IoOpsFilter and AggregateIoOpsFilter are not enabled."),
+        ("[filter_scheduler]\nisolated_hosts = a\n", "IsolatedHostsFilter is not enabled."),
+    ],
+)
+def test_an_option_without_effect_is_named_with_its_file(tmp_path: Path, text: str, expected: str) -> None:
+    (sentence,) = told(tmp_path, BASE, text)
+    assert sentence.startswith("1.conf: ")
+    assert expected in sentence
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[keystone_authtoken]\nauth_url = x\nuser = y\n[oslo_policy]\npolicy_file = p\n[cors]\nallowed_origin = z\n",
+        "[DEFAULT]\nscheduler_default_filters = ComputeFilter\nscheduler_max_attempts = 2\ndebug = true\n",
+        "[filter_scheduler]\nenabled_filters = IoOpsFilter\nmax_io_ops_per_host = 4\n",
+        '[metrics]\nweight_multiplier = 2.0\n[pci]\nalias = {"name": "a", "vendor_id": "10de", "product_id": "20b0"}\n',
+    ],
+)
+def test_options_that_work_and_those_of_libraries_are_not_named(tmp_path: Path, text: str) -> None:
+    assert told(tmp_path, BASE, text) == []
+
+
+def test_what_two_files_set_is_named_once(tmp_path: Path) -> None:
+    assert len(told(tmp_path, BASE + "[x]\ny = 1\n", "[x]\ny = 2\n")) == 1

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients cannot take: memory, time, threads, connections."""
+
+import resource
+import statistics
+import time
+from contextlib import ExitStack
+
+import psutil
+import pytest
+
+from support.http_clients import Client, Serving, chunked, get, request, serving
+
+MIB = 1 << 20
+
+
+def test_a_body_that_is_too_large_is_not_read_and_the_client_is_told() -> None:
+    with serving(body=1000, bodies=(("/large", 5 * MIB),)) as served:
+        for path, size, refused in (("/a", 1000, False), ("/a", 1001, True), ("/largely", 1001, True)):
+            seen = served.client().ask(request("POST", path, body=b"a" * size)).json
+            assert (seen.get("kilonova.body_refused") == 413, seen["length"]) == (refused, 0 if refused else size)
+        assert served.client().ask(request("POST", "/large/b", body=b"a" * 5 * MIB)).json["length"] == 5 * MIB
+        client = served.client()
+        client.send(request("PUT", "/a", f"Content-Length: {40 * MIB}"))
+        for _ in range(40):  # a client that looks for the answer only when everything is sent
+            client.send(b"a" * MIB)
+        assert client.answer().json["kilonova.body_refused"] == 413
+
+
+def test_a_body_without_a_token_is_not_read() -> None:
+    with serving(body=1000, token_needed=True) as served:
+        assert served.client().ask(request("POST", "/", "Content-Length: 900")).json["kilonova.body_refused"] == 401
+        assert served.client().ask(request("POST", "/", "X-Auth-Token: a", body=b"abc")).json["body"] == "abc"
+        assert served.client().ask(get()).status == 200
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 70_000, 431),
+        (b"GET /" + b"a" * 70_000, 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"".join(b"A%d: b\r\n" % n for n in range(300)) + b"\r\n", 431),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;" + b"a" * 200_000, 400),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: " + b"a" * 200_000, 400),
+    ],
+    ids=["header", "path", "headers", "extension of a chunk", "trailer"],
+)
+def test_what_is_around_the_body_is_bounded(sent: bytes, status: int) -> None:
+    with serving() as served:
+        client = served.client()
+        assert client.ask(sent).status == status
+        assert client.is_closed()
+
+
+def test_slow_clients_are_told_that_their_time_is_over() -> None:
+    with serving(head_s=0.3, body_s=0.3, idle_s=0.3) as served:
+        silent, idle, half, body, drip = (served.client() for _ in range(5))
+        assert idle.ask(get()).status == 200
+        half.send(b"GET / HTTP/1.1\r\nHo")
+        body.send(request("POST", "/", "Content-Length: 10"))
+        for _ in range(8):
+            drip.send(b"G" if not drip.received else b"")
+            time.sleep(0.01)
+        assert half.answer().status == 408
+        assert body.answer().status == 408
+        for client in (silent, idle, half, body, drip):
+            client.sock.settimeout(5)
+            client.rest()  # until the server closes
+        assert served.open_connections(0)
+
+
+def test_a_body_that_arrives_steadily_is_given_the_time() -> None:
+    with serving(body=MIB, body_s=0.2, bytes_per_s=100_000) as served:
+        client = served.client()
+        client.send(request("POST", "/", "Content-Length: 100000"))
+        for _ in range(10):
+            client.send(b"a" * 10_000)
+            time.sleep(0.1)
+        assert client.answer().json["length"] == 100_000
+
+
+def test_slow_bodies_take_no_threads() -> None:
+    with serving(threads=2) as served, ExitStack() as open_ones:
+        for _ in range(50):
+            slow = served.client()
+            open_ones.callback(slow.sock.close)
+            slow.send(request("POST", "/", "Content-Length: 10000") + b"a")
+        began = time.monotonic()
+        for _ in range(20):
+            assert served.client().ask(request("POST", "/", body=b"abc")).status == 200
+        assert time.monotonic() - began < 5
+
+
+def test_connections_have_an_upper_bound_and_newcomers_get_in() -> None:
+    with serving(connections=40) as served, ExitStack() as open_ones:
+        for _ in range(300):  # more than there may be, and they come back
+            client = served.client()
+            open_ones.callback(client.sock.close)
+            client.send(b"GET / HT")
+            assert len(served.server._connections) <= 40
+        for _ in range(20):
+            assert served.client().ask(get()).status == 200
+
+
+def test_a_request_that_is_answered_keeps_its_connection_when_others_must_go() -> None:
+    with serving(connections=20) as served, ExitStack() as open_ones:
+        busy = served.client().send(get("/wait"))
+        while not served.app.seen:
+            time.sleep(0.01)
+        for _ in range(100):
+            open_ones.callback(served.client().send(b"G").sock.close)
+        served.app.may_go_on.set()
+        assert busy.answer().status == 200
+
+
+def test_unfinished_bodies_of_all_clients_together_are_bounded() -> None:
+    with serving(body=MIB, received=4 * MIB) as served, ExitStack() as open_ones:
+        for _ in range(30):
+            client = served.client()
+            open_ones.callback(client.sock.close)
+            client.send(request("POST", "/", f"Content-Length: {MIB}") + b"a" * 900_000)
+            assert served.server._received <= 5 * MIB
+        assert served.client().ask(request("POST", "/", body=b"abc")).json["body"] == "abc"
+    assert served.server._received == 0
+
+
+def test_who_does_not_fetch_answers_gets_no_more_of_them() -> None:
+    with serving(unsent=20 * MIB, write_s=0.5) as served, ExitStack() as open_ones:
+        before = psutil.Process().memory_info().rss
+        for _ in range(40):
+            client = served.client()
+            open_ones.callback(client.sock.close)
+            client.send(get(f"/big/{4 * MIB}") * 6)
+        assert served.client().ask(get()).status == 200
+        assert served.server._unsent <= 20 * MIB
+        assert psutil.Process().memory_info().rss - before < 400 * MIB  # of 960
+        assert served.open_connections(0)
+    assert served.server._unsent == 0
+
+
+def test_a_large_answer_arrives_whole_also_at_a_slow_client() -> None:
+    with serving() as served:
+        client = served.client().send(get(f"/big/{9 * MIB}") + get())
+        time.sleep(0.1)
+        assert client.answer().body == b"x" * 9 * MIB
+        assert client.answer().status == 200
+
+
+def test_a_handler_can_see_that_its_client_has_gone() -> None:
+    with serving(threads=2) as served:
+        gone, stays = served.client().send(get("/wait")), served.client().send(get("/wait"))
+        while len(served.app.seen) < 2:
+            time.sleep(0.01)
+        gone_port = str(gone.sock.getsockname()[1])
+        gone.sock.close()
+        flags = {environ["REMOTE_PORT"]: environ["kilonova.client_gone"] for environ in served.app.seen}
+        end = time.monotonic() + 5
+        while not flags[gone_port]() and time.monotonic() < end:
+            time.sleep(0.03)
+        assert {port: flag() for port, flag in flags.items()} == {
+            gone_port: True,
+            str(stays.sock.getsockname()[1]): False,
+        }
+        served.app.may_go_on.set()
+        assert stays.answer().status == 200
+
+
+def test_the_end_waits_for_what_is_being_answered() -> None:
+    with serving(stop_s=5.0) as served:
+        idle, busy = served.client(), served.client().send(get("/wait"))
+        assert idle.ask(get("/first")).status == 200
+        while len(served.app.seen) < 2:
+            time.sleep(0.01)
+        served.server.stopping = True
+        served.app.may_go_on.set()
+        answer = busy.answer()
+        assert (answer.status, answer.headers["connection"]) == (200, "close")
+    assert idle.is_closed()
+
+
+def test_the_end_does_not_wait_for_ever() -> None:
+    with serving(stop_s=0.2) as served:
+        served.client().send(get("/wait"))
+        while not served.app.seen:
+            time.sleep(0.01)
+        began = time.monotonic()
+        served.server.stop()
+        assert time.monotonic() - began < 3
+        served.app.may_go_on.set()
+
+
+def attackers(served: Serving, count: int) -> list[Client]:
+    made = []
+    for number in range(count):
+        client = served.client()
+        kind = number % 3
+        if kind == 0:
+            client.send(request("POST", "/", "Content-Length: 9000"))
+        elif kind == 1:
+            client.send(b"GET / HTTP/1.1\r\nHost: x\r\nA: ")
+        made.append(client)
+    return made
+
+
+@pytest.mark.slow
+def test_others_do_not_notice_hundreds_of_slow_clients_that_come_back() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard > 0 else soft, hard))
+    with serving(head_s=0.5, body_s=0.5, idle_s=0.5, linger_s=0.2) as served:
+
+        def median(seconds: float) -> float:
+            client, taken, end = served.client(), [], time.monotonic() + seconds
+            while time.monotonic() < end:
+                began = time.monotonic()
+                assert client.ask(request("POST", "/", body=b"abc")).status == 200
+                taken.append(time.monotonic() - began)
+                time.sleep(0.002)
+            return statistics.median(taken)
+
+        for _ in range(2):  # longer than every time-out
+            slow = attackers(served, 300)
+            for client in slow:
+                client.sock.setblocking(False)
+            assert median(0.4) < 0.2
+            for client in slow[::2]:
+                client.sock.close()
+            assert median(0.4) < 0.2
+        assert served.open_connections(0)
+
+
+def test_chunks_of_one_byte_are_received_as_any_others() -> None:
+    with serving() as served:
+        sent = request("POST", "/", "Transfer-Encoding: chunked") + chunked(*[b"a"] * 20_000)
+        assert served.client().ask(sent).json["length"] == 20_000
