@@ -170,6 +170,9 @@ class Server:
     def _connect(self, sock: socket.socket, address: Any) -> Connection | None:
         if len(self._connections) >= self.limits.connections:
             self._make_room(lambda connection: connection.since)
+            if len(self._connections) >= self.limits.connections:  # all of them are being answered
+                sock.close()
+                return None
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is not None:
@@ -205,8 +208,10 @@ class Server:
         waiting = [each for each in list(self._connections.values()) if each.phase is not Phase.ANSWERING]
         of_address = Counter(connection.address for connection in waiting)
         waiting.sort(key=lambda connection: (-of_address[connection.address], key(connection)))
-        for connection in waiting[: max(1, len(waiting) // _ROOM_MADE)]:
-            if connection.lock.acquire(blocking=False):
+        wanted = max(1, len(waiting) // _ROOM_MADE)
+        for connection in waiting:
+            if wanted and connection.lock.acquire(blocking=False):
+                wanted -= 1
                 try:
                     connection.close()
                 finally:
