@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from kilonova.conductor.power import POWER
 from kilonova.db import instances
 from kilonova.db import tables as t
+from kilonova.model.transitions import TRANSITIONS
 from support.cell import Cell, Killed, MortalDatabase, host, new_cell
 from support.manual_bus import ManualBus
 
@@ -196,9 +198,10 @@ def test_a_crowd_in_any_order(sqlite_template: Path, tmp_path: Path, seed: int) 
             case 2 if known:
                 cell.delete(rng.choice(known))
             case 3 if known:
-                uuid = rng.choice(known)
-                if cell.instance(uuid).task_state is None and cell.instance(uuid).launched_at is not None:
-                    cell.power(uuid, rng.choice(["stop", "start", "reboot", "hard-reboot"]))
+                one = cell.instance(rng.choice(known))
+                allowed = [kind for kind in POWER if one.vm_state in TRANSITIONS[kind].states]
+                if one.task_state is None and one.launched_at is not None and allowed:
+                    cell.power(one.uuid, rng.choice(allowed))
             case 4:
                 if cell.bus.cut_off:
                     cell.reconnect()
