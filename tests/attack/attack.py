@@ -33,7 +33,8 @@ class Attack:
     interpreter busy with requests of their own share it with everybody, a switch interval each.
     ``worst_ms``: the longest that one of their requests may take.
     ``own_s``: the longest that one of the attacker's own requests may take.
-    ``memory_mib``: how much more memory each control process may need afterwards.
+    ``memory_mib``: how much more memory each control process may need afterwards; ``disk_mib``: how much more its files
+    may take.
     """
 
     name: str

@@ -5,7 +5,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
-from attack.attack import Attack, Outcome, ask, in_turn
+from attack.attack import Ask, Attack, Outcome, ask, in_turn
 from attack.target import ADMIN, ATTACKER, Target
 
 _PIECE = b" " * 65536
@@ -44,7 +44,6 @@ def _send(port: int, path: str, token: str | None, size: int, *, chunked: bool) 
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         try:
             connection.sendall(head.encode())
-            connection.setblocking(False)
             sent, answer = 0, b""
             while sent < size and not answer:
                 try:
@@ -78,12 +77,12 @@ def _together(*attacks: Callable[[Target, float], Outcome]) -> Callable[[Target,
     return run
 
 
-def _json(text: bytes, what: str, path: str = _SERVERS, token: str = ATTACKER) -> object:
+def _json(text: bytes, what: str, path: str = _SERVERS, token: str = ATTACKER) -> Ask:
     version = "placement 1.39" if path.startswith("/placement") else "compute 2.100"
     return ask(what, "POST", path, text, 400, 413, 403, token=token, version=version)
 
 
-def _odd(_number: int) -> Sequence[object]:
+def _odd(_number: int) -> Sequence[Ask]:
     deep = 50_000
     return (
         _json(b"[" * deep + b"]" * deep, "deep lists"),
@@ -122,5 +121,5 @@ ATTACKS = (
         ),
         memory_mib=100,
     ),
-    Attack("odd JSON", in_turn(_odd, clients=2), own_s=5),  # type: ignore[arg-type]
+    Attack("odd JSON", in_turn(_odd, clients=2), own_s=5),
 )

@@ -89,7 +89,7 @@ def refusal(status: int, reason: str) -> bytes:
             f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\nContent-Type: text/plain; charset=UTF-8\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n"
         ).encode()
-        + retry.rstrip(b"")
+        + retry
         + b"\r\n"
         + body
     )
