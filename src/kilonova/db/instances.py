@@ -149,12 +149,6 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
     return _complete(connection, connection.execute(page).mappings().all())
 
 
-def on_host(connection: Connection, host: str) -> tuple[Instance, ...]:
-    """Return the instances assigned to a service host, without faults."""
-    statement = sa.select(t.instances).where(_I.host == host, _I.deleted.is_(False)).order_by(_I.id)
-    return tuple(_instance(row, None) for row in connection.execute(statement).mappings())
-
-
 def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, str | None]:
     """Return uuid → host, of instances that are known, deleted ones (which have no host) included."""
     found: dict[str, str | None] = {}
