@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One request on one table: as far as it goes on whole columns, then one anchor at a time."""
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -21,12 +20,15 @@ _SLICE = 256
 
 @dataclass(slots=True)
 class _Spread:
-    """The group without suffix, a class at a time: which rows may give it at home, and which may share it abroad."""
+    """The group without suffix, a class at a time: which rows may give it at home, and which may share it abroad.
+
+    ``bad``: the anchors at which nothing shared may be used.
+    """
 
     amounts: Mapping[str, int]
     at_home: dict[str, BoolArray]
     abroad: dict[str, BoolArray]
-    bad: BoolArray
+    bad: BoolArray | None
     required: tuple[BoolArray, ...]
 
 
@@ -38,12 +40,14 @@ class CandidateSearch:
         self._budget = budget
         self._trees = trees
         self._query = query
-        self._counts: Counter[str] = Counter()
+        self.totals: dict[str, int] = {}
+        shared: dict[str, None] = {}
         for group in query.groups:
-            self._counts.update(group.resources)
-        self.totals = {name: int(amount) for name, amount in self._counts.items()}
-        asked = Counter(name for group in query.groups for name in group.resources)
-        self._shared_classes = [name for name, groups in asked.items() if groups > 1]
+            for name, amount in group.resources.items():
+                if name in self.totals:
+                    shared[name] = None
+                self.totals[name] = self.totals.get(name, 0) + amount
+        self._shared_classes = list(shared)
         self._granular = tuple(group for group in query.groups if group.suffix)
         memo: dict[Hashable, BoolArray] = {}
         self._fits = tuple(self._fitting(group, memo) for group in self._granular)
@@ -87,25 +91,26 @@ class CandidateSearch:
         return suits
 
     def _spread_of(self, group: Group) -> _Spread:
-        table = self._table
-        bad = table.in_any_aggregate(group.not_member_of)
-        if group.forbidden or group.member_of or group.not_member_of or group.in_tree is not None:
-            at_home, abroad = self._allowed(group, bad)
-        else:
-            at_home = abroad = np.ones(len(table), dtype=np.bool_)
+        table, sharing = self._table, self._trees.sharing
         home: dict[str, BoolArray] = {}
-        away: dict[str, BoolArray] = {}
         for name, amount in group.resources.items():
             column = table.column(name)
-            room = np.zeros_like(bad) if column is None else has_room(table, column, amount)
-            home[name], away[name] = room & at_home, (room & abroad)[self._trees.sharing]
+            home[name] = np.zeros(len(table), dtype=np.bool_) if column is None else has_room(table, column, amount)
+        away = {name: room[sharing] for name, room in home.items()}
+        bad = table.in_any_aggregate(group.not_member_of) if group.not_member_of else None
+        if group.forbidden or group.member_of or bad is not None or group.in_tree is not None:
+            at_home, abroad = self._allowed(group, bad)
+            home = {name: room & at_home for name, room in home.items()}
+            away = {name: room & abroad[sharing] for name, room in away.items()}
         required = tuple(table.has_any_trait(names) for names in group.required)
         return _Spread(group.resources, home, away, bad, required)
 
-    def _allowed(self, group: Group, bad: BoolArray) -> tuple[BoolArray, BoolArray]:
+    def _allowed(self, group: Group, bad: BoolArray | None) -> tuple[BoolArray, BoolArray]:
         """Return who may serve a group without suffix in their own tree, and who may share with others: (P,), (P,)."""
         table, root = self._table, self._table.root
         suits = self._suits(group, traits=False)
+        if bad is None:
+            bad = np.zeros(len(table), dtype=np.bool_)
         members = np.ones(len(table), dtype=np.bool_)
         for names in group.member_of:
             members &= table.in_any_aggregate(names)
@@ -124,8 +129,9 @@ class CandidateSearch:
         for fits in {id(fits): fits for fits in self._fits}.values():
             anchors &= self._anchors_of(fits, fits[self._trees.sharing])
         if self._spread is not None:
-            anchors &= self._anchors_of_spread(self._spread)
-        if not anchors.any() or self._trees.lone[anchors].all():
+            for found in self._anchors_of_spread(self._spread):
+                anchors &= found
+        if self._trees.all_lone or not anchors.any() or self._trees.lone[anchors].all():
             return anchors
         return anchors & (self._trees.lone | self._enough_together())
 
@@ -139,23 +145,24 @@ class CandidateSearch:
             found |= self._trees.reach[abroad].any(axis=0)
         return found
 
-    def _anchors_of_spread(self, spread: _Spread) -> BoolArray:
+    def _anchors_of_spread(self, spread: _Spread) -> Iterator[BoolArray]:
+        """Yield conditions, each of which an anchor has to meet. Shapes: → (P,)."""
         if self._trees.all_lone and not spread.required:
-            return np.asarray(np.logical_and.reduce(list(spread.at_home.values())))
-        anchors = np.ones(len(self._table), dtype=np.bool_)
+            yield from spread.at_home.values()
+            return
         givers = np.zeros(len(self._table), dtype=np.bool_)
         for name in spread.amounts:
             at_home, abroad = spread.at_home[name], spread.abroad[name]
             found = self._anchors_of(at_home, np.zeros_like(abroad))
             if abroad.any():
-                found = found | (self._trees.reach[abroad].any(axis=0) & ~spread.bad)
-            anchors &= found
+                reached = self._trees.reach[abroad].any(axis=0)
+                found = found | (reached if spread.bad is None else reached & ~spread.bad)
+            yield found
             givers |= at_home
             givers[self._trees.sharing[abroad]] = True
         for having in spread.required:
             useful = givers & having
-            anchors &= self._anchors_of(useful, useful[self._trees.sharing])
-        return anchors
+            yield self._anchors_of(useful, useful[self._trees.sharing])
 
     def _enough_together(self) -> BoolArray:
         """Return the anchors whose providers have enough in sum, and are enough in number to isolate the groups.
@@ -200,8 +207,8 @@ class CandidateSearch:
         """Return the lone anchors that serve every group at once."""
         if self._query.isolate and len(self._granular) > 1:
             return np.empty(0, dtype=np.int64)
-        rows = np.flatnonzero(anchors & self._trees.lone)
-        table = self._table
+        table, trees = self._table, self._trees
+        rows: IntArray = (anchors if trees.all_lone else anchors & trees.lone).nonzero()[0]
         for name in self._shared_classes:
             column = table.column(name)
             if column is None or not len(rows):
@@ -317,7 +324,7 @@ class CandidateSearch:
         if spread is not None:
             for name, taken in self._taken_of.items():
                 options = rows[spread.at_home[name][rows]]
-                if len(guests) and not spread.bad[anchor]:
+                if len(guests) and (spread.bad is None or not spread.bad[anchor]):
                     options = np.concatenate([options, guests[spread.abroad[name][shared]]])
                 choices.append(Choice("", taken, options.tolist()))
         spread_size = len(choices)
