@@ -8,7 +8,15 @@ from itertools import chain, islice
 import numpy as np
 
 from kilonova.placement.candidate_query import CandidateQuery, Group
-from kilonova.placement.capacity import has_room, has_room_for_all
+from kilonova.placement.capacity import has_room
+from kilonova.placement.lone_search import (
+    asked_by,
+    conditions,
+    must_be_apart,
+    own_conditions,
+    root_conditions,
+    with_room_for_totals,
+)
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 from kilonova.placement.provider_tree import ProviderTrees
 from kilonova.placement.search_budget import SearchBudget
@@ -62,33 +70,16 @@ class CandidateSearch:
 
     def _fitting(self, group: Group, memo: dict[Hashable, BoolArray]) -> BoolArray:
         """Return which providers could serve a group with a suffix, working out groups that ask alike once."""
-        key = (
-            tuple(sorted(group.resources.items())),
-            tuple(group.required),
-            group.forbidden,
-            tuple(group.member_of),
-            group.not_member_of,
-            group.in_tree,
-        )
+        key = asked_by(group)
         if key not in memo:
-            memo[key] = has_room_for_all(self._table, group.resources) & self._suits(group, traits=True)
-            for members in group.member_of:
-                memo[key] = memo[key] & self._table.in_any_aggregate(members)
-            if group.not_member_of:
-                memo[key] = memo[key] & ~self._table.in_any_aggregate(group.not_member_of)
+            memo[key] = self._all_of(conditions(self._table, group))
         return memo[key]
 
-    def _suits(self, group: Group, *, traits: bool) -> BoolArray:
-        """Return which providers are in the tree, have no forbidden trait and, if ``traits``, every required one."""
-        suits = np.ones(len(self._table), dtype=np.bool_)
-        if group.forbidden:
-            suits &= ~self._table.has_any_trait(group.forbidden)
-        for names in group.required if traits else ():
-            suits &= self._table.has_any_trait(names)
-        if group.in_tree is not None:
-            row = self._table.row_of.get(group.in_tree)
-            suits &= np.zeros_like(suits) if row is None else self._table.root == self._table.root[row]
-        return suits
+    def _all_of(self, masks: Iterable[BoolArray]) -> BoolArray:
+        found = np.ones(len(self._table), dtype=np.bool_)
+        for mask in masks:
+            found &= mask
+        return found
 
     def _spread_of(self, group: Group) -> _Spread:
         table, sharing = self._table, self._trees.sharing
@@ -108,30 +99,22 @@ class CandidateSearch:
     def _allowed(self, group: Group, bad: BoolArray | None) -> tuple[BoolArray, BoolArray]:
         """Return who may serve a group without suffix in their own tree, and who may share with others: (P,), (P,)."""
         table, root = self._table, self._table.root
-        suits = self._suits(group, traits=False)
+        suits = self._all_of(own_conditions(table, group))
         if bad is None:
             bad = np.zeros(len(table), dtype=np.bool_)
-        members = np.ones(len(table), dtype=np.bool_)
-        for names in group.member_of:
-            members &= table.in_any_aggregate(names)
+        members = self._all_of(table.in_any_aggregate(names) for names in group.member_of)
         # An aggregate of the root spans its tree; a provider that shares must be a member itself.
         at_home = suits & (members | members[root]) & ~(bad | bad[root])
         return at_home, suits & members & ~bad if group.in_tree is None else np.zeros_like(suits)
 
     def viable_anchors(self) -> BoolArray:
         """Return the roots where nothing obvious is missing; for lone ones it is the whole truth but for the totals."""
-        table, query = self._table, self._query
-        anchors = self._trees.is_root.copy()
-        for trait in query.root_required:
-            anchors &= table.has_any_trait([trait])
-        if query.root_forbidden:
-            anchors &= ~table.has_any_trait(query.root_forbidden)
+        anchors = self._trees.is_root & self._all_of(root_conditions(self._table, self._query))
         for fits in {id(fits): fits for fits in self._fits}.values():
             anchors &= self._anchors_of(fits, fits[self._trees.sharing])
         if self._spread is not None:
-            for found in self._anchors_of_spread(self._spread):
-                anchors &= found
-        if self._trees.all_lone or not anchors.any() or self._trees.lone[anchors].all():
+            anchors &= self._all_of(self._anchors_of_spread(self._spread))
+        if not anchors.any() or self._trees.lone[anchors].all():
             return anchors
         return anchors & (self._trees.lone | self._enough_together())
 
@@ -147,9 +130,6 @@ class CandidateSearch:
 
     def _anchors_of_spread(self, spread: _Spread) -> Iterator[BoolArray]:
         """Yield conditions, each of which an anchor has to meet. Shapes: → (P,)."""
-        if self._trees.all_lone and not spread.required:
-            yield from spread.at_home.values()
-            return
         givers = np.zeros(len(self._table), dtype=np.bool_)
         for name in spread.amounts:
             at_home, abroad = spread.at_home[name], spread.abroad[name]
@@ -205,18 +185,10 @@ class CandidateSearch:
 
     def lone_rows(self, anchors: BoolArray) -> IntArray:
         """Return the lone anchors that serve every group at once."""
-        if self._query.isolate and len(self._granular) > 1:
+        if must_be_apart(self._query):
             return np.empty(0, dtype=np.int64)
-        table, trees = self._table, self._trees
-        rows: IntArray = (anchors if trees.all_lone else anchors & trees.lone).nonzero()[0]
-        for name in self._shared_classes:
-            column = table.column(name)
-            if column is None or not len(rows):
-                return np.empty(0, dtype=np.int64)
-            total = self.totals[name]
-            free = table.capacity[rows, column] - table.used[rows, column]
-            rows = rows[(free >= total) & (table.max_unit[rows, column] >= total)]
-        return rows
+        rows = np.flatnonzero(anchors & self._trees.lone)
+        return with_room_for_totals(self._table, rows, {name: self.totals[name] for name in self._shared_classes})
 
     # --- anchors that leave no choice ---------------------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Placement handlers have in common: media types, bodies and queries, replies with their time stamps."""
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import format_datetime
+from email.utils import formatdate
 from functools import lru_cache, wraps
 from typing import Any
 
@@ -15,7 +16,6 @@ from kilonova.api.http import Context, Handler, Reply, Request
 from kilonova.api.microversion import Version
 from kilonova.api.placement.validation import BodySchemas, QuerySchemas
 from kilonova.api.query_string import Query
-from kilonova.db.database import utc_now
 from kilonova.errors import InvalidRequest
 
 JSON = "application/json"
@@ -93,15 +93,14 @@ def dated(
 ) -> Reply:
     """Reply with a time stamp that must not be cached (1.15); without ``changed_at`` it is now."""
     if request.version >= CACHE_VERSION:
-        stamp = _http_date((changed_at or utc_now()).replace(microsecond=0))
+        stamp = _http_date(int(time.time() if changed_at is None else changed_at.replace(tzinfo=UTC).timestamp()))
         headers |= {"Last-Modified": stamp, "Cache-Control": "no-cache"}
     return Reply(status, body, headers)
 
 
 @lru_cache(maxsize=256)
-def _http_date(moment: datetime) -> str:
-    """Write a moment in UTC as headers do."""
-    return format_datetime(moment.replace(tzinfo=UTC), usegmt=True)
+def _http_date(timestamp: int) -> str:
+    return formatdate(timestamp, usegmt=True)
 
 
 def newest(*moments: datetime | None) -> datetime | None:
