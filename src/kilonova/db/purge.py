@@ -21,7 +21,13 @@ from kilonova.db.transaction import Transaction
 SERVERS_AT_ONCE = 100
 _INSTANCE = t.instances.c
 #: What else is kept by the server's uuid, beside the tables with a foreign key to it.
-_BY_UUID = (t.server_group_members.c.instance_uuid, t.decisions.c.instance_uuid)
+_BY_UUID = (
+    t.server_group_members.c.instance_uuid,
+    t.decisions.c.instance_uuid,
+    t.instance_actions.c.instance_uuid,
+    t.instance_action_events.c.instance_uuid,
+    t.server_migrations.c.instance_uuid,
+)
 
 
 def kept_for_deleted(connection: Connection, before: datetime) -> dict[str, int]:
