@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "scenario": {"model", "placement", "scheduler", "errors", "config"},
     "config": {"logs", "model", "placement", "scheduler", "errors"},
     "db": {"deadline", "model", "scheduler", "errors", "identifiers"},
-    "mirror": {"db", "model", "placement", "scheduler", "errors"},
+    "mirror": {"db", "deadline", "model", "placement", "scheduler", "errors"},
     "claims": {"db", "mirror", "model", "scheduler", "placement", "errors", "identifiers", "periodic"},
     "messaging": {"model", "errors"},
     "conductor": {"claims", "db", "messaging", "model", "errors", "identifiers", "periodic"},
