@@ -4,7 +4,7 @@
 import threading
 from collections.abc import Sequence
 
-from kilonova.messaging.local import Bus
+from kilonova.messaging.bus import Bus
 from kilonova.messaging.messages import Heartbeat
 
 
