@@ -5,6 +5,7 @@ Around every request, in this order: authentication, microversion, route and met
 type, schemas, handler, faults. All that differs between the families is in a :class:`Family`.
 """
 
+import contextlib
 import ipaddress
 import logging
 import time
@@ -260,6 +261,8 @@ def _query(text: str, settings: ApiSettings) -> dict[str, list[str]]:
             414, f"The query string may have {settings.max_query_length} bytes, and this one has {len(text)}."
         )
     query: dict[str, list[str]] = {}
+    if not text:
+        return query
     try:
         for name, value in parse_qsl(text, keep_blank_values=True, max_num_fields=settings.max_query_parameters):
             query.setdefault(name, []).append(value)
@@ -273,12 +276,11 @@ def _query(text: str, settings: ApiSettings) -> dict[str, list[str]]:
 
 def _remote_address(environ: Mapping[str, Any], *, trust_proxy: bool) -> str | None:
     """Return where a request comes from: the first address of ``X-Forwarded-For`` when a proxy is trusted to set it."""
-    named = environ.get("HTTP_X_FORWARDED_FOR", "").partition(",")[0].strip() if trust_proxy else ""
-    try:
-        return str(ipaddress.ip_address(named))
-    except ValueError:
-        peer: str | None = environ.get("REMOTE_ADDR")
-        return peer
+    if trust_proxy:
+        with contextlib.suppress(ValueError):
+            return str(ipaddress.ip_address(environ.get("HTTP_X_FORWARDED_FOR", "").partition(",")[0].strip()))
+    peer: str | None = environ.get("REMOTE_ADDR")
+    return peer
 
 
 def _credentials(environ: Mapping[str, Any]) -> Credentials:
