@@ -5,7 +5,7 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -67,6 +67,7 @@ class ControlProcess:
     purger: Purger
     bus: LocalBus
     application: WsgiApp
+    agents: tuple[Agent, ...]
     heartbeat: HeartbeatTimer | None
     lock: IO[bytes] | None
 
@@ -78,14 +79,18 @@ class ControlProcess:
         self.checkpointer.stop()
         self.purger.stop()
         self.upkeep.stop()
+        for agent in self.agents:
+            agent.stop()
         self.bus.close()
         self.database.close()
         if self.lock is not None:
             self.lock.close()
 
 
-def start_control_process(settings: Settings, *, engine: Any = None) -> ControlProcess:
-    """Start everything but the HTTP server. ``engine`` stands in for the configured one in tests.
+def start_control_process(
+    settings: Settings, *, engine: Any = None, decision_lock: AbstractContextManager[Any] | None = None
+) -> ControlProcess:
+    """Start everything but the HTTP server. ``engine`` and ``decision_lock`` stand in for the usual ones in tests.
 
     Raises: ConfigurationError, also when another control process has the SQLite database.
     """
@@ -102,7 +107,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         undo.callback(database.close)
         warn_if_exposed(database)
         schema.require_current(database)
-        mirror = Mirror.follow(database)
+        mirror = Mirror.follow(database, lock=decision_lock)
         owner = str(uuid.uuid4())
         bus = LocalBus()
         undo.callback(bus.close)
@@ -161,7 +166,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         purger.start()
         undo.pop_all()
     return ControlProcess(
-        settings, database, mirror, claimer, conductor, upkeep, checkpointer, purger, bus, app, heartbeat, lock
+        settings, database, mirror, claimer, conductor, upkeep, checkpointer, purger, bus, app, agents, heartbeat, lock
     )
 
 

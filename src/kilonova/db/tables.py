@@ -398,6 +398,64 @@ request_specs = _table(
     Column("body", _Json, nullable=False),
 )
 
+# What was done to a server, by request: what users read as instance actions. Written with the operation's own changes.
+instance_actions = _table(
+    "instance_actions",
+    _key(),
+    Column("instance_uuid", String(36), nullable=False),
+    Column("action", String(255), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("user_id", String(255), nullable=False),
+    Column("project_id", String(255), nullable=False),
+    Column("started_at", Time, nullable=False),
+    Column("updated_at", Time),
+    Column("finished_at", Time),
+    # "Error" when it failed for good.
+    Column("message", String(255)),
+    Index("ix_instance_actions_instance", "instance_uuid", "request_id"),
+)
+
+# The steps of these actions. ``details`` is for the owner of the server, ``traceback`` for administrators.
+instance_action_events = _table(
+    "instance_action_events",
+    _key(),
+    Column("instance_uuid", String(36), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("event", String(255), nullable=False),
+    Column("started_at", Time, nullable=False),
+    Column("finished_at", Time),
+    Column("result", String(16)),
+    Column("host", String(255)),
+    Column("details", String(255)),
+    Column("traceback", _Long),
+    Index("ix_instance_action_events_instance", "instance_uuid", "request_id"),
+)
+
+# One row a move of a server between hosts. ``uuid`` is also the consumer that holds the source's resources meanwhile.
+server_migrations = _table(
+    "server_migrations",
+    _key(),
+    Column("uuid", String(36), nullable=False, unique=True),
+    Column("instance_uuid", String(36), nullable=False, index=True),
+    # resize, migration, live-migration or evacuation
+    Column("migration_type", String(32), nullable=False),
+    Column("status", String(32), nullable=False),
+    Column("source_host", String(255), nullable=False),
+    Column("source_node", String(255), nullable=False),
+    Column("dest_host", String(255)),
+    Column("dest_node", String(255)),
+    Column("old_flavor", _Json, nullable=False),
+    Column("new_flavor", _Json, nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("user_id", String(255), nullable=False),
+    Column("project_id", String(255), nullable=False),
+    # What a live migration has copied so far, in bytes: memory and disk, each total, processed and remaining.
+    Column("progress", _Json),
+    *_times(),
+    Index("ix_server_migrations_status", "status"),
+    Index("ix_server_migrations_hosts", "source_host", "dest_host"),
+)
+
 # --- operations -------------------------------------------------------------------------------------------------------
 
 workflows = _table(
