@@ -59,7 +59,7 @@ def check(cell: Cell) -> None:
     """All sums are right, the mirror is what a new one would be, and the one that followed the log, too."""
     with cell.database.read() as connection:
         check_books(connection)
-    assert not cell.mirror._assumed
+    assert cell.mirror.assumed() == ()
     assert_equal(cell.mirror, Mirror.follow(cell.database))
 
 
