@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who holds what while a server moves: at every moment everything adds up, and one side is whole."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from kilonova.conductor.actions import release_claim
-from kilonova.db import host_devices, instances, moves, quotas
+from kilonova.conductor.host_registration import register_hosts
+from kilonova.db import allocations, audit, host_devices, instances, moves, quotas
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound, NoValidHost
+from kilonova.messaging.messages import HostsStarted
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
-from kilonova.model.instance import Instance
+from kilonova.model.instance import Instance, PowerState
 from kilonova.model.quota import Usage
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
 from kilonova.scenario.model import SimulatedCell, SimulatedHost, SimulatedPool
@@ -295,3 +298,68 @@ def test_a_move_whose_server_has_changed_claims_nothing(start: Callable[..., Cel
     assert placed.workflows == ()
     assert held(cell) == before
     assert migration_of(cell, wanted).dest_host is None
+
+
+@pytest.mark.parametrize("switched", [False, True])
+@pytest.mark.parametrize("lost", ["migration", "source", "destination"])
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_the_audit_knows_moves(start: Callable[..., Cell], lost: str, *, switched: bool) -> None:
+    cell = start(machine("a"), machine("b"))
+    (uuid,) = servers(cell, flavor=PINNED)
+    wanted = move(cell, uuid, to=LARGE)
+    cell.claimer.place(wanted)
+    migration = migration_of(cell, wanted)
+    if switched:
+        cell.database.write(lambda tx: moves.switch(tx, migration))
+    settle(cell, uuid)
+    before = held(cell)
+
+    def findings() -> tuple[audit.Finding, ...]:
+        with cell.database.read() as connection:
+            return audit.find_all(connection)
+
+    assert findings() == ()
+    if lost == "migration":
+        cell.database.write(lambda tx: tx.execute(sa.delete(t.server_migrations)))
+        cell.database.write(lambda tx: instances.change(tx, uuid, host=server(cell, uuid).host))
+    else:
+        consumer = migration.uuid if lost == "source" else uuid
+        cell.database.write(lambda tx: allocations.delete_for_consumer(tx, consumer))
+    assert {finding.kind for finding in findings()} & {"allocation", "server"}
+    for _ in range(3):
+        for finding in findings():
+            cell.database.write(finding.mend)
+    assert findings() == ()
+    if lost != "migration":
+        assert held(cell) == before
+        check(cell)
+    else:
+        assert set(held(cell)) == {uuid}
+
+
+def test_a_guest_may_be_on_both_hosts_while_it_moves(start: Callable[..., Cell]) -> None:
+    cell = start(host("a"), host("b"))
+    (uuid,) = servers(cell)
+    home = str(server(cell, uuid).host)
+
+    def hosts() -> dict[str, frozenset[str]]:
+        with cell.database.read() as connection:
+            return instances.hosts_of(connection, [uuid, "unknown"])
+
+    def orphans() -> Mapping[str, tuple[str, ...]]:
+        reports = tuple(driver.report() for driver in cell.drivers.values())
+        started = HostsStarted(reports, {name: {uuid: PowerState.RUNNING} for name in cell.drivers})
+        found = cell.database.write(lambda tx: register_hosts(tx, started, None, timedelta(seconds=60)))
+        return found.guests
+
+    wanted = move(cell, uuid)
+    assert hosts() == {uuid: {home}}
+    cell.claimer.place(wanted)
+    migration = migration_of(cell, wanted)
+    assert hosts() == {uuid: {"a", "b"}}
+    assert orphans() == {}
+    cell.database.write(lambda tx: moves.switch(tx, migration))
+    assert hosts() == {uuid: {"a", "b"}}
+    cell.database.write(lambda tx: moves.confirm(tx, migration))
+    assert hosts() == {uuid: {migration.dest_host}}
+    assert orphans() == {home: (uuid,)}
