@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from kilonova.claims.checkpointer import Checkpointer
+from kilonova.claims.replay import Replay, replay_all
+from kilonova.cli.rules import build_engine
 from kilonova.conductor.actions import release_claim
 from kilonova.conductor.host_registration import register_hosts
-from kilonova.db import allocations, audit, host_devices, instances, moves, quotas
+from kilonova.db import allocations, audit, decisions, host_devices, instances, moves, quotas
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
@@ -22,6 +25,7 @@ from kilonova.model.instance import Instance, PowerState
 from kilonova.model.quota import Usage
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
 from kilonova.scenario.model import SimulatedCell, SimulatedHost, SimulatedPool
+from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
 from support.cell import Cell, host, start_cell
 from support.manual_bus import ManualBus
@@ -363,3 +367,24 @@ def test_a_guest_may_be_on_both_hosts_while_it_moves(start: Callable[..., Cell])
     cell.database.write(lambda tx: moves.confirm(tx, migration))
     assert hosts() == {uuid: {migration.dest_host}}
     assert orphans() == {home: (uuid,)}
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_every_move_leaves_a_decision_that_can_be_made_again(start: Callable[..., Cell]) -> None:
+    cell = start(host("a"), host("b"))
+    group = cell.add_group("affinity")
+    Checkpointer(cell.database, 4).take_if_due()
+    (uuid,) = servers(cell, group=group)
+    for kind in (MigrationType.RESIZE, MigrationType.MIGRATION, MigrationType.LIVE_MIGRATION):
+        wanted = move(cell, uuid, to=LARGE if kind is MigrationType.RESIZE else None, kind=kind)
+        cell.claimer.place(wanted)
+        migration = migration_of(cell, wanted)
+        cell.database.write(lambda tx: moves.undo_claim(tx, migration))  # noqa: B023
+        settle(cell, uuid)
+    cell.database.write(lambda _: None)  # decisions are stored in the background, in order
+    with cell.database.read() as connection:
+        found = decisions.find(connection, uuid)
+        assert [each.body["move"] for each in found] == ["live-migrate", "migrate", "resize", None]
+        for outcome in replay_all(connection, build_engine(CONFIG), "", found, read_aliases(CONFIG.pci_alias)):
+            assert isinstance(outcome, Replay), outcome
+            assert outcome.differences == ()
