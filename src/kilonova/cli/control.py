@@ -69,6 +69,8 @@ class ControlProcess:
         self.checkpointer.stop()
         self.purger.stop()
         self.core.upkeep.stop()
+        for agent in self.core.agents:
+            agent.stop()
         self.core.bus.close()
         self.database.close()
         if self.lock is not None:
