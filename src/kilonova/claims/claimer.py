@@ -49,7 +49,7 @@ _MAX_RACES = 32
 _CLASS_IDS = sa.select(t.resource_classes.c.name, t.resource_classes.c.id)
 #: Of a resource class that was deleted since the decision: no inventory has it, so the claim is lost.
 _NO_CLASS = -1
-_PIECE = 100
+PIECE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Claimer:
         aliases: Mapping[str, Alias] | None = None,
         alternates: int = 2,
         driver: OutsideDriver | None = None,
-        piece: int = _PIECE,
+        piece: int = PIECE,
     ) -> None:
         #: How many servers one transaction claims at most, so that others wait for no more than these.
         self.piece = piece
