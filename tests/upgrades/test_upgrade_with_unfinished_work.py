@@ -12,12 +12,11 @@ import sqlalchemy as sa
 from upgrade_clouds import FIXTURE, Cloud, DataFolder, OnPostgreSQL, opened, program
 from upgrade_facts import facts, get
 
-from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.db import schema
 from kilonova.model.instance import PowerState, VmState
 from support.database_servers import DatabaseServer
 from support.waiting import wait_until_idle
-from support.world import check_world, guests_on_disk
+from support.world import check_world, guests_on_disk, power_states_on_disk
 
 _STATUS = {"ACTIVE": VmState.ACTIVE, "SHUTOFF": VmState.STOPPED}
 
@@ -66,12 +65,9 @@ def _require_untouched(cloud: Cloud) -> None:
 def test_everything_is_there_and_what_was_under_way_ends(cloud: Cloud) -> None:
     before = json.loads((cloud.folder / "facts.json").read_text(encoding="utf-8"))
     unfinished = before.pop("unfinished")
-    guests: dict[str, PowerState] = {}
     with opened(cloud) as database:
         assert schema.current(database) == schema.head()
         wait_until_idle(database)
-        for file in (cloud.folder / "hypervisors").glob("*.json"):
-            guests |= {uuid: place.power_state for uuid, place in GuestFile(file.stem, file).places.items()}
         with database.read() as connection:
             states = check_world(connection, guests_on_disk(cloud.folder / "hypervisors"))
 
@@ -90,7 +86,9 @@ def test_everything_is_there_and_what_was_under_way_ends(cloud: Cloud) -> None:
         uuid: _STATUS.get(told["ends"]) for uuid, told in unfinished.items()
     }
     power = {VmState.ACTIVE: PowerState.RUNNING, VmState.STOPPED: PowerState.SHUTDOWN}
-    assert guests == {uuid: power[VmState(state)] for uuid, state in states.items() if state != VmState.ERROR}
+    assert power_states_on_disk(cloud.folder / "hypervisors") == {
+        uuid: power[VmState(state)] for uuid, state in states.items() if state != VmState.ERROR
+    }
 
 
 def test_it_is_a_cloud_like_any_other(cloud: Cloud) -> None:
