@@ -82,6 +82,7 @@ class Upkeep:
     def _run(self) -> None:
         renew_every_s = _RENEW_EVERY_S if self._database.is_sqlite else self._conductor.lease.renewal_s
         next_renewal = time.monotonic() + renew_every_s
+        is_told = False
         while not self._stop.wait(renew_every_s if self._database.is_sqlite else min(_LOOK_EVERY_S, renew_every_s)):
             try:
                 self._return_to_life()
@@ -90,7 +91,10 @@ class Upkeep:
                 if time.monotonic() >= next_renewal:
                     next_renewal = time.monotonic() + renew_every_s
                     self.renew()
+                is_told = False
             except Unavailable as error:
-                LOG.warning("The lease was not renewed: %s", error.message)
+                if not is_told:  # once, however long the database is away
+                    LOG.warning("The lease was not renewed: %s", error.message)
+                is_told = True
             except Exception:
                 LOG.exception("The lease was not renewed")
