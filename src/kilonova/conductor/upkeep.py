@@ -2,7 +2,6 @@
 """What a control process does all along: say that it lives, and take up the work that others left or handed over."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -10,7 +9,7 @@ from datetime import timedelta
 from kilonova.conductor.service import Conductor
 from kilonova.db import change_log, services
 from kilonova.db.transaction import Transaction
-from kilonova.errors import Unavailable
+from kilonova.periodic import PeriodicThread
 
 LOG = logging.getLogger(__name__)
 
@@ -36,8 +35,10 @@ class Upkeep:
         self._host = host
         self._binaries = tuple(binaries)
         self._announce = announce
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
+        self._renew_every_s = _RENEW_EVERY_S if self._database.is_sqlite else conductor.lease.renewal_s
+        self._next_renewal = time.monotonic() + self._renew_every_s
+        look_every_s = self._renew_every_s if self._database.is_sqlite else min(_LOOK_EVERY_S, self._renew_every_s)
+        self._thread = PeriodicThread("leases", self._look, look_every_s, complaint="The lease was not renewed")
 
     def register(self) -> None:
         """Show this process under the service names that operators look for."""
@@ -54,9 +55,7 @@ class Upkeep:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
 
     def renew(self) -> None:
         """Renew the lease, forget old changes, and try again what was left or broke."""
@@ -79,22 +78,10 @@ class Upkeep:
         )
         self._conductor.enter(self._announce)
 
-    def _run(self) -> None:
-        renew_every_s = _RENEW_EVERY_S if self._database.is_sqlite else self._conductor.lease.renewal_s
-        next_renewal = time.monotonic() + renew_every_s
-        is_told = False
-        while not self._stop.wait(renew_every_s if self._database.is_sqlite else min(_LOOK_EVERY_S, renew_every_s)):
-            try:
-                self._return_to_life()
-                if not self._database.is_sqlite:
-                    self._conductor.take_inheritance()
-                if time.monotonic() >= next_renewal:
-                    next_renewal = time.monotonic() + renew_every_s
-                    self.renew()
-                is_told = False
-            except Unavailable as error:
-                if not is_told:  # once, however long the database is away
-                    LOG.warning("The lease was not renewed: %s", error.message)
-                is_told = True
-            except Exception:
-                LOG.exception("The lease was not renewed")
+    def _look(self) -> None:
+        self._return_to_life()
+        if not self._database.is_sqlite:
+            self._conductor.take_inheritance()
+        if time.monotonic() >= self._next_renewal:
+            self._next_renewal = time.monotonic() + self._renew_every_s
+            self.renew()
