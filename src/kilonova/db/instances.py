@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import flavors, quotas
+from kilonova.db import flavors, quotas, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.name_patterns import matching, read_pattern
@@ -149,11 +149,19 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
     return _complete(connection, connection.execute(page).mappings().all())
 
 
-def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, str | None]:
-    """Return uuid → host, of instances that are known, deleted ones (which have no host) included."""
-    found: dict[str, str | None] = {}
+def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Return uuid → every host on which the guest may be, of instances that are known; deleted ones have none.
+
+    Those are the host of the instance and, while it is being moved, the other one.
+    """
+    found: dict[str, frozenset[str]] = {}
     for start in range(0, len(uuids), 500):
-        found |= mapping(connection, _HOSTS, uuids=list(uuids[start : start + 500]))
+        chunk = list(uuids[start : start + 500])
+        for uuid, host in connection.execute(_HOSTS, {"uuids": chunk}):
+            found[uuid] = frozenset() if host is None else frozenset({host})
+        for migration in server_migrations.open_of(connection, chunk):
+            if found.get(migration.instance_uuid):
+                found[migration.instance_uuid] |= migration.hosts
     return found
 
 

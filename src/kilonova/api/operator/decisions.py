@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/decisions/{name}: the decisions of a request id or a server, with the reason for every host.
+"""GET /operator/v1/decisions/{name}: the decisions of a request id, or of a server with the newest first.
 
+Each comes with the reason for every host.
 With ``replay=true`` each is made again, with ``hosts=true`` that also tells every reason of every host.
 """
 
@@ -103,6 +104,7 @@ def _view(decision: StoredDecision) -> dict[str, Any]:
         "server_id": decision.instance_uuid,
         "created_at": decision.created_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "seq": decision.seq,
+        "move": decision.body.get("move"),
         "chosen": decision.body["chosen"],
         "alternates": [{"host": host, "node": node} for host, node in decision.body.get("alternates", ())],
         "survivors": decision.body["survivors"],
