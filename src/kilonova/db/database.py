@@ -31,6 +31,7 @@ from kilonova.db.engines import (
 )
 from kilonova.db.server_watch import AWAY
 from kilonova.db.transaction import Commit, Merged, Transaction, run_singly
+from kilonova.db.unwanted_reads import UnwantedReads
 from kilonova.db.writer import Writer
 from kilonova.errors import DeadlineExceeded, Unavailable
 
@@ -64,6 +65,7 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._engines = open_engines(self.url, longest_read_s, response_timeout_s)
         self._watch = self._engines.watch
+        self._unwanted = None if self.is_sqlite else UnwantedReads(self._engines.patient)
         self._listeners: list[Callable[[Commit], None]] = []
         self._writer = Writer(self._engines.writer, self._watch, clock, self._announce, patience_s=response_timeout_s)
 
@@ -83,8 +85,8 @@ class Database:
     def read(self, *, patient: bool = False) -> Iterator[Connection]:
         """Give a connection inside one read transaction, which sees one state.
 
-        The work ends with the deadline of this thread, and a statement on a server when it takes longer than a request
-        may; ``patient``: however long it takes. Raises: Unavailable, DeadlineExceeded, ClientGone.
+        The work ends with the deadline of this thread, also in the middle of a statement; ``patient``: however long it
+        takes. Raises: Unavailable, DeadlineExceeded, ClientGone.
         """
         if patient:
             with deadline.running(deadline.NEVER), self._begin_read(self._engines.patient) as connection:
@@ -99,7 +101,11 @@ class Database:
         self._watch.require_answers()
         try:
             with engine.begin() as connection:
-                yield connection
+                if self._unwanted is None:
+                    yield connection
+                else:
+                    with self._unwanted.watched(connection):
+                        yield connection
             self._watch.heard()
         except PoolTimeout as error:
             raise Unavailable("Every connection to the database is in use.") from error
@@ -142,6 +148,8 @@ class Database:
     def close(self) -> None:
         """Finish what is queued and let go of every connection."""
         self._writer.close()
+        if self._unwanted is not None:
+            self._unwanted.stop()
         self._engines.dispose()
         if self.is_sqlite:
             settle(str(self.url.database))

@@ -107,7 +107,7 @@ class ServerWatch:
         with self._lock:
             self._sockets[id(connection)] = socket_of(connection)
             if self._thread is None and not self._stop.is_set():
-                self._thread = threading.Thread(target=self._run, name="db-watch", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="db-server-watch", daemon=True)
                 self._thread.start()
 
     def closed(self, connection: Any) -> None:
