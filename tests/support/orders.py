@@ -2,10 +2,12 @@
 """Orders for the claimer, with the rows that a request for servers leaves behind before its claim."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import sqlalchemy as sa
 
-from kilonova.claims.claimer import Order
+from kilonova.claims.claimer import Job, Order
+from kilonova.conductor.build import at_spawn
 from kilonova.db import instances, quotas, workflows
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
@@ -18,8 +20,10 @@ from kilonova.model.request_spec import RequestSpec
 from support.cell import IMAGE, SMALL, Cell
 
 
-def order(cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None) -> Order:
-    """Store instances that wait for a host, and return the order that asks for one."""
+def order(
+    cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None, to: str | None = None
+) -> Order:
+    """Store instances that wait for a host, and return the order that asks for one. ``to``: only this one will do."""
     uuids = [new_uuid() for _ in range(count)]
     flows = [Workflow(new_uuid(), "build", uuid, "r-1", "req-1", "claim") for uuid in uuids]
     states = VmState.BUILDING, flavor
@@ -31,9 +35,8 @@ def order(cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | No
         workflows.insert(tx, flows, cell.conductor.owner)
 
     cell.database.write(store)
-    spec = RequestSpec(flavor, IMAGE, "p", "u", "req-1", tuple(uuids))
-    at_spawn = [Workflow(flow.uuid, "build", flow.instance_uuid, "r-1", "req-1", "spawn", 1) for flow in flows]
-    return Order(spec, tuple(at_spawn), group)
+    spec = RequestSpec(flavor, IMAGE, "p", "u", "req-1", tuple(uuids), requested_host=to)
+    return Order(spec, tuple(Job(flow.instance_uuid, partial(at_spawn, flow)) for flow in flows), group)
 
 
 def hosts_of(cell: Cell, uuids: Sequence[str]) -> list[str | None]:

@@ -2,7 +2,7 @@
 """Pieces of state change that several workflows share, each for use inside a transaction."""
 
 from kilonova.conductor.steps import HostIsBackError
-from kilonova.db import allocations, group_guards, host_agents, host_devices
+from kilonova.db import allocations, group_guards, host_agents, host_devices, moves
 from kilonova.db.transaction import Transaction
 
 
@@ -17,7 +17,11 @@ def require_absent(tx: Transaction, host: str) -> None:
 
 
 def release_claim(tx: Transaction, instance_uuid: str, group_uuid: str | None, host: str | None) -> None:
-    """Give back what a claim took: allocations, cells and devices, the place in the server group. Absent is success."""
+    """Give back what a claim took: allocations, cells and devices, the place in the server group. Absent is success.
+
+    Of a server that is being moved also what its migration holds.
+    """
+    moves.release_all(tx, instance_uuid, group_uuid, host)
     allocations.delete_for_consumer(tx, instance_uuid)
     host_devices.give_back(tx, instance_uuid)
     if group_uuid is not None and host is not None:

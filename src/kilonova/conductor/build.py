@@ -13,9 +13,11 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kilonova.claims.claimer import Order
+from kilonova.claims.claimer import Job, Order
+from kilonova.claims.placing import Chosen
 from kilonova.conductor import story
 from kilonova.conductor.actions import release_claim, require_absent
 from kilonova.conductor.steps import TAKEN_OVER, HostIsBackError, Step, is_unreachable, step_id, steps
@@ -90,15 +92,21 @@ def claim(conductor: "Conductor", flows: Sequence[Workflow], request: StoredRequ
     """
     tried = {(host, node): None for flow in flows for host, node in flow.body.get("tried", ())}
     spec = replace(request.spec, instance_uuids=tuple(flow.instance_uuid for flow in flows), tried=tuple(tried))
-    at_spawn = tuple(replace(flow, step="spawn", attempt=flow.attempt + 1) for flow in flows)
+    jobs = tuple(Job(flow.instance_uuid, partial(at_spawn, flow)) for flow in flows)
     with _refusals(spec.request_id):
-        placed = conductor.claimer.place(Order(spec, at_spawn, request.group_uuid))
+        placed = conductor.claimer.place(Order(spec, jobs, request.group_uuid))
     for flow in flows:
         if flow.instance_uuid in placed.gone:
             conductor.forget(flow)  # and nothing else of the instance: a delete is under way
     for flow in placed.workflows:
         story.placed(flow)
     return placed.workflows
+
+
+def at_spawn(flow: Workflow, chosen: Chosen) -> Workflow:
+    """Return the workflow of a build whose claim of a host is durable."""
+    place = {"host": chosen.host, "node": chosen.node, "provider": chosen.provider_uuid}
+    return replace(flow, step="spawn", attempt=flow.attempt + 1, body={**flow.body, **place})
 
 
 @contextmanager

@@ -47,6 +47,7 @@ from kilonova.db.engines import (
 )
 from kilonova.db.pulse import Pulse
 from kilonova.db.transaction import AllUndone, Commit, FramesNeeded, Framing, Merged, Transaction, run_singly
+from kilonova.db.unwanted_reads import UnwantedReads
 from kilonova.errors import DeadlineExceeded, StorageFull, Unavailable
 from kilonova.identifiers import new_uuid
 
@@ -87,6 +88,7 @@ class Database:
         self._clock = clock
         self._engines = open_engines(self.url, longest_read_s)
         self._pulse = Pulse(self.engine)
+        self._unwanted = None if self.is_sqlite else UnwantedReads(self._engines.patient)
         self._listeners: list[Callable[[Commit], None]] = []
         self._queue: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         #: Wakes the writer thread: there are jobs (True), or there will be no more (False).
@@ -116,8 +118,8 @@ class Database:
     def read(self, *, patient: bool = False) -> Iterator[Connection]:
         """Give a connection inside one read transaction, which sees one state.
 
-        The work ends with the deadline of this thread, and a statement on a server when it takes longer than a request
-        may; ``patient``: however long it takes. Raises: Unavailable, DeadlineExceeded, ClientGone.
+        The work ends with the deadline of this thread, also in the middle of a statement; ``patient``: however long it
+        takes. Raises: Unavailable, DeadlineExceeded, ClientGone.
         """
         if patient:
             with deadline.running(deadline.NEVER), self._begin_read(self._engines.patient) as connection:
@@ -131,7 +133,11 @@ class Database:
     def _begin_read(self, engine: Engine) -> Iterator[Connection]:
         try:
             with engine.begin() as connection:
-                yield connection
+                if self._unwanted is None:
+                    yield connection
+                else:
+                    with self._unwanted.watched(connection):
+                        yield connection
         except DBAPIError as error:
             if is_cancelled(error):
                 deadline.check()
@@ -199,6 +205,8 @@ class Database:
             self._wake.put(False)
             thread.join()
         self._pulse.close()
+        if self._unwanted is not None:
+            self._unwanted.stop()
         self._engines.dispose()
         if self.is_sqlite:
             settle(str(self.url.database))

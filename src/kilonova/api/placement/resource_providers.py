@@ -25,6 +25,7 @@ from kilonova.db import provider_edits, providers, resource_classes, traits
 from kilonova.db.provider_edits import Edited, ProviderEdit
 from kilonova.db.providers import NewProvider, ProviderQuery
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Provider
 
@@ -60,7 +61,9 @@ def list_providers(ctx: Context, request: Request) -> Reply:
         _require_known(lambda: traits.ids(connection, names), 'trait(s) in "required" parameter')
         found = providers.list_matching(connection, query)
     changed_at = newest(*(provider.updated_at or provider.created_at for provider in found))
-    return dated(request, {"resource_providers": [provider_view(request, provider) for provider in found]}, changed_at)
+    return dated(
+        request, {"resource_providers": [provider_view(request, provider) for provider in heeding(found)]}, changed_at
+    )
 
 
 @takes_json
