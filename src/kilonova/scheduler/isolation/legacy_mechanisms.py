@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators intend with the legacy mechanisms of isolation, so that an audit can compare it with what these enforce.
+"""What operators intend with the legacy mechanisms of isolation, for an audit to compare with what these enforce.
 
 A flavor with ``aggregate_instance_extra_specs:K=V`` is meant for the aggregates with K=V, an image with a property that
 aggregates have as a key for those with its value, a project in ``filter_tenant_id…`` for those that name it, a flavor
