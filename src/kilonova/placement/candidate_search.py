@@ -28,7 +28,7 @@ _SLICE = 256
 
 @dataclass(slots=True)
 class _Spread:
-    """The group without suffix, a class at a time: which rows may give it at home, and which may share it via_sharing.
+    """The group without suffix, a class at a time: which rows may give it to their own tree, and which may share it.
 
     ``excluded``: the anchors at which nothing shared may be used.
     """
@@ -121,7 +121,7 @@ class CandidateSearch:
         return anchors & (self._trees.lone | self._enough_together())
 
     def _anchors_of(self, own_tree: BoolArray, via_sharing: BoolArray) -> BoolArray:
-        """Return the anchors that have a row of ``own_tree`` (P,) in their tree, or one of ``via_sharing`` (S,) shared."""
+        """Return the anchors with a row of ``own_tree`` (P,) in their tree, or with one of ``via_sharing`` (S,)."""
         if not self._trees.any_nested and not len(self._trees.sharing):
             return own_tree
         found = np.zeros(len(self._table), dtype=np.bool_)
@@ -229,7 +229,7 @@ class CandidateSearch:
     def _choices(self) -> list[tuple[BoolArray, BoolArray, BoolArray | None]]:
         """Return who may serve each class of the group without suffix, then each group with one.
 
-        Shapes: at home (P,), shared (S,), the anchors at which nothing shared may be used (P,).
+        Shapes: own tree (P,), via sharing (S,), the anchors at which nothing shared may be used (P,).
         """
         spread = self._spread
         found: list[tuple[BoolArray, BoolArray, BoolArray | None]] = []

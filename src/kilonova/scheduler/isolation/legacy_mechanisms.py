@@ -151,7 +151,7 @@ def _has_no_spec(key: str, spec: RequestSpec) -> bool:
 
 
 def _home_by_spec(hosts: HostTable, key: str, spec: RequestSpec) -> BoolArray:
-    home = hosts.everyone
+    home = hosts.all_hosts
     for name in {key, f"{SCOPE}:{key}"} & spec.flavor.extra_specs.keys():
         home = home & _meant(hosts, key, spec.flavor.extra_specs[name])
     return home
@@ -247,7 +247,7 @@ def _named_beside(hosts: HostTable, pool: BoolArray) -> frozenset[str]:
 def _home_by_project(hosts: HostTable, projects: frozenset[str], spec: RequestSpec) -> BoolArray:
     """Return the hosts of a server's project; the pools that name it tell where one of another project may be."""
     if spec.project_id not in projects:
-        return hosts.everyone
+        return hosts.all_hosts
     project = spec.project_id
     return hosts.memo.get(
         (_home_by_project, project), lambda: _where(hosts, lambda aggregate: project in _projects(aggregate)).hosts
@@ -332,7 +332,7 @@ def _home_by_trait(hosts: HostTable, spec: RequestSpec) -> BoolArray:
     """Return the hosts that are reserved for what the server requires, and those that lack it: it cannot land there."""
     required = _required(spec)
     reserving = _where(hosts, lambda aggregate: bool(traits := _reserved_for(aggregate)) and traits <= required).hosts
-    able: BoolArray = np.logical_and.reduce([hosts.everyone, *map(hosts.has_trait, sorted(required))])
+    able: BoolArray = np.logical_and.reduce([hosts.all_hosts, *map(hosts.has_trait, sorted(required))])
     return reserving | ~able
 
 
