@@ -18,7 +18,7 @@ from kilonova.scenario.model import PROJECTS, Scenario, with_project_ids
 from kilonova.scenario.outcome import surprises
 
 if TYPE_CHECKING:  # slow to import, and not needed to show the help
-    from kilonova.cli.replay import Replay
+    from kilonova.cli.scenario_player import ScenarioPlayer
 
 
 def demo(
@@ -30,10 +30,10 @@ def demo(
     ] = None,
     clean: Annotated[bool, typer.Option("--clean", help="Remove what a replay made, and do nothing else.")] = False,
 ) -> int:
-    """Replay a scenario with the `openstack` client and show where each server went, and why."""
+    """ScenarioPlayer a scenario with the `openstack` client and show where each server went, and why."""
     from kilonova.cli.cloud_match import differences  # noqa: PLC0415  # slow to import
     from kilonova.cli.connection import CloudName, Connection, find_cloud  # noqa: PLC0415
-    from kilonova.cli.replay import OpenStackClient, Replay, Seat  # noqa: PLC0415
+    from kilonova.cli.scenario_player import OpenStackClient, ScenarioPlayer, Seat  # noqa: PLC0415
 
     path = find_scenario(name)
     scenario = load_scenario(path)
@@ -58,7 +58,7 @@ def demo(
         )
     ids = {project: apis[project].project_id for project in PROJECTS}
     seats = {project: Seat(apis[project], OpenStackClient(cloud, say)) for project, cloud in clouds.items()}
-    replay = Replay(with_project_ids(scenario, ids), seats)
+    replay = ScenarioPlayer(with_project_ids(scenario, ids), seats)
     if clean:
         replay.clean()
         return 0
@@ -68,7 +68,7 @@ def demo(
     return tell(scenario, replay, console)
 
 
-def tell(scenario: Scenario, replay: "Replay", console: Console) -> int:
+def tell(scenario: Scenario, replay: "ScenarioPlayer", console: Console) -> int:
     """Print where every server is and why. Returns the exit code: 1 when the scenario expects something else."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, ratio in (("Server", None), ("Project", None), ("Host", None), ("Why", 1)):
