@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ScenarioPlayer a scenario: look at the cloud through its API, change it through the stock ``openstack`` client."""
+"""Play a scenario: look at the cloud through its API, change it through the stock ``openstack`` client."""
 
 import shlex
 import shutil

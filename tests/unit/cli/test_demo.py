@@ -140,9 +140,9 @@ def test_hosts_out_of_service_are_disabled_with_their_reason() -> None:
 
 def test_servers_are_asked_for_once() -> None:
     cloud = FakeCloud({"/os-server-groups": {"server_groups": [{"id": "g1", "name": "apart"}]}})
-    replay = ScenarioPlayer(scenario(), cloud.seats())
-    replay.create_servers()
-    replay.create_servers()
+    player = ScenarioPlayer(scenario(), cloud.seats())
+    player.create_servers()
+    player.create_servers()
     assert cloud.commands == [
         "admin: server create --flavor big --image disk --min 2 --max 2 web",
         "demo: server create --flavor big --image disk --availability-zone z --hint group=g1 db",
