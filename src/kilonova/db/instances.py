@@ -12,12 +12,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import flavors, quotas
+from kilonova.db import flavors, quotas, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.name_patterns import matching, read_pattern
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 from kilonova.model.quota import Usage
@@ -149,11 +150,19 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
     return _complete(connection, connection.execute(page).mappings().all())
 
 
-def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, str | None]:
-    """Return uuid → host, of instances that are known, deleted ones (which have no host) included."""
-    found: dict[str, str | None] = {}
+def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Return uuid → every host on which the guest may be, of instances that are known; deleted ones have none.
+
+    Those are the host of the instance and, while it is being moved, the other one.
+    """
+    found: dict[str, frozenset[str]] = {}
     for start in range(0, len(uuids), 500):
-        found |= mapping(connection, _HOSTS, uuids=list(uuids[start : start + 500]))
+        chunk = list(uuids[start : start + 500])
+        for uuid, host in connection.execute(_HOSTS, {"uuids": chunk}):
+            found[uuid] = frozenset() if host is None else frozenset({host})
+        for migration in server_migrations.open_of(connection, chunk):
+            if found.get(migration.instance_uuid):
+                found[migration.instance_uuid] |= migration.hosts
     return found
 
 
@@ -418,7 +427,7 @@ def _complete(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tupl
             sa.select(table.instance_uuid, table.tag).where(table.instance_uuid.in_(chunk)).order_by(table.tag)
         ):
             tags.setdefault(uuid, []).append(tag)
-    return tuple(_instance(row, faults.get(row["uuid"]), tuple(tags.get(row["uuid"], ()))) for row in rows)
+    return tuple(_instance(row, faults.get(row["uuid"]), tuple(tags.get(row["uuid"], ()))) for row in heeding(rows))
 
 
 def _instance(row: Mapping[Any, Any], fault: Fault | None, tags: tuple[str, ...] = ()) -> Instance:
