@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 
 from kilonova.model.flavor import Flavor
+from kilonova.model.guest_devices import GuestDevices
 
 
 class VmState(StrEnum):
@@ -218,7 +219,10 @@ def states_of(status: str) -> tuple[tuple[VmState, frozenset[TaskState | None]],
 
 @dataclass(frozen=True, slots=True)
 class GuestSpec:
-    """Everything a hypervisor needs to make a guest. Units: MiB and GiB as in the names."""
+    """Everything a hypervisor needs to make a guest. Units: MiB and GiB as in the names.
+
+    ``reserved``: the cells, pinned CPUs and devices that the claim of this host has taken for it.
+    """
 
     uuid: str
     name: str
@@ -236,3 +240,4 @@ class GuestSpec:
     key_name: str | None = None
     user_data: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    reserved: GuestDevices = field(default_factory=GuestDevices)
