@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.model.server_migration import MoveKind
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
@@ -158,7 +159,7 @@ def _find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
         .where(sa.or_(table.c.request_id == name, table.c.instance_uuid == name))
         .order_by(table.c.id)
     )
-    return tuple(_decision(row) for row in connection.execute(statement))
+    return tuple(_decision(row) for row in heeding(connection.execute(statement)))
 
 
 def _decision(row: Any) -> StoredDecision:

@@ -18,6 +18,7 @@ from kilonova.db.mirror_source import instance_value
 from kilonova.db.name_patterns import matching, read_pattern
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 from kilonova.model.quota import Usage
@@ -426,7 +427,7 @@ def _complete(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tupl
             sa.select(table.instance_uuid, table.tag).where(table.instance_uuid.in_(chunk)).order_by(table.tag)
         ):
             tags.setdefault(uuid, []).append(tag)
-    return tuple(_instance(row, faults.get(row["uuid"]), tuple(tags.get(row["uuid"], ()))) for row in rows)
+    return tuple(_instance(row, faults.get(row["uuid"]), tuple(tags.get(row["uuid"], ()))) for row in heeding(rows))
 
 
 def _instance(row: Mapping[Any, Any], fault: Fault | None, tags: tuple[str, ...] = ()) -> Instance:

@@ -222,6 +222,7 @@ class GuestSpec:
     """Everything a hypervisor needs to make a guest. Units: MiB and GiB as in the names.
 
     ``reserved``: the cells, pinned CPUs and devices that the claim of this host has taken for it.
+    ``user_data`` may hold secrets, so it is not part of what is shown of a guest, in logs for instance.
     """
 
     uuid: str
@@ -238,6 +239,6 @@ class GuestSpec:
     project_id: str = ""
     user_id: str = ""
     key_name: str | None = None
-    user_data: str | None = None
+    user_data: str | None = field(default=None, repr=False)
     metadata: Mapping[str, str] = field(default_factory=dict)
     reserved: GuestDevices = field(default_factory=GuestDevices)
