@@ -90,7 +90,11 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
     scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
     hosts = scenario.hosts if scenario else default_hosts(settings.fake.hosts)
     with ExitStack() as undo:
-        database = Database(settings.database_url, longest_read_s=settings.api.request_timeout_s)
+        database = Database(
+            settings.database_url,
+            longest_read_s=settings.api.request_timeout_s,
+            response_timeout_s=settings.database_response_timeout_s,
+        )
         lock = lock_database(database)
         if lock is not None:
             undo.callback(lock.close)

@@ -3,6 +3,7 @@
 
 import uuid
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
@@ -165,7 +166,7 @@ def provider_view(request: Request, provider: Provider) -> dict[str, Any]:
     """Return a provider as the API shows it at the request's microversion. Links are paths below the endpoint."""
     href = f"/resource_providers/{provider.uuid}"
     links = [{"rel": "self", "href": href}]
-    links += [{"rel": rel, "href": f"{href}/{rel}"} for rel, since in _LINKS if request.version >= since]
+    links += [{"rel": rel, "href": f"{href}/{rel}"} for rel in _links_at(request.version)]
     view: dict[str, Any] = {
         "uuid": provider.uuid,
         "name": provider.name,
@@ -176,6 +177,11 @@ def provider_view(request: Request, provider: Provider) -> dict[str, Any]:
         view["parent_provider_uuid"] = provider.parent_uuid
         view["root_provider_uuid"] = provider.root_uuid
     return view
+
+
+@cache
+def _links_at(version: Version) -> tuple[str, ...]:
+    return tuple(rel for rel, since in _LINKS if version >= since)
 
 
 def _query(request: Request) -> ProviderQuery:
