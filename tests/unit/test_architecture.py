@@ -69,7 +69,8 @@ OWNERS: dict[str, set[str]] = {
     "oslo_policy": {"api"},
     "oslo_config": {"config"},
     "keystonemiddleware": {"api"},
-    "requests": {"identity", "images", "cli"},
+    "requests": {"identity", "cli"},
+    "keystoneauth1": {"identity", "images", "cli"},
     "typer": {"cli"},
     "rich": {"cli"},
 }
