@@ -69,6 +69,11 @@ class Context:
     def project_id(self) -> str:
         return self.credentials.project_id
 
+    @property
+    def requester(self) -> Requester:
+        """The caller as operations are recorded."""
+        return Requester(self.request_id, self.user_id, self.project_id)
+
     def may(self, rule: str, *, project_id: str | None = None, user_id: str | None = None) -> bool:
         """Whether policy allows ``rule`` on something of ``project_id`` / ``user_id`` (None: the caller's own)."""
         target = {

@@ -126,14 +126,14 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         conductor = Conductor(
             database, claimer, bus, owner, max_attempts=attempts, limits=settings.quota.limits(), lease=lease
         )
-        agents = _agents(settings, scenario, bus, lambda: conductor.may_act)
+        agents = _agents(settings, scenario, bus, lambda: conductor.runner.may_act)
 
         def announce() -> None:
             start_agents(agents, bus)
 
         upkeep = Upkeep(conductor, os.uname().nodename, _ONE_PROCESS_SERVICES, announce)
         upkeep.register()
-        resumed = conductor.enter(announce)
+        resumed = conductor.membership.enter(announce)
         heartbeat = None
         if agents:
             heartbeat = HeartbeatTimer(bus, [agent.host for agent in agents], settings.compute.report_interval_s)

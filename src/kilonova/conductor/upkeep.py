@@ -18,6 +18,8 @@ LOG = logging.getLogger(__name__)
 _RENEW_EVERY_S = 15.0
 #: How soon a process notices what others handed over to it.
 _LOOK_EVERY_S = 0.2
+#: How often steps that broke are tried again and silent agents asked.
+_TICK_S = 1.0
 _LOG_KEPT = timedelta(hours=1)
 
 
@@ -60,33 +62,43 @@ class Upkeep:
 
     def renew(self) -> None:
         """Renew the lease, forget old changes, and try again what was left or broke."""
-        self._conductor.sign_of_life()
+        self._conductor.membership.sign_of_life()
         self._return_to_life()
         self._database.write(lambda tx: services.record_heartbeats(tx, [self._host], binaries=self._binaries))
         self._database.write(lambda tx: change_log.trim(tx, _LOG_KEPT))
         if not self._database.is_sqlite:
             self._conductor.claimer.keep_up()
-            self._conductor.resume()
-        self._conductor.retry_broken()
+            self._conductor.membership.resume()
+        self.tick()
+
+    def tick(self) -> None:
+        """Try again what broke and is due; ask agents that should have replied by now."""
+        self._conductor.runner.retry_broken()
+        self._conductor.runner.ask_overdue()
 
     def _return_to_life(self) -> None:
         """Begin again where others may have taken over, because they have heard nothing of this process for so long."""
-        if self._conductor.may_act:
+        if self._conductor.runner.may_act:
             return
         LOG.warning(
             "This process gave no sign of life for longer than its lease of %s; its hosts report their guests again",
             self._conductor.lease.duration,
         )
-        self._conductor.enter(self._announce)
+        self._conductor.membership.enter(self._announce)
 
     def _run(self) -> None:
         renew_every_s = _RENEW_EVERY_S if self._database.is_sqlite else self._conductor.lease.renewal_s
         next_renewal = time.monotonic() + renew_every_s
-        while not self._stop.wait(renew_every_s if self._database.is_sqlite else min(_LOOK_EVERY_S, renew_every_s)):
+        look_every_s = min(_TICK_S if self._database.is_sqlite else _LOOK_EVERY_S, renew_every_s)
+        next_tick = time.monotonic() + _TICK_S
+        while not self._stop.wait(look_every_s):
             try:
                 self._return_to_life()
                 if not self._database.is_sqlite:
-                    self._conductor.take_inheritance()
+                    self._conductor.membership.take_inheritance()
+                if time.monotonic() >= next_tick:
+                    next_tick = time.monotonic() + _TICK_S
+                    self.tick()
                 if time.monotonic() >= next_renewal:
                     next_renewal = time.monotonic() + renew_every_s
                     self.renew()
