@@ -41,7 +41,7 @@ def measure(url: str) -> None:
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # what was needed for loading only
     grown = _resident_bytes() - before
-    servers = len(mirror._instances)  # noqa: SLF001 - to tell hosts from servers
+    servers = len(mirror._state.instances)  # noqa: SLF001 - to tell hosts from servers
     size = f"{grown / len(hosts):.0f} bytes a host"
     size += " with its servers" if servers else f" (goal {GOAL_BYTES_A_HOST})"
     print(

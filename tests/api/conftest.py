@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from access_world import World, start_world
 from compute_cloud import Cloud, start_cloud
 
 from support.control import Control, start_control
+from support.identity import Identity, start_identity
 
 
 @pytest.fixture(params=["sqlite"])
@@ -31,3 +33,16 @@ def control(sqlite_template: Path, tmp_path: Path) -> Iterator[Control]:
     started.add_flavor()
     yield started
     started.process.close()
+
+
+@pytest.fixture(scope="session")
+def identity(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Identity]:
+    """A Keystone, which takes seconds to start: one for all modules that need a real one."""
+    with start_identity(tmp_path_factory.mktemp("identity") / "keystone") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def world(identity: Identity, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with start_world(tmp_path_factory.mktemp("access"), sqlite_template, identity) as started:
+        yield started

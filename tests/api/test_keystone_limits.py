@@ -15,7 +15,7 @@ import requests
 from kilonova.cli.control import ControlProcess, image_id, start_control_process
 from kilonova.config import load
 from support.api_client import Client
-from support.identity import ELSEWHERE, HOME, Identity, start_identity
+from support.identity import ELSEWHERE, HOME, Identity
 from support.waiting import wait_until_idle
 
 REGISTERED = {
@@ -47,17 +47,15 @@ class Keystone:
 
 
 @pytest.fixture(scope="module")
-def keystone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keystone]:
-    with start_identity(tmp_path_factory.mktemp("identity") / "keystone") as identity:
-        url = next(line for line in identity.section.splitlines() if line.startswith("auth_url")).partition(" = ")[2]
-        made = Keystone(identity, url.removesuffix("/v3"))
-        made.service = made.call("POST", "services", {"service": {"type": "compute", "name": "nova"}})["service"]["id"]
-        rows = [
-            {"service_id": made.service, "resource_name": name, "default_limit": limit}
-            for name, limit in REGISTERED.items()
-        ]
-        made.call("POST", "registered_limits", {"registered_limits": rows})
-        yield made
+def keystone(identity: Identity) -> Keystone:
+    made = Keystone(identity, identity.url.removesuffix("/v3"))
+    made.service = made.call("POST", "services", {"service": {"type": "compute", "name": "nova"}})["service"]["id"]
+    rows = [
+        {"service_id": made.service, "resource_name": name, "default_limit": limit}
+        for name, limit in REGISTERED.items()
+    ]
+    made.call("POST", "registered_limits", {"registered_limits": rows})
+    return made
 
 
 @dataclass

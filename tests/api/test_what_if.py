@@ -88,7 +88,7 @@ def test_nothing_changes(control: Control) -> None:
     before = control.everything()
     chance = str(claimer._rng.bit_generator.state)
     seen = [{**facts, "last_seen": 0} for facts in hosts_of(process.mirror.snapshot())]
-    memo = list(process.mirror._memo._answers)
+    memo = list(process.mirror._state.memo._answers)
     for body in ({"flavor": "1", "count": 5}, {"flavor": "9"}, {"flavor": BIG, "hints": {"cidr": "/8"}}):
         assert operator.post("/explain", {**body, "image": IMAGE}).status == 200
     known = group.body["server_group"]["id"]
@@ -96,9 +96,9 @@ def test_nothing_changes(control: Control) -> None:
     assert control.everything() == before
     assert str(claimer._rng.bit_generator.state) == chance
     assert [{**facts, "last_seen": 0} for facts in hosts_of(process.mirror.snapshot())] == seen
-    assert list(process.mirror._memo._answers) == memo
+    assert list(process.mirror._state.memo._answers) == memo
     assert process.mirror.group(known).hosts == {}
-    assert not process.mirror._assumed
+    assert not process.mirror.assumed()
 
 
 def test_a_request_that_does_not_fit_says_what_would_do(operator: Client) -> None:

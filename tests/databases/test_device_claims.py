@@ -94,7 +94,7 @@ def test_the_last_of_everything_goes_to_as_many_as_there_are(start: Callable[...
     assert sum(len(each.pinned) for one in found for each in one.cells) == 16
     assert sum(pool.used for one in found for pool in one.pools) == 6
     assert [pages.used for one in found for each in one.cells for pages in each.pages] == [262144, 512] * 4
-    assert not cell.mirror._assumed
+    assert not cell.mirror.assumed()
     assert_equal(cell.mirror, Mirror.follow(cell.database))
 
 

@@ -82,7 +82,7 @@ def check(cells: Sequence[Cell]) -> dict[str, str]:
         states = check_world(connection, guests)
     for cell in cells:
         cell.mirror.catch_up()
-        assert not cell.mirror._assumed
+        assert not cell.mirror.assumed()
         assert not cell.conductor._flows
         assert_equal(cell.mirror, Mirror.follow(Database(str(cell.database.url))))
     return states

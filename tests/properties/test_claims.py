@@ -69,7 +69,7 @@ def test_capacity_and_groups_hold(sqlite_template: Path, sizes: list[tuple[int, 
             list(pool.map(one, ready))
         with cell.database.read() as connection:
             check_books(connection)
-        assert not cell.mirror._assumed
+        assert not cell.mirror.assumed()
         assert_use_adds_up(cell.mirror)
         assert_equal(cell.mirror, Mirror.follow(cell.database))
         cell.database.close()

@@ -29,7 +29,8 @@ from kilonova.db.allocations import ConsumerRequest
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 from kilonova.errors import KilonovaError
-from kilonova.mirror.mirror import Assumption, Mirror
+from kilonova.mirror.mirror import Mirror
+from kilonova.mirror.state import Assumption
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, NodeReport
 from kilonova.model.instance import Instance, TaskState, VmState
@@ -262,7 +263,7 @@ def test_following_is_loading(folder: Path, history: list[list[Operation]]) -> N
         loaded = Mirror.follow(Database(f"sqlite:///{file}"), clock=clock)
         assert_equal(followed, loaded)
         if behind.seq < followed.seq:
-            behind._fetch_missing()
+            behind._read_up_to(followed.seq)
         assert_equal(behind, loaded)
         assert_use_adds_up(followed)
         for used in (database, elsewhere, loaded.database):
@@ -282,8 +283,8 @@ def test_assumptions_survive_whatever_is_followed(
         made = 0
         for batch in history:
             apply(database, batch)
-            if followed._providers.uuids and data.draw(st.booleans()):
-                uuid = data.draw(st.sampled_from(followed._providers.uuids))
+            if followed._state.providers.uuids and data.draw(st.booleans()):
+                uuid = data.draw(st.sampled_from(followed._state.providers.uuids))
                 amounts = data.draw(st.dictionaries(CLASSES, st.integers(1, 5), min_size=1, max_size=2))
                 guest = guest_kind(str(made % 3), {"os_distro": "ubuntu"})
                 followed.assume(Assumption(f"claim{made}", {uuid: amounts}, "h0", "n0", uuid_of(2, 0), guest))
@@ -296,6 +297,6 @@ def test_assumptions_survive_whatever_is_followed(
             followed.forget(f"claim{number}")
         loaded = Mirror.follow(Database(f"sqlite:///{file}"), clock=lambda: 1.0)
         assert_equal(followed, loaded)
-        assert followed._groups._assumed == {}
+        assert followed._state.groups._assumed == {}
         for used in (database, loaded.database):
             used.close()

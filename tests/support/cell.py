@@ -164,7 +164,7 @@ class Cell:
         """The world is at rest and in order, and so is the mirror. Returns uuid → vm_state."""
         with self.database.read() as connection:
             states = check_world(connection, guests_on_disk(self.folder / "hypervisors"))
-        assert not self.mirror._assumed
+        assert not self.mirror.assumed()
         assert not self.conductor._flows
         assert not self.conductor._jobs
         assert not self.conductor._awaited

@@ -101,5 +101,5 @@ class Control:
             }
 
 
-def start_control(folder: Path, **options: Any) -> Control:
-    return Control(folder, start_control_process(settings_of(folder, **options)))
+def start_control(folder: Path, *, decision_lock: Any = None, **options: Any) -> Control:
+    return Control(folder, start_control_process(settings_of(folder, **options), decision_lock=decision_lock))

@@ -23,15 +23,21 @@ _PATIENCE_S = 120.0
 
 @dataclass(frozen=True)
 class Identity:
-    """``projects``: ids of ``home`` and ``elsewhere``; ``users``: ids by role; ``tokens``: by role and scope.
+    """``url``: of its API; ``projects``: ids of ``home`` and ``elsewhere``; ``users``: ids by role; ``tokens``: by role
+    and scope; ``section``: the options with which a service logs in there.
 
     The user of each role has that role, and what Keystone implies by it, in both projects, the domain and the system.
     """
 
+    url: str
     section: str
     projects: Mapping[str, str]
     users: Mapping[str, str]
     tokens: Mapping[tuple[str, str], str]
+
+    def new_token(self, role: str, scope: str) -> str:
+        """Log in once more, for a token that a test may spoil."""
+        return _token(self.url, role, f"secret-{role}", _scopes(self.projects)[scope])
 
 
 @contextmanager
@@ -80,28 +86,14 @@ def _people(url: str, admin: Account, service: Account) -> Identity:
         assert answer.ok, answer.text
         return answer.json() if answer.content else None
 
-    def token(name: str, password: str, scope: Any) -> str:
-        user = {"name": name, "password": password, "domain": {"id": "default"}}
-        identity = {"methods": ["password"], "password": {"user": user}}
-        answer = requests.post(f"{url}/auth/tokens", json={"auth": {"identity": identity, "scope": scope}}, timeout=60)
-        assert answer.ok, answer.text
-        return str(answer.headers["X-Subject-Token"])
-
     named = {"name": admin.project, "domain": {"id": "default"}}
-    session.headers["X-Auth-Token"] = token(admin.user, admin.password, {"project": named})
+    session.headers["X-Auth-Token"] = _token(url, admin.user, admin.password, {"project": named})
     projects = {
         name: call("POST", "projects", {"project": {"name": name}})["project"]["id"] for name in (HOME, ELSEWHERE)
     }
     roles = {role["name"]: role["id"] for role in call("GET", "roles")["roles"]}
     users: dict[str, str] = {}
     tokens: dict[tuple[str, str], str] = {}
-    scopes = {
-        HOME: {"project": {"id": projects[HOME]}},
-        ELSEWHERE: {"project": {"id": projects[ELSEWHERE]}},
-        DOMAIN: {"domain": {"id": "default"}},
-        SYSTEM: {"system": {"all": True}},
-        UNSCOPED: {"unscoped": {}},
-    }
     places = (f"projects/{projects[HOME]}", f"projects/{projects[ELSEWHERE]}", "domains/default", "system")
     for role in ROLES:
         password = f"secret-{role}"
@@ -111,11 +103,29 @@ def _people(url: str, admin: Account, service: Account) -> Identity:
         users[role] = user
         for place in places:
             call("PUT", f"{place}/users/{user}/roles/{roles[role]}")
-        for scope, content in scopes.items():
-            tokens[role, scope] = token(role, password, content)
+        for scope, content in _scopes(projects).items():
+            tokens[role, scope] = _token(url, role, password, content)
     section = (
         f"[keystone_authtoken]\nauth_type = password\nauth_url = {url}\nwww_authenticate_uri = {url}\n"
         f"username = {service.user}\npassword = {service.password}\nproject_name = {service.project}\n"
         "user_domain_name = Default\nproject_domain_name = Default\nservice_token_roles_required = true\n"
     )
-    return Identity(section, projects, users, tokens)
+    return Identity(url, section, projects, users, tokens)
+
+
+def _scopes(projects: Mapping[str, str]) -> Mapping[str, Any]:
+    return {
+        HOME: {"project": {"id": projects[HOME]}},
+        ELSEWHERE: {"project": {"id": projects[ELSEWHERE]}},
+        DOMAIN: {"domain": {"id": "default"}},
+        SYSTEM: {"system": {"all": True}},
+        UNSCOPED: {"unscoped": {}},
+    }
+
+
+def _token(url: str, name: str, password: str, scope: Any) -> str:
+    user = {"name": name, "password": password, "domain": {"id": "default"}}
+    identity = {"methods": ["password"], "password": {"user": user}}
+    answer = requests.post(f"{url}/auth/tokens", json={"auth": {"identity": identity, "scope": scope}}, timeout=60)
+    assert answer.ok, answer.text
+    return str(answer.headers["X-Subject-Token"])

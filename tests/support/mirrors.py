@@ -49,7 +49,7 @@ def hosts_of(table: HostTable) -> list[dict[str, Any]]:
 
 def guests_of(mirror: Mirror) -> list[dict[str, Any]]:
     """How many instances of which kind each host has, a dict a host, in row order; by what rules can ask."""
-    table, kinds = mirror.snapshot(), {placed.kind for placed in mirror._instances.values()}
+    table, kinds = mirror.snapshot(), {placed.kind for placed in mirror._state.instances.values()}
     guests = table.guests
     columns = {("not", kind.flavor_id): guests.of_other_flavors(kind.flavor_id) for kind in kinds}
     columns |= {("not", "no such"): guests.of_other_flavors("no such")}
@@ -81,18 +81,18 @@ def assert_equal(followed: Mirror, loaded: Mirror) -> None:
     assert dict(one.instance_rows) == dict(other.instance_rows)
     assert guests_of(followed) == guests_of(loaded)
     assert providers_of(followed.providers()) == providers_of(loaded.providers())
-    assert followed._providers.ids == loaded._providers.ids
-    assert set(followed._groups._confirmed) == set(loaded._groups._confirmed)
-    for uuid in followed._groups._confirmed:
+    assert followed._state.providers.ids == loaded._state.providers.ids
+    assert set(followed._state.groups._confirmed) == set(loaded._state.groups._confirmed)
+    for uuid in followed._state.groups._confirmed:
         assert followed.group(uuid) == loaded.group(uuid)
     assert followed.seq == loaded.seq
 
 
 def assert_use_adds_up(mirror: Mirror) -> None:
     """What decisions see as used is what the database has, plus what claims under way assume."""
-    columns = mirror._providers
+    columns = mirror._state.providers
     expected = columns.used.copy()
-    for assumption in mirror._assumed.values():
+    for assumption in mirror._state.assumed.values():
         for uuid, amounts in assumption.allocations.items():
             for name, amount in amounts.items():
                 expected[columns.row_of[uuid], columns.column(name)] += amount
@@ -101,11 +101,15 @@ def assert_use_adds_up(mirror: Mirror) -> None:
 
 def assert_guests_add_up(mirror: Mirror) -> None:
     """What rules see on the hosts is every instance that is there, plus those of claims under way, each once."""
-    place = mirror._places.place
-    on_hosts = [(placed.place, placed.kind) for placed in mirror._instances.values()]
-    coming = [(place(each.host, each.node), each.guest) for each in mirror._assumed.values() if each.guest is not None]
+    place = mirror._state.places.place
+    on_hosts = [(placed.place, placed.kind) for placed in mirror._state.instances.values()]
+    coming = [
+        (place(each.host, each.node), each.guest) for each in mirror._state.assumed.values() if each.guest is not None
+    ]
     expected = Counter(on_hosts + coming)
     counted = {
-        (place, kind): count for place, kinds in mirror.guest_tally()._kinds.items() for kind, count in kinds.items()
+        (place, kind): count
+        for place, kinds in mirror._state.guest_tally()._kinds.items()
+        for kind, count in kinds.items()
     }
     assert counted == expected

@@ -101,23 +101,30 @@ class Served:
         **headers: str,
     ) -> tuple[int, Any]:
         """Ask over HTTP. Returns the status and the decoded body."""
-        given: Mapping[str, str] = {
-            "X-Auth-Token": token,
-            "OpenStack-API-Version": "compute 2.100",
-            "Content-Type": "application/json",
-            **{name.replace("_", "-"): value for name, value in headers.items()},
-        }
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}{path}",
-            method=method,
-            headers=dict(given),
-            data=None if body is None else json.dumps(body).encode(),
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, json.loads(answer.read() or b"null")
-        except urllib.error.HTTPError as error:
-            return error.code, json.loads(error.read() or b"null")
+        return call(self.port, method, path, body, token=token, **headers)
 
     def _command(self) -> list[str]:
         return [sys.executable, "-m", "kilonova", "api", "--config-file", str(self.config)]
+
+
+def call(
+    port: int, method: str, path: str, body: Any = None, *, token: str = "admin", **headers: str
+) -> tuple[int, Any]:
+    """Ask whoever serves on a port of the loopback interface. Returns the status and the decoded body."""
+    given: Mapping[str, str] = {
+        "X-Auth-Token": token,
+        "OpenStack-API-Version": "compute 2.100",
+        "Content-Type": "application/json",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}{path}",
+        method=method,
+        headers=dict(given),
+        data=None if body is None else json.dumps(body).encode(),
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.loads(answer.read() or b"null")
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read() or b"null")

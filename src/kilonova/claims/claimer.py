@@ -22,10 +22,12 @@ from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.db import tables as t
 from kilonova.db.database import Database
+from kilonova.db.statements import mapping
 from kilonova.db.workflows import Workflow
 from kilonova.errors import ClaimLost, NoValidHost
 from kilonova.identifiers import new_uuid
-from kilonova.mirror.mirror import Assumption, Mirror
+from kilonova.mirror.mirror import Mirror
+from kilonova.mirror.state import Assumption
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.batch import Batch
@@ -42,6 +44,9 @@ from kilonova.scheduler.resources import with_resources
 LOG = logging.getLogger(__name__)
 _RANKED_KEPT = 10
 _MAX_RACES = 32
+_CLASS_IDS = sa.select(t.resource_classes.c.name, t.resource_classes.c.id)
+#: Of a resource class that was deleted since the decision: no inventory has it, so the claim is lost.
+_NO_CLASS = -1
 _PIECE = 100
 
 
@@ -74,15 +79,28 @@ class Placed:
 
 @dataclass(slots=True)
 class _Plan:
-    """What was decided and assumed for one order, not yet durable."""
+    """What was decided and assumed for one order, not yet durable.
+
+    ``taken``: for each claim provider id → resource class → amount; their ids are looked up after the decision.
+    """
 
     claims: list[Claim] = field(default_factory=list)
+    taken: list[Mapping[int, Mapping[str, int]]] = field(default_factory=list)
     decisions: list[tuple[str, Decision, str | None]] = field(default_factory=list)
     hosts: HostTable | None = None
     seq: int = 0
     circumstances: Circumstances | None = None
     server_indices: tuple[int, ...] = ()
     alternates: tuple[RankedHost, ...] = ()
+
+
+@dataclass(slots=True)
+class _NoHost(Exception):
+    """Server ``index`` of an order, ``instance``, finds no host: ``decision`` says why."""
+
+    decision: Decision
+    index: int
+    instance: str
 
 
 class Claimer:
@@ -192,12 +210,21 @@ class Claimer:
         """Decide and assume; what was assumed is forgotten before anybody else decides when it comes to nothing."""
         plan = _Plan()
         answer = None if self._driver is None else self._ask(self._driver, order)
-        with self._mirror.lock:
-            try:
-                self._decide(order, plan, answer)
-            except BaseException:
-                self._forget(plan.claims)
-                raise
+        self._mirror.catch_up()
+        try:
+            with self._mirror.lock:  # nothing in here waits for anybody
+                try:
+                    self._decide(order, plan, answer)
+                except BaseException:
+                    self._forget(plan.claims)
+                    raise
+        except _NoHost as none:
+            self._refuse(order.spec.request_id, plan, none.decision, none.index, len(order.workflows), none.instance)
+        try:
+            self._add_allocations(plan)
+        except BaseException:
+            self._forget(plan.claims)
+            raise
         return plan
 
     def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
@@ -216,7 +243,7 @@ class Claimer:
             spec = replace(spec, group=self._mirror.group(order.group_uuid))
         if spec.group is not None:
             require_support(self._engine, spec.group.policy)
-        hosts = plan.hosts = self._mirror.snapshot()
+        hosts = plan.hosts = self._mirror.hosts()
         plan.seq = self._mirror.seq
         count = len(order.workflows)
         limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
@@ -235,9 +262,10 @@ class Claimer:
             decision = batch.decide()
             best, devices = first_that_gives(decision, hosts, needs)
             if best is None:
-                self._refuse(spec.request_id, plan, decision, index, count, workflow.instance_uuid)
+                raise _NoHost(decision, index, workflow.instance_uuid)
             plan.decisions.append((workflow.instance_uuid, decision, best.host))
             given = self._engine.allocations(hosts, spec, best.row)
+            plan.taken.append({self._mirror.provider_id(uuid): amounts for uuid, amounts in given.items()})
             plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, devices, isolation_version))
             if count > 1:
                 batch.place(best.row, given, devices)
@@ -271,10 +299,7 @@ class Claimer:
             instance_uuid=workflow.instance_uuid,
             project_id=spec.project_id,
             user_id=spec.user_id,
-            allocations={
-                self._mirror.provider_id(provider): {self._class_id(name): amount for name, amount in amounts.items()}
-                for provider, amounts in given.items()
-            },
+            allocations={},
             host=best.host,
             node=best.node,
             workflow=replace(workflow, body={**workflow.body, **place}),
@@ -320,14 +345,22 @@ class Claimer:
             kept=kept,
         )
 
-    def _class_id(self, name: str) -> int:
-        if name not in self._class_ids:
+    def _add_allocations(self, plan: _Plan) -> None:
+        """Put into the claims what they take, by the ids that the database has for it."""
+        ids = self._class_ids
+        if not all(name in ids for taken in plan.taken for amounts in taken.values() for name in amounts):
             with self._database.read() as connection:
-                rows: Sequence[Any] = connection.execute(
-                    sa.select(t.resource_classes.c.name, t.resource_classes.c.id)
-                ).all()
-            self._class_ids = {row.name: row.id for row in rows}
-        return self._class_ids[name]
+                ids = self._class_ids = mapping(connection, _CLASS_IDS)
+        plan.claims = [
+            replace(
+                claim,
+                allocations={
+                    provider_id: {ids.get(name, _NO_CLASS): amount for name, amount in amounts.items()}
+                    for provider_id, amounts in taken.items()
+                },
+            )
+            for claim, taken in zip(plan.claims, plan.taken, strict=True)
+        ]
 
 
 def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:

@@ -5,7 +5,7 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -84,8 +84,10 @@ class ControlProcess:
             self.lock.close()
 
 
-def start_control_process(settings: Settings, *, engine: Any = None) -> ControlProcess:
-    """Start everything but the HTTP server. ``engine`` stands in for the configured one in tests.
+def start_control_process(
+    settings: Settings, *, engine: Any = None, decision_lock: AbstractContextManager[Any] | None = None
+) -> ControlProcess:
+    """Start everything but the HTTP server. ``engine`` and ``decision_lock`` stand in for the usual ones in tests.
 
     Raises: ConfigurationError, also when another control process has the SQLite database.
     """
@@ -102,7 +104,7 @@ def start_control_process(settings: Settings, *, engine: Any = None) -> ControlP
         undo.callback(database.close)
         warn_if_exposed(database)
         schema.require_current(database)
-        mirror = Mirror.follow(database)
+        mirror = Mirror.follow(database, lock=decision_lock)
         owner = str(uuid.uuid4())
         bus = LocalBus()
         undo.callback(bus.close)

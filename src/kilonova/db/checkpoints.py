@@ -52,6 +52,12 @@ def encode(changes: Sequence[Change]) -> bytes:
     return zlib.compress(orjson.dumps([(change.kind, change.key, change.value) for change in changes]), 1)
 
 
+def decode(part: bytes) -> Iterator[Change]:
+    """Yield what a stored part holds."""
+    for kind, key, value in orjson.loads(zlib.decompress(part)):
+        yield Change(kind, key, value)
+
+
 def add_part(tx: Transaction, checkpoint_id: int, part: int, body: bytes) -> None:
     """Store one part."""
     tx.execute(sa.insert(t.checkpoint_parts), {"checkpoint_id": checkpoint_id, "part": part, "body": body})
@@ -86,5 +92,4 @@ def read(connection: Connection, checkpoint: Checkpoint) -> Iterator[Change]:
     table = t.checkpoint_parts.c
     statement = sa.select(table.body).where(table.checkpoint_id == checkpoint.id).order_by(table.part)
     for body in connection.execute(statement).scalars():
-        for kind, key, value in orjson.loads(zlib.decompress(body)):
-            yield Change(kind, key, value)
+        yield from decode(body)

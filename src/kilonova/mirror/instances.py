@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which instances are on which places, by uuid and by kind, as far as the database tells."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -63,7 +63,7 @@ class InstanceRows(Mapping[str, int]):
 class PresentGuests:
     """Counts of the instances on the rows of one layout, as they are when asked for, assumed ones included."""
 
-    lock: threading.RLock
+    lock: AbstractContextManager[Any]
     tally: Callable[[], GuestTally]
     row_of: PlaceRows
 

@@ -5,62 +5,36 @@
 
     commit ──on_commit──▶ apply in seq order ──▶ confirmed state ─┐
     claim under way ──assume / forget────────────▶ assumed use ───┴▶ snapshot() → HostTable, providers() → ProviderTable
+
+The database is asked before the lock is taken, never while it is held: what was read is applied under the lock, which
+is work in memory alone. A database that answers slowly, or not at all, holds up who needs its answer and nobody else.
 """
 
 import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from kilonova import deadline
 from kilonova.db import change_log, mirror_source
 from kilonova.db.database import Database
-from kilonova.db.host_devices import devices_from_json
 from kilonova.db.transaction import Change, Commit
-from kilonova.mirror.device_columns import DeviceColumns
-from kilonova.mirror.groups import Groups
-from kilonova.mirror.host_columns import HostColumns
-from kilonova.mirror.instances import InstanceRows, Instances, PresentGuests
-from kilonova.mirror.layout import Layout, ServiceFacts
-from kilonova.mirror.metric_columns import MetricColumns
-from kilonova.mirror.places import Places
-from kilonova.mirror.provider_columns import ProviderColumns
-from kilonova.model.aggregate import Aggregate
-from kilonova.model.host_devices import DeviceShare
+from kilonova.errors import Unavailable
+from kilonova.mirror.state import Assumption, MirrorState
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
-from kilonova.scheduler.guests import GuestKind, GuestTally
-from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
-from kilonova.scheduler.isolation.rules import rule_of
+from kilonova.scheduler.host_table import HostTable
 
 LOG = logging.getLogger(__name__)
 
-#: Before any commit, so that no log row can come next.
+#: Before any commit, so that no log row can come next: the state has to be loaded anew.
 _NOWHERE = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Assumption:
-    """What one claim under way will use.
-
-    ``allocations``: provider uuid → resource class → amount.
-    ``guest``: the kind of the instance to come, for rules that ask what is on a host.
-    ``devices``: of the cells and pools of the hypervisor ``node_uuid``.
-    """
-
-    claim_id: str
-    allocations: Mapping[str, Mapping[str, int]]
-    host: str
-    node: str
-    group_uuid: str | None = None
-    guest: GuestKind | None = None
-    node_uuid: str = ""
-    devices: DeviceShare | None = None
+#: How often a request that waits for somebody else's load looks whether it is still wanted.
+_LOOK_EVERY_S = 0.5
 
 
 @contextmanager
@@ -76,48 +50,34 @@ def _collector_resting() -> Iterator[None]:
             gc.enable()
 
 
-def _complain_of_broken_rule(aggregate: Aggregate) -> None:
-    rule = rule_of(aggregate.metadata)
-    for _, _, why in rule.broken if rule is not None else ():
-        LOG.error("Nobody may use the hosts of aggregate %s (id %d): %s", aggregate.name, aggregate.id, why)
-
-
 @dataclass(slots=True)
 class Mirror:
     """Everything the scheduler needs, in memory. Every public method may be called from any thread.
 
-    ``lock`` serialises decisions: hold it from :meth:`snapshot` to :meth:`assume`.
+    ``lock`` serialises decisions: hold it from :meth:`hosts` to :meth:`assume`. Whoever holds it waits for nobody, so
+    :meth:`catch_up`, and what begins with it, comes before.
     """
 
     database: Database | None
     clock: Callable[[], float] = time.time
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    lock: AbstractContextManager[Any] = field(default_factory=threading.RLock)
     seq: int = 0
-    _providers: ProviderColumns = field(default_factory=ProviderColumns)
-    _devices: DeviceColumns = field(default_factory=DeviceColumns)
-    _places: Places = field(default_factory=Places)
-    _hosts: HostColumns = field(init=False)
-    _instances: Instances = field(init=False)
-    _aggregates: dict[int, Aggregate] = field(default_factory=dict)
-    _isolation_version: int = 0
-    _groups: Groups = field(default_factory=Groups)
-    #: Only there once a rule asked what is on the hosts; in step from then on.
-    _guests: GuestTally | None = None
-    _metrics: MetricColumns = field(default_factory=MetricColumns)
-    _assumed: dict[str, Assumption] = field(default_factory=dict)
-    _layout: Layout | None = None
-    _service_facts: ServiceFacts | None = None
-    _aggregate_index: AggregateIndex | None = None
-    _memo: Memo = field(default_factory=Memo)
-
-    def __post_init__(self) -> None:
-        self._hosts = HostColumns(self._places)
-        self._instances = Instances(self._places)
+    _state: MirrorState = field(default_factory=MirrorState)
+    #: Held by the one thread that reads the log or everything. It comes before ``lock``, never after it.
+    _reading: threading.Lock = field(default_factory=threading.Lock)
+    #: While everything is read anew, no commit may be applied to what will be thrown away.
+    _is_loading: bool = False
 
     @classmethod
-    def follow(cls, database: Database, *, clock: Callable[[], float] = time.time) -> "Mirror":
+    def follow(
+        cls,
+        database: Database,
+        *,
+        clock: Callable[[], float] = time.time,
+        lock: AbstractContextManager[Any] | None = None,
+    ) -> "Mirror":
         """Load the database's present state and stay in step with this process's commits."""
-        mirror = cls(database, clock)
+        mirror = cls(database, clock, lock or threading.RLock())
         mirror.reload()
         database.on_commit(mirror.on_commit)
         return mirror
@@ -125,305 +85,174 @@ class Mirror:
     @classmethod
     def of(cls, changes: Iterable[Change], seq: int, *, now: float) -> "Mirror":
         """Return a mirror of a past state, at which time stands still; :meth:`replay` brings it forward."""
-        mirror = cls(None, lambda: now)
-        mirror._fill(changes, seq)
-        return mirror
+        return cls(None, lambda: now, seq=seq, _state=MirrorState.of(changes, of_the_past=True))
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> HostTable:
-        """Return the hosts as they are now, assumed claims included."""
-        with self.lock:
-            self.catch_up()
-            layout = self._laid_out()
-            services = self._service_facts
-            if services is None:
-                services = self._service_facts = ServiceFacts.of(layout, self._hosts)
-            if self._aggregate_index is None:
-                self._aggregate_index = AggregateIndex.of(
-                    tuple(self._aggregates.values()), layout.hosts, isolation_version=self._isolation_version
-                )
-            view = self._providers.view_used
-            used = view.copy(order="K") if layout.identity else np.asfortranarray(view[layout.rows])
-            return HostTable(
-                hosts=layout.hosts,
-                nodes=layout.nodes,
-                uuids=layout.uuids,
-                resource_classes=tuple(self._providers.classes),
-                used=used,
-                trait_rows=layout.trait_rows,
-                trait_bits=layout.trait_bits,
-                disabled=services.disabled,
-                forced_down=services.forced_down,
-                last_seen=services.last_seen,
-                num_instances=layout.num_instances.copy(),
-                num_io_ops=layout.num_io_ops.copy(),
-                failed_builds=layout.failed_builds,
-                profiles=layout.profiles,
-                profile=layout.profile,
-                device_states=self._devices.states,
-                devices=layout.devices.copy(),
-                aggregates=self._aggregate_index,
-                instance_rows=InstanceRows(self._instances, layout.row_of),
-                host_ips=layout.host_ips,
-                disabled_reasons=services.reasons,
-                guests=PresentGuests(self.lock, self.guest_tally, layout.row_of),
-                metrics=self._metrics.columns.copy(),
-                taken_at=self.clock(),
-                memo=self._memo,
-                providers=None if layout.plain else self._providers.table(),
-                provider_rows=layout.rows,
-                **layout.inventory,
-            )
+        """Catch up and return the hosts as they are now, assumed claims included. Raises: Unavailable."""
+        self.catch_up()
+        return self.hosts()
 
     def snapshot_apart(self) -> HostTable:
-        """Return a snapshot for work outside the lock that may take its time, and that may place servers on it.
+        """Catch up and return :meth:`hosts_apart`. Raises: Unavailable."""
+        self.catch_up()
+        return self.hosts_apart()
+
+    def providers(self) -> ProviderTable:
+        """Catch up and return every resource provider, assumed claims included. Raises: Unavailable."""
+        self.catch_up()
+        with self.lock:
+            return self._loaded().providers.table()
+
+    def hosts(self) -> HostTable:
+        """Return the hosts as far as the log was followed, assumed claims included."""
+        with self.lock:
+            return self._loaded().hosts(self.lock, self.clock())
+
+    def hosts_apart(self) -> HostTable:
+        """Return :meth:`hosts` for work outside the lock that may take its time, and that may place servers on it.
 
         Nothing later reaches it, nor does it reach the mirror; only guests are counted when they are asked for.
         """
         with self.lock:
-            hosts = self.snapshot()
-            instances = InstanceRows(dict(self._instances), self._laid_out().row_of)
-            states = self._devices.states.copy()
-            return replace(hosts, instance_rows=instances, device_states=states, memo=Memo())
-
-    def providers(self) -> ProviderTable:
-        """Return every resource provider as it is now, assumed claims included."""
-        with self.lock:
-            self.catch_up()
-            return self._providers.table()
+            return self._loaded().hosts_apart(self.lock, self.clock())
 
     def group(self, uuid: str) -> GroupView | None:
         """Return a server group with the members on each host, assumed ones included; None when unknown."""
         with self.lock:
-            return self._groups.find(uuid)
+            return self._state.groups.find(uuid)
 
     def provider_id(self, uuid: str) -> int:
         """Return the database id of a provider."""
-        return self._providers.ids[self._providers.row_of[uuid]]
+        providers = self._state.providers
+        return providers.ids[providers.row_of[uuid]]
 
-    def guest_tally(self) -> GuestTally:
-        """Return the counts of instances by kind, assumed ones included. Hold the lock while using them."""
-        if self._guests is None:
-            self._guests = tally = GuestTally()
-            for placed in self._instances.values():
-                tally.add(placed.place, placed.kind, 1)
-            for assumption in self._assumed.values():
-                if assumption.guest is not None:
-                    tally.add(self._places.place(assumption.host, assumption.node), assumption.guest, 1)
-        return self._guests
+    def _loaded(self) -> MirrorState:
+        if self.seq == _NOWHERE:
+            raise Unavailable("What the scheduler knows of the hosts is being loaded again.")
+        return self._state
 
     # --- claims under way ---------------------------------------------------------------------------------------------
 
     def assumed(self) -> tuple[Assumption, ...]:
         """Return the claims under way."""
         with self.lock:
-            return tuple(self._assumed.values())
+            return tuple(self._state.assumed.values())
 
     def assume(self, assumption: Assumption) -> None:
         """Count a claim as used from now on, until its commit confirms it or :meth:`forget`."""
         with self.lock:
-            self._assumed[assumption.claim_id] = assumption
-            self._count_assumed(assumption, 1)
+            self._state.assume(assumption)
 
     def forget(self, claim_id: str) -> None:
         """Take an assumption back; one already confirmed or forgotten is success."""
         with self.lock:
-            assumption = self._assumed.pop(claim_id, None)
-            if assumption is not None:
-                self._count_assumed(assumption, -1)
-
-    def _count_assumed(self, assumption: Assumption, sign: int) -> None:
-        for provider, amounts in assumption.allocations.items():
-            self._providers.assume(provider, amounts, sign)
-        place = self._places.place(assumption.host, assumption.node)
-        self._count_at(place, sign, sign, assumption.guest)
-        if assumption.devices:
-            if sign > 0:
-                self._devices.assume(assumption.node_uuid, assumption.claim_id, assumption.devices)
-            else:
-                self._devices.forget(assumption.node_uuid, assumption.claim_id)
-            self._show_devices(place, assumption.node_uuid)
-        if assumption.group_uuid is not None:
-            self._groups.assume(assumption.group_uuid, assumption.host, sign)
+            self._state.forget(claim_id)
 
     # --- following the log --------------------------------------------------------------------------------------------
 
-    def reload(self) -> None:
-        """Read everything in one snapshot of the database."""
-        with self.lock:
-            self.seq = _NOWHERE  # until everything is here: whatever breaks on the way, the next one loads again
-            self._providers = ProviderColumns()
-            for store in (self._devices, self._hosts, self._metrics, self._aggregates, self._groups, self._instances):
-                store.clear()
-            self._guests = None
-            assert self.database is not None
-            with _collector_resting(), mirror_source.load(self.database) as loaded:
-                self._fill(loaded.changes, loaded.seq)
-            for assumption in self._assumed.values():
-                for provider, amounts in assumption.allocations.items():
-                    self._providers.assume(provider, amounts, 1)
-                place = self._places.place(assumption.host, assumption.node)
-                self._count_at(place, 1, 1, assumption.guest)
-            self._forget_layout()
-
-    def _fill(self, changes: Iterable[Change], seq: int) -> None:
-        with self._providers.filling():
-            for change in changes:
-                self._apply(change)
-        self.seq = seq
-
-    def replay(self, commits: Iterable[Commit]) -> None:
-        """Take over commits that follow each other and the present state."""
-        with self.lock:
-            for commit in commits:
-                self._replay(commit)
-
-    def on_commit(self, commit: Commit) -> None:
-        """Take over one commit of this process; missing ones of others are fetched first."""
-        with self.lock:
-            try:
-                if commit.seq == self.seq + 1:
-                    self._replay(commit)
-                elif commit.seq > self.seq:
-                    self._fetch_missing()
-            except Exception:
-                LOG.exception("Commit %d could not be followed; everything is loaded again", commit.seq)
-                self.reload()
-            finally:
-                # It may have come in with a reload, which knows nothing of claims.
-                for claim_id in commit.claims:
-                    self.forget(claim_id)
-
     def catch_up(self) -> None:
-        """Be as new as the database. Costs nothing on SQLite, where this process is the only writer."""
-        if self.database is None or (self.database.is_sqlite and self.seq != _NOWHERE):
+        """Be as new as the database. Costs nothing on SQLite, where this process is the only writer.
+
+        Not for use while holding the lock. Raises: Unavailable.
+        """
+        if self.database is None:
             return
-        with self.lock:
-            if self.seq == _NOWHERE:  # the last load broke
-                self.reload()
-                return
+        known = self.seq
+        if known == _NOWHERE:  # following or loading broke the last time
+            self._read_up_to(None)
+        elif not self.database.is_sqlite:
             newest = self.database.newest_seq()
             if newest > self.seq:
-                self._fetch_missing()
-            elif newest < self.seq:
+                self._read_up_to(newest)
+            elif newest < known:
                 LOG.warning("The database is older than it was: everything is loaded again")
                 self.reload()
 
-    def _fetch_missing(self) -> None:
+    def reload(self) -> None:
+        """Read everything in one snapshot of the database."""
+        with self._turn():
+            self._load()
+
+    def replay(self, commits: Iterable[Commit]) -> None:
+        """Take over commits that follow each other; those that are known already are left out."""
+        for commit in commits:
+            with self.lock:
+                if commit.seq > self.seq:
+                    self._replay(commit)
+
+    def on_commit(self, commit: Commit) -> None:
+        """Take over one commit of this process; missing ones of others are fetched first."""
+        try:
+            with self.lock:
+                if commit.seq == self.seq + 1 and not self._is_loading:
+                    self._replay(commit)
+                    return
+                is_known = self.seq >= commit.seq and not self._is_loading
+            if not is_known:
+                self._read_up_to(commit.seq)
+        except Exception:
+            LOG.exception("Commit %d could not be followed; everything is loaded again", commit.seq)
+            self.seq = _NOWHERE
+        finally:
+            # It may have come in with a load, which knows nothing of claims.
+            for claim_id in commit.claims:
+                self.forget(claim_id)
+
+    def _read_up_to(self, seq: int | None) -> None:
+        """Take over what the log has up to ``seq`` at least, or everything anew where that is not possible."""
+        with self._turn():
+            known = self.seq
+            if known != _NOWHERE and (seq is None or known >= seq):
+                return  # somebody else has read it meanwhile
+            commits = None if known == _NOWHERE else self._logged_after(known)
+            if commits:
+                self.replay(commits)
+            else:
+                self._load()
+
+    def _logged_after(self, seq: int) -> tuple[Commit, ...] | None:
         assert self.database is not None
         with self.database.read(patient=True) as connection:
-            commits = change_log.between(connection, self.seq)
-        if commits:
-            self.replay(commits)
-        else:
-            self.reload()
+            return change_log.between(connection, seq)
+
+    def _load(self) -> None:
+        """Replace the state by what the database holds; whatever breaks on the way, the next one loads again."""
+        assert self.database is not None
+        with self.lock:
+            self._is_loading = True
+        try:
+            with _collector_resting(), mirror_source.load(self.database) as loaded:
+                state, seq = MirrorState.of(loaded.changes), loaded.seq
+            with self.lock:
+                for assumption in self._state.assumed.values():
+                    state.assume(assumption)
+                self._state, self.seq = state, seq
+        except BaseException:
+            self.seq = _NOWHERE
+            raise
+        finally:
+            self._is_loading = False
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait until nobody else reads. Raises: ClientGone, DeadlineExceeded."""
+        while not self._reading.acquire(timeout=_LOOK_EVERY_S):
+            deadline.check()
+        try:
+            yield
+        finally:
+            self._reading.release()
 
     def _replay(self, commit: Commit) -> None:
-        for claim_id in commit.claims:
-            self.forget(claim_id)
-        for change in commit.changes:
-            self._apply(change)
+        """Apply the next commit. Hold the lock."""
+        try:
+            for claim_id in commit.claims:
+                self._state.forget(claim_id)
+            for change in commit.changes:
+                self._state.apply(change)
+        except BaseException:
+            self.seq = _NOWHERE  # only a part of it is here
+            raise
         self.seq = commit.seq
-
-    def _apply(self, change: Change) -> None:
-        getattr(self, f"_apply_{change.kind}")(change.key, change.value)
-
-    def _apply_provider(self, uuid: str, value: Mapping[str, Any] | None) -> None:
-        known = self._providers.find_id(uuid)
-        if known is not None and (value is None or value["id"] != known):  # gone, or gone and made anew in one commit
-            for claim_id in [key for key, assumed in self._assumed.items() if uuid in assumed.allocations]:
-                self.forget(claim_id)
-            self._providers.remove(uuid)
-        if value is not None:
-            self._providers.set(uuid, value)
-
-    def _apply_usage(self, uuid: str, value: Mapping[str, Any]) -> None:
-        self._providers.set_usage(uuid, value["used"])
-
-    def _apply_node(self, uuid: str, value: Mapping[str, Any] | None) -> None:
-        self._hosts.set_node(uuid, value)
-        if value is None:
-            self._metrics.remove(uuid)
-        self._forget_layout()
-
-    def _apply_metrics(self, uuid: str, value: Mapping[str, float]) -> None:
-        self._metrics.set(uuid, value, self._row_of_node(uuid))
-
-    def _apply_devices(self, uuid: str, value: Mapping[str, Any] | None) -> None:
-        self._devices.set(uuid, None if value is None else devices_from_json(value))
-        place = self._hosts.node_places.get(uuid)
-        if place is not None:
-            self._show_devices(place, uuid)
-
-    def _apply_service(self, host: str, value: Mapping[str, Any] | None) -> None:
-        self._service_facts = None
-        if self._hosts.set_service(host, value):
-            self._forget_layout()
-
-    def _apply_heartbeat(self, _key: str, value: Mapping[str, Any]) -> None:
-        self._hosts.hear(value["hosts"], float(value["at"]))
-        self._service_facts = None
-
-    def _apply_aggregate(self, key: str, value: Mapping[str, Any] | None) -> None:
-        if value is None:
-            self._aggregates.pop(int(key), None)
-        else:
-            hosts, metadata = tuple(value["hosts"]), dict(value["metadata"])
-            self._aggregates[int(key)] = Aggregate(int(key), value["uuid"], value["name"], hosts, metadata)
-            if self.database is not None:  # of the past nobody needs to hear
-                _complain_of_broken_rule(self._aggregates[int(key)])
-        self._aggregate_index = None
-        self._memo = Memo()
-
-    def _apply_isolation(self, _key: str, value: int) -> None:
-        self._isolation_version = value
-        self._aggregate_index = None
-
-    def _apply_group(self, uuid: str, value: Mapping[str, Any] | None) -> None:
-        self._groups.set(uuid, value)
-
-    def _apply_instance(self, uuid: str, value: Mapping[str, Any] | None) -> None:
-        placed = self._instances.pop(uuid, None)
-        if placed is not None:
-            self._count_at(placed.place, -1, -int(placed.io_heavy), placed.kind)
-        if value is not None:
-            placed = self._instances.place(uuid, value)
-            self._count_at(placed.place, 1, int(placed.io_heavy), placed.kind)
-
-    # --- columns ------------------------------------------------------------------------------------------------------
-
-    def _count_at(self, place: int, instances: int, io_ops: int, kind: GuestKind | None) -> None:
-        self._hosts.count(place, instances, io_ops)
-        layout = self._layout
-        if layout is not None and (row := layout.row_of.get(place)) is not None:
-            layout.num_instances[row] += instances
-            layout.num_io_ops[row] += io_ops
-        if self._guests is not None and kind is not None:
-            self._guests.add(place, kind, instances)
-
-    def _show_devices(self, place: int, uuid: str) -> None:
-        layout = self._layout
-        if layout is None or (row := layout.row_of.get(place)) is None:
-            return
-        if self._devices.has_too_many_states(len(layout.rows)):
-            self._forget_layout()
-        else:
-            layout.devices[row] = self._devices.number(uuid)
-
-    def _row_of_node(self, uuid: str) -> int | None:
-        place = self._hosts.node_places.get(uuid)
-        return None if place is None or self._layout is None else self._layout.row_of.get(place)
-
-    def _forget_layout(self) -> None:
-        self._layout = None
-        self._service_facts = None
-        self._aggregate_index = None
-        self._memo = Memo()
-
-    def _laid_out(self) -> Layout:
-        if self._layout is None or self._layout.version != self._providers.version:
-            self._forget_layout()
-            self._layout = Layout.of(self._providers.table(), self._hosts, self._devices)
-            self._metrics.lay_out(self._row_of_node, len(self._layout.rows))
-        return self._layout

@@ -2,7 +2,7 @@
 import pytest
 
 from kilonova.claims.circumstances import Circumstances, decode, encode
-from kilonova.mirror.mirror import Assumption
+from kilonova.mirror.state import Assumption
 from kilonova.model.flavor import Flavor
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.image import Image

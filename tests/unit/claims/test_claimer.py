@@ -35,7 +35,7 @@ from support.world import check_books
 def check(cell: Cell) -> None:
     with cell.database.read() as connection:
         check_books(connection)
-    assert not cell.mirror._assumed
+    assert not cell.mirror.assumed()
     assert_use_adds_up(cell.mirror)
     assert_equal(cell.mirror, Mirror.follow(cell.database))
 
@@ -245,11 +245,13 @@ def test_a_class_made_anew_is_found_under_its_new_id(cell_of: NewCell) -> None:
     cell.database.write(lambda tx: resource_classes.create(tx, "CUSTOM_GOLD"))
     with pytest.raises(NoValidHost):
         cell.claimer.place(order(cell, flavor=flavor))
-    cell.claimer._class_id("CUSTOM_GOLD")
+    with cell.database.read() as connection:
+        names = [each.name for each in resource_classes.list_all(connection)]
+        cell.claimer._class_ids = dict(resource_classes.ids(connection, names))
     cell.database.write(lambda tx: resource_classes.delete(tx, "CUSTOM_GOLD"))
     cell.database.write(lambda tx: resource_classes.create(tx, "CUSTOM_OTHER"))
     later = cell.restart(inventories={"CUSTOM_GOLD": 4})
-    cell.mirror._fetch_missing()
+    cell.mirror._read_up_to(cell.mirror.seq + 1)
     cell.claimer.place(order(cell, flavor=flavor))
     check(cell)
     later.database.close()

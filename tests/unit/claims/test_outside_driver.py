@@ -321,7 +321,7 @@ def test_nothing_a_driver_chooses_is_claimed_beyond_what_there_is(cell_of: NewCe
     assert Counter(placed) == {"one": 4, None: 4}
     with cell.database.read() as connection:
         check_books(connection)
-    assert not cell.mirror._assumed
+    assert not cell.mirror.assumed()
 
 
 def test_a_broken_driver_fails_its_request_and_the_next_one_is_served(cell_of: NewCell) -> None:

@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from kilonova.db import aggregates, change_log, compute_nodes, instances, providers, resource_classes, services
+from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Change, Commit, Transaction
-from kilonova.mirror.mirror import Assumption, Mirror
+from kilonova.mirror.mirror import Mirror
 from kilonova.mirror.provider_columns import ProviderColumns
+from kilonova.mirror.state import Assumption
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, NodeReport
 from kilonova.model.host_devices import HostDevices
@@ -75,7 +84,7 @@ def test_a_commit_confirms_its_own_claims(sqlite: Database) -> None:
 
     sqlite.write(job)
     assert used(mirror) == [3]
-    assert not mirror._assumed
+    assert not mirror.assumed()
     mirror.forget("c")
     assert used(mirror) == [3]
 
@@ -135,13 +144,76 @@ def test_a_change_that_cannot_be_followed_makes_it_load_anew(
     assert_equal(mirror, Mirror.follow(sqlite))
 
 
+class Silent(Database):
+    """Looks like a server that does not answer until it is let."""
+
+    answers = threading.Event()
+
+    def newest_seq(self) -> int:
+        assert self.answers.wait(20)
+        return 0
+
+
+def test_who_waits_for_the_database_holds_up_nobody_else(sqlite: Database) -> None:
+    mirror = Mirror.follow(sqlite)
+    uuid = add_host(sqlite, "h0")
+    mirror.database = silent = Silent(str(sqlite.url))
+    silent.is_sqlite = False
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(mirror.snapshot), pool.submit(mirror.providers)]
+        mirror.assume(Assumption("c", {uuid: {"VCPU": 3}}, "h0", "h0"))
+        assert mirror.hosts().num_instances.tolist() == [1]
+        add_host(sqlite, "h1")
+        assert mirror.hosts().hosts == ("h0", "h1")
+        mirror.forget("c")
+        assert not any(each.done() for each in waiting)
+        silent.answers.set()
+    assert waiting[0].result().hosts == ("h0", "h1")
+    silent.close()
+
+
+class Busy(Database):
+    """Somebody writes just before a load ends: what is loaded does not have it."""
+
+    meanwhile: "Callable[[], Future[str]] | None" = None
+
+    @contextmanager
+    def read(self, *, patient: bool = False) -> Iterator[Connection]:
+        with super().read(patient=patient) as connection:
+            yield connection
+            if patient and self.meanwhile is not None:
+                begin, self.meanwhile = self.meanwhile, None
+                before = self.seq()
+                self.writing = begin()
+                while self.seq() == before:
+                    time.sleep(0.001)
+
+    def seq(self) -> int:
+        with super().read() as connection:
+            return int(connection.execute(sa.select(t.change_counter.c.seq)).scalar_one())
+
+
+def test_a_commit_during_a_load_is_not_lost(sqlite: Database) -> None:
+    database = Busy(str(sqlite.url))
+    mirror = Mirror.follow(database)
+    uuid = add_host(database, "h0")
+    mirror.assume(Assumption("c", {uuid: {"VCPU": 3}}, "h0", "h0"))
+    with ThreadPoolExecutor(1) as pool:
+        database.meanwhile = lambda: pool.submit(add_host, database, "h1")
+        mirror.reload()
+        assert database.writing.result(20)
+    assert used(mirror) == [3, 0]
+    assert_use_adds_up(mirror)
+    database.close()
+
+
 def test_catching_up_from_the_log_of_another_process(sqlite: Database) -> None:
     other = Database(str(sqlite.url))
     mirror = Mirror.follow(other)
     for name in ("h0", "h1"):
         add_host(sqlite, name)
     assert len(mirror.snapshot()) == 0, "on SQLite nobody else writes, so nothing is looked up"
-    mirror._fetch_missing()
+    mirror._read_up_to(mirror.seq + 1)
     assert_equal(mirror, Mirror.follow(sqlite))
     other.close()
 
@@ -154,7 +226,7 @@ def test_a_mirror_behind_the_oldest_row_loads_anew(sqlite: Database, kept: int) 
     sqlite.write(lambda tx: change_log.trim(tx, timedelta(seconds=-60)))
     for number in range(kept):
         add_host(sqlite, f"late{number}")
-    mirror._fetch_missing()
+    mirror._read_up_to(mirror.seq + 1)
     assert len(mirror.snapshot()) == 1 + kept
     assert_equal(mirror, Mirror.follow(sqlite))
     other.close()

@@ -41,8 +41,9 @@ def explain_request(ctx: Context, request: Request) -> Reply:
     aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
     spec, group = _asked(ctx, request.body, aliases)
     mirror = ctx.backend.mirror
+    mirror.catch_up()
     with mirror.lock:
-        hosts, seq = mirror.snapshot_apart(), mirror.seq
+        hosts, seq = mirror.hosts_apart(), mirror.seq
         if group is not None:
             spec = replace(spec, group=mirror.group(group.uuid))
     found = what_if(hosts, spec, ctx.backend.engine, count=request.body.get("count", 1), aliases=aliases)

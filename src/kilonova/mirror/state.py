@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a mirror holds: every fact of the change log as columns, what claims under way assume, tables made of both."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from kilonova.db.host_devices import devices_from_json
+from kilonova.db.transaction import Change
+from kilonova.mirror.device_columns import DeviceColumns
+from kilonova.mirror.groups import Groups
+from kilonova.mirror.host_columns import HostColumns
+from kilonova.mirror.instances import InstanceRows, Instances, PresentGuests
+from kilonova.mirror.layout import Layout, ServiceFacts
+from kilonova.mirror.metric_columns import MetricColumns
+from kilonova.mirror.places import Places
+from kilonova.mirror.provider_columns import ProviderColumns
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.host_devices import DeviceShare
+from kilonova.scheduler.guests import GuestKind, GuestTally
+from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
+from kilonova.scheduler.isolation.rules import rule_of
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What one claim under way will use.
+
+    ``allocations``: provider uuid → resource class → amount.
+    ``guest``: the kind of the instance to come, for rules that ask what is on a host.
+    ``devices``: of the cells and pools of the hypervisor ``node_uuid``.
+    """
+
+    claim_id: str
+    allocations: Mapping[str, Mapping[str, int]]
+    host: str
+    node: str
+    group_uuid: str | None = None
+    guest: GuestKind | None = None
+    node_uuid: str = ""
+    devices: DeviceShare | None = None
+
+
+def _complain_of_broken_rule(aggregate: Aggregate) -> None:
+    rule = rule_of(aggregate.metadata)
+    for _, _, why in rule.broken if rule is not None else ():
+        LOG.error("Nobody may use the hosts of aggregate %s (id %d): %s", aggregate.name, aggregate.id, why)
+
+
+@dataclass(slots=True)
+class MirrorState:
+    """The cloud after some commit. Not for use without the mirror's lock; nothing here waits for anybody.
+
+    ``of_the_past``: nobody needs to hear of its broken rules.
+    """
+
+    of_the_past: bool = False
+    assumed: dict[str, Assumption] = field(default_factory=dict)
+    memo: Memo = field(default_factory=Memo)
+    instances: Instances = field(init=False)
+    providers: ProviderColumns = field(default_factory=ProviderColumns)
+    groups: Groups = field(default_factory=Groups)
+    places: Places = field(default_factory=Places)
+    _devices: DeviceColumns = field(default_factory=DeviceColumns)
+    _hosts: HostColumns = field(init=False)
+    _aggregates: dict[int, Aggregate] = field(default_factory=dict)
+    _isolation_version: int = 0
+    #: Only there once a rule asked what is on the hosts; in step from then on.
+    _guests: GuestTally | None = None
+    _metrics: MetricColumns = field(default_factory=MetricColumns)
+    _layout: Layout | None = None
+    _service_facts: ServiceFacts | None = None
+    _aggregate_index: AggregateIndex | None = None
+
+    def __post_init__(self) -> None:
+        self._hosts = HostColumns(self.places)
+        self.instances = Instances(self.places)
+
+    @classmethod
+    def of(cls, changes: Iterable[Change], *, of_the_past: bool = False) -> "MirrorState":
+        """Return the state that the changes of a whole load tell of."""
+        state = cls(of_the_past)
+        with state.providers.filling():
+            for change in changes:
+                state.apply(change)
+        return state
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def hosts(self, lock: AbstractContextManager[Any], taken_at: float) -> HostTable:
+        """Return the hosts as they are now, assumed claims included. ``lock``: what guards this state."""
+        layout = self._laid_out()
+        services = self._service_facts
+        if services is None:
+            services = self._service_facts = ServiceFacts.of(layout, self._hosts)
+        if self._aggregate_index is None:
+            self._aggregate_index = AggregateIndex.of(
+                tuple(self._aggregates.values()), layout.hosts, isolation_version=self._isolation_version
+            )
+        view = self.providers.view_used
+        used = view.copy(order="K") if layout.identity else np.asfortranarray(view[layout.rows])
+        return HostTable(
+            hosts=layout.hosts,
+            nodes=layout.nodes,
+            uuids=layout.uuids,
+            resource_classes=tuple(self.providers.classes),
+            used=used,
+            trait_rows=layout.trait_rows,
+            trait_bits=layout.trait_bits,
+            disabled=services.disabled,
+            forced_down=services.forced_down,
+            last_seen=services.last_seen,
+            num_instances=layout.num_instances.copy(),
+            num_io_ops=layout.num_io_ops.copy(),
+            failed_builds=layout.failed_builds,
+            profiles=layout.profiles,
+            profile=layout.profile,
+            device_states=self._devices.states,
+            devices=layout.devices.copy(),
+            aggregates=self._aggregate_index,
+            instance_rows=InstanceRows(self.instances, layout.row_of),
+            host_ips=layout.host_ips,
+            disabled_reasons=services.reasons,
+            guests=PresentGuests(lock, self.guest_tally, layout.row_of),
+            metrics=self._metrics.columns.copy(),
+            taken_at=taken_at,
+            memo=self.memo,
+            providers=None if layout.plain else self.providers.table(),
+            provider_rows=layout.rows,
+            **layout.inventory,
+        )
+
+    def hosts_apart(self, lock: AbstractContextManager[Any], taken_at: float) -> HostTable:
+        """Return a table that nothing later reaches, nor does it reach the mirror."""
+        hosts = self.hosts(lock, taken_at)
+        instances = InstanceRows(dict(self.instances), self._laid_out().row_of)
+        return replace(hosts, instance_rows=instances, device_states=self._devices.states.copy(), memo=Memo())
+
+    def guest_tally(self) -> GuestTally:
+        """Return the counts of instances by kind, assumed ones included. Hold the lock while using them."""
+        if self._guests is None:
+            self._guests = tally = GuestTally()
+            for placed in self.instances.values():
+                tally.add(placed.place, placed.kind, 1)
+            for assumption in self.assumed.values():
+                if assumption.guest is not None:
+                    tally.add(self.places.place(assumption.host, assumption.node), assumption.guest, 1)
+        return self._guests
+
+    # --- claims under way ---------------------------------------------------------------------------------------------
+
+    def assume(self, assumption: Assumption) -> None:
+        self.assumed[assumption.claim_id] = assumption
+        self._count_assumed(assumption, 1)
+
+    def forget(self, claim_id: str) -> None:
+        """Take an assumption back; absent is success."""
+        assumption = self.assumed.pop(claim_id, None)
+        if assumption is not None:
+            self._count_assumed(assumption, -1)
+
+    def _count_assumed(self, assumption: Assumption, sign: int) -> None:
+        for provider, amounts in assumption.allocations.items():
+            self.providers.assume(provider, amounts, sign)
+        place = self.places.place(assumption.host, assumption.node)
+        self._count_at(place, sign, sign, assumption.guest)
+        if assumption.devices:
+            if sign > 0:
+                self._devices.assume(assumption.node_uuid, assumption.claim_id, assumption.devices)
+            else:
+                self._devices.forget(assumption.node_uuid, assumption.claim_id)
+            self._show_devices(place, assumption.node_uuid)
+        if assumption.group_uuid is not None:
+            self.groups.assume(assumption.group_uuid, assumption.host, sign)
+
+    # --- following ----------------------------------------------------------------------------------------------------
+
+    def apply(self, change: Change) -> None:
+        getattr(self, f"_apply_{change.kind}")(change.key, change.value)
+
+    def _apply_provider(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        known = self.providers.find_id(uuid)
+        if known is not None and (value is None or value["id"] != known):  # gone, or gone and made anew in one commit
+            for claim_id in [key for key, assumed in self.assumed.items() if uuid in assumed.allocations]:
+                self.forget(claim_id)
+            self.providers.remove(uuid)
+        if value is not None:
+            self.providers.set(uuid, value)
+
+    def _apply_usage(self, uuid: str, value: Mapping[str, Any]) -> None:
+        self.providers.set_usage(uuid, value["used"])
+
+    def _apply_node(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        self._hosts.set_node(uuid, value)
+        if value is None:
+            self._metrics.remove(uuid)
+        self._forget_layout()
+
+    def _apply_metrics(self, uuid: str, value: Mapping[str, float]) -> None:
+        self._metrics.set(uuid, value, self._row_of_node(uuid))
+
+    def _apply_devices(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        self._devices.set(uuid, None if value is None else devices_from_json(value))
+        place = self._hosts.node_places.get(uuid)
+        if place is not None:
+            self._show_devices(place, uuid)
+
+    def _apply_service(self, host: str, value: Mapping[str, Any] | None) -> None:
+        self._service_facts = None
+        if self._hosts.set_service(host, value):
+            self._forget_layout()
+
+    def _apply_heartbeat(self, _key: str, value: Mapping[str, Any]) -> None:
+        self._hosts.hear(value["hosts"], float(value["at"]))
+        self._service_facts = None
+
+    def _apply_aggregate(self, key: str, value: Mapping[str, Any] | None) -> None:
+        if value is None:
+            self._aggregates.pop(int(key), None)
+        else:
+            hosts, metadata = tuple(value["hosts"]), dict(value["metadata"])
+            self._aggregates[int(key)] = Aggregate(int(key), value["uuid"], value["name"], hosts, metadata)
+            if not self.of_the_past:
+                _complain_of_broken_rule(self._aggregates[int(key)])
+        self._aggregate_index = None
+        self.memo = Memo()
+
+    def _apply_isolation(self, _key: str, value: int) -> None:
+        self._isolation_version = value
+        self._aggregate_index = None
+
+    def _apply_group(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        self.groups.set(uuid, value)
+
+    def _apply_instance(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+        placed = self.instances.pop(uuid, None)
+        if placed is not None:
+            self._count_at(placed.place, -1, -int(placed.io_heavy), placed.kind)
+        if value is not None:
+            placed = self.instances.place(uuid, value)
+            self._count_at(placed.place, 1, int(placed.io_heavy), placed.kind)
+
+    # --- columns ------------------------------------------------------------------------------------------------------
+
+    def _count_at(self, place: int, instances: int, io_ops: int, kind: GuestKind | None) -> None:
+        self._hosts.count(place, instances, io_ops)
+        layout = self._layout
+        if layout is not None and (row := layout.row_of.get(place)) is not None:
+            layout.num_instances[row] += instances
+            layout.num_io_ops[row] += io_ops
+        if self._guests is not None and kind is not None:
+            self._guests.add(place, kind, instances)
+
+    def _show_devices(self, place: int, uuid: str) -> None:
+        layout = self._layout
+        if layout is None or (row := layout.row_of.get(place)) is None:
+            return
+        if self._devices.has_too_many_states(len(layout.rows)):
+            self._forget_layout()
+        else:
+            layout.devices[row] = self._devices.number(uuid)
+
+    def _row_of_node(self, uuid: str) -> int | None:
+        place = self._hosts.node_places.get(uuid)
+        return None if place is None or self._layout is None else self._layout.row_of.get(place)
+
+    def _forget_layout(self) -> None:
+        self._layout = None
+        self._service_facts = None
+        self._aggregate_index = None
+        self.memo = Memo()
+
+    def _laid_out(self) -> Layout:
+        if self._layout is None or self._layout.version != self.providers.version:
+            self._forget_layout()
+            self._layout = Layout.of(self.providers.table(), self._hosts, self._devices)
+            self._metrics.lay_out(self._row_of_node, len(self._layout.rows))
+        return self._layout

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A control process behind a real Keystone, and a way to use every route that there is."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from access_table import Access
+
+from kilonova.api.compute import family as compute
+from kilonova.api.compute.family import ComputeFamily
+from kilonova.api.http import Endpoint
+from kilonova.api.operator.family import OperatorFamily
+from kilonova.api.placement.family import PlacementFamily
+from kilonova.cli.control import ControlProcess, image_id, start_control_process
+from kilonova.config import load
+from support.api_client import Answer, send
+from support.identity import HOME, Identity
+from support.waiting import wait_until_idle
+
+_FAMILIES = (ComputeFamily, PlacementFamily, OperatorFamily)
+LATEST = {"compute": "2.104", "placement": "1.39", "operator": "1.0"}
+OF_A_PROJECT = "/v2.1/{project_id}"
+_ACTIONS = {
+    template: module.ACTIONS
+    for module in compute.RESOURCES
+    for template in module.ROUTES
+    if template.endswith("/action")
+}
+NOWHERE = "5b674f73-0000-4000-8000-000000000000"
+
+
+def walk() -> Iterator[tuple[str, Endpoint]]:
+    """All routes of all families but those with a project in the path, under the keys of the table."""
+    for family in _FAMILIES:
+        for template, endpoints in family.routes.items():
+            for method, endpoint in endpoints.items():
+                actions = _ACTIONS.get(template.removeprefix("/v2.1"), {"": endpoint})
+                if not template.startswith(OF_A_PROJECT):
+                    yield from ((f"{family.name} {method} {template} {name}".rstrip(), endpoint) for name in actions)
+
+
+ENDPOINTS = dict(walk())
+
+
+@dataclass
+class World:
+    """A control process behind Keystone. ``values``: what stands for the parameters of routes."""
+
+    process: ControlProcess
+    identity: Identity
+    values: dict[str, str]
+    spares: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, route: str, access: Access, token: str | None, *, at: str | None = None, **path: str) -> Answer:
+        """Use a route with what the table says of it, at the newest microversion or ``at`` another one."""
+        family, method, template, *_ = route.split()
+        endpoint = ENDPOINTS[route]
+        for name in re.findall(r"{(\w+)}", template):
+            value = {**self.values, **(access.path or {}), **path}[name]
+            template = template.replace(f"{{{name}}}", self.spare(value) if value.startswith("@") else value)
+        version = at or endpoint.until or LATEST[family]
+        headers = {"OpenStack-API-Version": f"{family} {version}"}
+        body = access.body if access.body is not None or method not in {"POST", "PUT"} else {}
+        if token is not None:
+            headers["X-Auth-Token"] = token
+        raw = b"" if body is None else json.dumps(body).encode()
+        if raw:
+            headers |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
+        query = access.query.replace("@home", self.identity.projects[HOME])
+        answer = send(self.process.application, method, f"/{family}{template}{query}", raw, headers)
+        if method == "DELETE" and answer.status < 300:
+            self.spares.clear()
+        return answer
+
+    def spare(self, kind: str) -> str:
+        """Return something that may be destroyed: the last one again as long as it was not."""
+        if kind not in self.spares:
+            body = {"server_group": {"name": "passing", "policy": "affinity"}}
+            self.spares[kind] = (
+                self.new_server()
+                if kind == "@new_server"
+                else str(self.admin("POST", "/os-server-groups", body)["server_group"]["id"])
+            )
+        return self.spares[kind]
+
+    def admin(self, method: str, path: str, body: Any = None) -> Any:
+        """Ask as the administrator, in the project ``home``."""
+        raw = b"" if body is None else json.dumps(body).encode()
+        headers = {"X-Auth-Token": self.identity.tokens["admin", HOME], "OpenStack-API-Version": "compute 2.100"}
+        if raw:
+            headers |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
+        answer = send(self.process.application, method, f"/compute/v2.1{path}", raw, headers)
+        assert answer.status < 300, answer.body
+        return answer.body
+
+    def new_server(self) -> str:
+        server = {"name": "vm", "imageRef": image_id("cirros"), "flavorRef": "1", "networks": "none"}
+        return str(self.admin("POST", "/servers", {"server": server})["server"]["id"])
+
+
+@contextmanager
+def start_world(folder: Path, template: Path, identity: Identity, more: str = "") -> Iterator[World]:
+    """Run a control process behind Keystone. ``more`` follows the options of ``[keystone_authtoken]``."""
+    shutil.copy(template, folder / "kilonova.db")
+    (folder / "scenario.yaml").write_text("images: [{name: cirros}]\nhosts: 1\n")
+    (folder / "kilonova.conf").write_text(
+        f"[api]\nauth_strategy = keystone\n[database]\nconnection = sqlite:///{folder}/kilonova.db\n"
+        f"[fake]\nstate_dir = {folder}/hypervisors\nscenario = {folder}/scenario.yaml\n"
+        f"{identity.section}{more}"
+    )
+    process = start_control_process(load([str(folder / "kilonova.conf")]))
+    try:
+        started = World(process, identity, {})
+        started.values |= _furnish(started)
+        yield started
+        wait_until_idle(process.database)
+    finally:
+        process.close()
+
+
+def _furnish(world: World) -> Mapping[str, str]:
+    world.admin("POST", "/flavors", {"flavor": {"name": "small", "id": "1", "ram": 64, "vcpus": 1, "disk": 0}})
+    world.admin("POST", "/flavors/1/os-extra_specs", {"extra_specs": {"a": "b"}})
+    group = world.admin("POST", "/os-server-groups", {"server_group": {"name": "lasting", "policy": "affinity"}})
+    server = world.new_server()
+    wait_until_idle(world.process.database)
+    return {
+        "server_id": server,
+        "server_group_id": group["server_group"]["id"],
+        "flavor_id": "1",
+        "key": "a",
+        "aggregate_id": "999999",
+        "hypervisor_id": NOWHERE,
+        "service_id": NOWHERE,
+        "keypair_name": "key",
+        "quota_project_id": world.identity.projects[HOME],
+        "class_name": "default",
+        "uuid": NOWHERE,
+        "consumer_uuid": NOWHERE,
+        "resource_class": "VCPU",
+        "name": "CUSTOMNOWHERE",
+    }

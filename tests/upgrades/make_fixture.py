@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make the databases of ``tests/fixtures/schema-…`` with the code that is installed. README.md there says how.
+
+::
+
+    first process   makes everything that is settled; what it says of itself becomes facts.json
+    second process  gets work for hosts that do not answer, and is killed
+    third process   takes that work over, still in vain, gets builds that it never decides, and is killed
+
+"hung" does not answer because the file that its simulated hypervisor stores guests in is a pipe that nobody reads, and
+"shaky" because removing what is left of a guest takes it an hour. The third process decides nothing because it asks a
+scheduler driver that never answers. All rows are written by these processes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+import yaml
+from upgrade_clouds import FIXTURE, SCENARIO, Cloud, DataFolder, OnPostgreSQL, opened, program
+from upgrade_facts import facts
+
+from kilonova.cli.control import image_id
+from kilonova.db import tables as t
+from support.database_servers import PostgreSQL, running
+
+_PROJECT = "alice:wonder"
+_MANY = 101
+_DRIVER = """
+import threading
+
+from kilonova.scheduler.driver import Scheduler
+
+class NeverDecides(Scheduler):
+    def select_destinations(self, *args, **kwargs):
+        threading.Event().wait()
+"""
+
+
+def post(cloud: Cloud, path: str, body: Any, *, token: str = "admin", wanted: Sequence[int] = (200, 201, 202)) -> Any:
+    status, answer = cloud.ask("POST", f"/compute/v2.1{path}", body, token=token)
+    assert status in wanted, (path, answer)
+    return answer
+
+
+def boot(cloud: Cloud, name: str, where: str | None, flavor: str = "1", group: str | None = None, **more: Any) -> str:
+    """Ask for servers and return the uuid of the first. ``where``: a zone, or ``ZONE:HOST``."""
+    server = {"name": name, "imageRef": image_id("cirros"), "flavorRef": flavor, "networks": "none", **more}
+    if where is not None:
+        server["availability_zone"] = where
+    body = {"server": server} | ({"os:scheduler_hints": {"group": group}} if group else {})
+    token = "admin:wonder" if where and ":" in where else _PROJECT
+    uuid: str = post(cloud, "/servers", body, token=token)["server"]["id"]
+    return uuid
+
+
+def wait(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, f"not within a minute: {what}"
+        time.sleep(0.05)
+
+
+def journal(cloud: Cloud) -> dict[str, tuple[str, str, bool]]:
+    """Instance → kind and step of its workflow, and whether it is being undone; the uuid itself for a whole request."""
+    with opened(cloud) as database, database.read() as connection:
+        rows = connection.execute(sa.select(t.workflows)).all()
+    return {row.instance_uuid or row.uuid: (row.kind, row.step, bool(row.body.get("undoing"))) for row in rows}
+
+
+def furnish(cloud: Cloud) -> dict[str, str]:
+    """Make what is settled. Returns the uuids of servers and groups that more is done with, by name."""
+    flavors: tuple[dict[str, Any], ...] = (
+        {"id": "1", "name": "m1.tiny", "vcpus": 1, "ram": 512, "disk": 1},
+        {
+            "id": "2",
+            "name": "pinned",
+            "vcpus": 2,
+            "ram": 2048,
+            "disk": 1,
+            "extra_specs": {"hw:cpu_policy": "dedicated"},
+        },
+        {
+            "id": "3",
+            "name": "pinned.gpu",
+            "vcpus": 4,
+            "ram": 4096,
+            "disk": 1,
+            "extra_specs": {"hw:cpu_policy": "dedicated", "pci_passthrough:alias": "gpu:1"},
+        },
+        {"id": "4", "name": "paged", "vcpus": 2, "ram": 2048, "disk": 1, "extra_specs": {"hw:mem_page_size": "1GB"}},
+    )
+    for flavor in flavors:
+        specs = flavor.pop("extra_specs", None)
+        post(cloud, "/flavors", {"flavor": flavor})
+        if specs:
+            post(cloud, f"/flavors/{flavor['id']}/os-extra_specs", {"extra_specs": specs})
+    zones = {"main": ["plain1", "plain2", "plain3", "pinning"], "repair": ["shaky", "steady"], "far": ["hung"]}
+    for zone, hosts in zones.items():
+        made = post(cloud, "/os-aggregates", {"aggregate": {"name": zone, "availability_zone": zone}})["aggregate"]
+        for host in hosts:
+            post(cloud, f"/os-aggregates/{made['id']}/action", {"add_host": {"host": host}})
+    assert (
+        cloud.ask("PUT", "/compute/v2.1/os-quota-sets/wonder", {"quota_set": {"instances": 500, "cores": 1000}})[0]
+        == 200
+    )
+    known: dict[str, str] = {}
+    for policy in ("anti-affinity", "affinity", "soft-anti-affinity"):
+        asked = {"server_group": {"name": policy, "policy": policy}}
+        known[policy] = post(cloud, "/os-server-groups", asked, token=_PROJECT)["server_group"]["id"]
+
+    boot(cloud, "web1", "main", group=known["anti-affinity"], metadata={"role": "web"})
+    boot(cloud, "web2", "main", group=known["anti-affinity"], metadata={"role": "web"})
+    settle(cloud)  # so that the next one goes where a member is
+    known["db1"] = boot(cloud, "db1", "main", group=known["affinity"])
+    settle(cloud)
+    boot(cloud, "db2", "main", group=known["affinity"])
+    boot(cloud, "soft", "main", group=known["soft-anti-affinity"], min_count=3, max_count=3)
+    boot(cloud, "pinned1", "main", "2")
+    boot(cloud, "pinned2", "main", "2")
+    boot(cloud, "learner", "main", "3")
+    boot(cloud, "paged", "main", "4")
+    boot(cloud, "refused", "repair", "3")
+    for name in ("to-stop", "to-reboot", "to-reboot-hard", "to-delete"):
+        known[name] = boot(cloud, name, "far")
+    known["to-delete-pinned"] = boot(cloud, "to-delete-pinned", "far", "2")
+    known["to-start"] = boot(cloud, "to-start", "far")
+    known["stopped"] = boot(cloud, "stopped", "main")
+    gone = boot(cloud, "gone", "main", group=known["anti-affinity"])
+    settle(cloud)
+    for name in ("to-start", "stopped"):
+        post(cloud, f"/servers/{known[name]}/action", {"os-stop": None}, token=_PROJECT)
+    assert cloud.ask("DELETE", f"/compute/v2.1/servers/{gone}")[0] == 204
+    settle(cloud)
+    home = cloud.ask("GET", f"/compute/v2.1/servers/{known['db1']}")[1]["server"]["OS-EXT-SRV-ATTR:host"]
+    other = next(host for host in ("plain1", "plain2", "plain3") if host != home)
+    disabled = {"status": "disabled", "disabled_reason": "a fan is broken"}
+    services = cloud.ask("GET", f"/compute/v2.1/os-services?host={other}")[1]["services"]
+    assert cloud.ask("PUT", f"/compute/v2.1/os-services/{services[0]['id']}", disabled)[0] == 200
+    return known
+
+
+def settle(cloud: Cloud) -> None:
+    wait(lambda: not journal(cloud), "nothing is under way")
+
+
+def leave_unanswered(cloud: Cloud, known: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Ask for work on hosts that do not answer. Returns uuid → how it is to end, and what is in the journal now."""
+
+    def act(name: str, action: dict[str, Any]) -> str:
+        post(cloud, f"/servers/{known[name]}/action", action, token=_PROJECT)
+        return known[name]
+
+    ends: dict[str, tuple[str, str]] = {}
+    ends[act("to-stop", {"os-stop": None})] = "SHUTOFF", "stop act"
+    time.sleep(1)  # until the host is busy with it, whatever else it is asked for
+    ends[act("to-reboot", {"reboot": {"type": "SOFT"}})] = "ACTIVE", "reboot act"
+    ends[act("to-reboot-hard", {"reboot": {"type": "HARD"}})] = "ACTIVE", "hard-reboot act"
+    ends[act("to-start", {"os-start": None})] = "ACTIVE", "start act"
+    ends[boot(cloud, "half-built", "far")] = "ACTIVE", "build spawn"
+    ends[boot(cloud, "half-built-pinned", "far", "2")] = "ACTIVE", "build spawn"
+    ends[boot(cloud, "half-built-web", "far", group=known["anti-affinity"])] = "ACTIVE", "build spawn"
+    given_up = boot(cloud, "half-built-and-deleted", "far", "2")
+    ends[boot(cloud, "half-undone", "repair")] = "ACTIVE", "build spawn undoing"
+    wait(lambda: journal(cloud).get(given_up, ("", ""))[1] == "spawn", "it is sent to its host")
+    for uuid in (known["to-delete"], known["to-delete-pinned"], given_up):
+        assert cloud.ask("DELETE", f"/compute/v2.1/servers/{uuid}")[0] == 204
+        ends[uuid] = "gone", "delete destroy"
+    wait(lambda: is_left(cloud, ends), "everything is as it is to be left")
+    return ends
+
+
+def leave_undecided(cloud: Cloud, known: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Ask for builds that are never decided."""
+    ends: dict[str, tuple[str, str]] = {}
+    ends[boot(cloud, "undecided-db", "main", group=known["affinity"])] = "ACTIVE", "build claim"
+    ends[boot(cloud, "undecided", None)] = "ACTIVE", "build claim"
+    first = boot(cloud, "many", None, min_count=_MANY, max_count=_MANY)
+    shown = cloud.ask("GET", f"/compute/v2.1/servers/{first}")[1]["server"]
+    reservation = shown["OS-EXT-SRV-ATTR:reservation_id"]
+    found = cloud.ask("GET", f"/compute/v2.1/servers?all_tenants=1&reservation_id={reservation}")[1]["servers"]
+    ends.update({server["id"]: ("ACTIVE", "build claim") for server in found})
+    assert len(found) == _MANY
+    wait(lambda: is_left(cloud, ends), "everything is as it is to be left")
+    time.sleep(1)
+    return ends
+
+
+def is_left(cloud: Cloud, ends: dict[str, tuple[str, str]]) -> bool:
+    found = journal(cloud)
+    told = {uuid: f"{kind} {step}{' undoing' * undoing}" for uuid, (kind, step, undoing) in found.items()}
+    return all(told.get(uuid) == where for uuid, (_, where) in ends.items())
+
+
+def make(cloud: Cloud) -> None:
+    """Make one fixture: everything but the archive of the folder."""
+    cloud.start()
+    known = furnish(cloud)
+    said = facts(cloud)
+    cloud.stop()
+
+    pipe = cloud.folder / "hypervisors" / "hung.new"
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    slow = yaml.safe_load(SCENARIO.read_text(encoding="utf-8"))
+    for host in slow["hosts"]:
+        if host["name"] == "shaky":
+            host.update(failing_spawns=-1, destroy_delay_s=3600.0)
+    scenario = cloud.folder.parent / "slow.yaml"
+    scenario.write_text(yaml.safe_dump(slow), encoding="utf-8")
+    cloud.start(scenario)
+    ends = leave_unanswered(cloud, known)
+    cloud.kill()
+
+    plug_ins = cloud.folder.parent / "plug_ins"
+    plug_ins.mkdir()
+    (plug_ins / "never_decides.py").write_text(_DRIVER, encoding="utf-8")
+    cloud.start(scenario, f"[scheduler]\nplugin_path = {plug_ins}\ndriver = NeverDecides\ndriver_timeout = 3600\n")
+    ends |= leave_undecided(cloud, known)
+    wait(lambda: is_left(cloud, ends), "what was taken over is where it was")
+    # Whoever looks at an SQLite database tidies it up, too: what is written from here on is only in its log.
+    post(cloud, "/flavors", {"flavor": {"id": "last", "name": "last", "vcpus": 1, "ram": 64, "disk": 0}})
+    cloud.kill()
+    pipe.unlink()
+
+    servers = {uuid: shown for uuid, shown in said["servers"].items() if uuid not in ends}
+    said |= {
+        "servers": servers,
+        "devices": {uuid: said["devices"][uuid] for uuid in servers if uuid in said["devices"]},
+    }
+    unfinished = {uuid: {"ends": end, "left_at": where} for uuid, (end, where) in ends.items()}
+    text = json.dumps({**said, "unfinished": unfinished}, indent=1, sort_keys=True)
+    (cloud.folder / "facts.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+def pack(folder: Path, name: str) -> None:
+    """Archive what is data in the folder of a cloud."""
+    kept = [
+        *folder.glob("kilonova.db*"),
+        *folder.glob("dump.sql"),
+        *folder.glob("hypervisors/*.json"),
+        folder / "facts.json",
+    ]
+    with tarfile.open(FIXTURE / f"{name}.tar.xz", "w:xz", preset=9) as archive:
+        for path in sorted(kept):
+            entry = archive.gettarinfo(path, str(path.relative_to(folder)))
+            entry.uid = entry.gid = entry.mtime = 0
+            entry.uname = entry.gname = ""
+            with path.open("rb") as content:
+                archive.addfile(entry, content)
+
+
+def main() -> None:
+    if len(sys.argv) == 1:  # again, under a host name of its own, which is what services are registered by
+        script = 'hostname control.example && exec "$0" "$@"'
+        os.execvp("unshare", ["unshare", "--uts", "sh", "-c", script, sys.executable, __file__, "renamed"])
+    with tempfile.TemporaryDirectory(prefix="kilonova-fixture-") as name:
+        folder = Path(name)
+        for each in ("sqlite", "server"):
+            (folder / each).mkdir()
+        of_sqlite = DataFolder(folder / "sqlite")
+        make(of_sqlite)
+        pack(of_sqlite.folder, of_sqlite.name)
+        server = PostgreSQL()
+        with running(server):
+            server.create("kilonova")
+            on_server = OnPostgreSQL(folder / "server", server.url("kilonova"))
+            make(on_server)
+            url = f"postgresql://kilonova@127.0.0.1:{server.port}/kilonova"
+            options = ("--no-owner", "--no-privileges", "--rows-per-insert=200", f"--file={on_server.folder}/dump.sql")
+            subprocess.run([program("pg_dump"), *options, url], check=True)
+        pack(on_server.folder, on_server.name)
+
+
+if __name__ == "__main__":
+    main()

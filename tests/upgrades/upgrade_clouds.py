@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud without Keystone whose process is killed and started again, on each of the two databases of the fixtures."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from kilonova.db.database import Database
+from kilonova.scenario.load import load_scenario
+from kilonova.scenario.options import conf_text
+from support.database_servers import PostgreSQL
+from support.served import Served, call
+from support.supervisor import Supervisor
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "schema-0007"
+SCENARIO = FIXTURE / "scenario.yaml"
+
+
+class Cloud(Protocol):
+    """What both clouds have in common. ``folder``: where ``hypervisors/`` is."""
+
+    folder: Path
+
+    def start(self, scenario: Path = SCENARIO, more: str = "") -> None:
+        """Start on what is there. ``more``: further lines of configuration."""
+
+    def kill(self) -> None:
+        """SIGKILL every process of the cloud."""
+
+    def stop(self) -> None:
+        """End as an operator would end it."""
+
+    def ask(self, method: str, path: str, body: Any = None, *, token: str = "admin") -> tuple[int, Any]:
+        """Ask over HTTP. Returns the status and the decoded body."""
+
+    def open(self) -> Database:
+        """Open its database beside it."""
+
+
+class DataFolder:
+    """``kilonova up`` on a data folder."""
+
+    name = "data-folder"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "data"
+        self._settings = folder / "own.conf"
+
+    def start(self, scenario: Path = SCENARIO, more: str = "") -> None:
+        self._settings.write_text(f"[api]\nauth_strategy = noauth2\n{more}")
+        options = ("--no-companions", "--config-file", str(self._settings), "--scenario", str(scenario))
+        self._up = Supervisor(self.folder, arguments=options).start().until_ready()
+
+    def kill(self) -> None:
+        everyone = [self._up.process.pid, *self._up.descendants()]
+        watched = [os.pidfd_open(pid) for pid in everyone]
+        for descriptor in watched:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        self._up.process.communicate()
+        self._up.require_gone(watched)
+
+    def stop(self) -> None:
+        self._up.stop()
+
+    def ask(self, method: str, path: str, body: Any = None, *, token: str = "admin") -> tuple[int, Any]:
+        return call(self._up.ports[0], method, path, body, token=token)
+
+    def open(self) -> Database:
+        return Database(f"sqlite:///{self.folder / 'kilonova.db'}")
+
+
+class OnPostgreSQL:
+    """``kilonova api`` on a PostgreSQL database."""
+
+    name = "postgresql"
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder = folder / "data"
+        self.folder.mkdir(exist_ok=True)
+        self._url = url
+
+    def start(self, scenario: Path = SCENARIO, more: str = "") -> None:
+        rules = conf_text(load_scenario(scenario).options)
+        self._served = Served(
+            self.folder, scenario.read_text(encoding="utf-8"), connection=self._url, rules=rules, more=more
+        )
+        command = [sys.executable, "-m", "kilonova", "db", "upgrade", "--config-file", str(self._served.config)]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        self._served.start()
+
+    def kill(self) -> None:
+        self._served.kill()
+
+    def stop(self) -> None:
+        self._served.stop()
+
+    def ask(self, method: str, path: str, body: Any = None, *, token: str = "admin") -> tuple[int, Any]:
+        return self._served.call(method, path, body, token=token)
+
+    def open(self) -> Database:
+        return Database(self._url)
+
+
+def program(name: str) -> Path:
+    """Return a program of PostgreSQL."""
+    return PostgreSQL._program(name)
+
+
+@contextmanager
+def opened(cloud: Cloud) -> Iterator[Database]:
+    """The database of a cloud, for as long as it is looked at."""
+    database = cloud.open()
+    try:
+        yield database
+    finally:
+        database.close()
