@@ -34,6 +34,7 @@ from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec
+from kilonova.model.requester import Requester
 from kilonova.model.server_group import ServerGroup
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from kilonova.scheduler.devices.pci_request import read_aliases
@@ -44,6 +45,11 @@ from support.world import check_world, guests_on_disk
 SMALL = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
 IMAGE = Image("70a599e0-31e7-49b7-b260-868f441e862b", "cirros")
 PLAIN = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
+
+
+def asker(request_id: str) -> Requester:
+    """The user of every server here."""
+    return Requester(request_id, "alice", "wonder")
 
 
 class Killed(BaseException):
@@ -127,10 +133,10 @@ class Cell:
         return group.uuid
 
     def delete(self, uuid: str) -> None:
-        self.conductor.delete(self.instance(uuid), "req-delete")
+        self.conductor.operations.delete(self.instance(uuid), asker("req-delete"))
 
     def power(self, uuid: str, kind: str) -> None:
-        self.conductor.change_power(self.instance(uuid), kind, f"req-{kind}")
+        self.conductor.operations.change_power(self.instance(uuid), kind, asker(f"req-{kind}"))
 
     def instance(self, uuid: str) -> Instance:
         with self.database.read() as connection:
@@ -165,9 +171,8 @@ class Cell:
         with self.database.read() as connection:
             states = check_world(connection, guests_on_disk(self.folder / "hypervisors"))
         assert not self.mirror.assumed()
-        assert not self.conductor._flows
-        assert not self.conductor._jobs
-        assert not self.conductor._awaited
+        assert not self.conductor.runner.known
+        assert not self.conductor.runner._awaited
         return states
 
     def restart(self, bus: Any = None, **changed: Any) -> "Cell":
@@ -210,10 +215,11 @@ def start_cell(
         piece=piece,
     )
     conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts, limits=limits, lease=lease)
+    conductor.runner._pause_s = lambda _tries: 0.0  # a test says itself when it is time
     (folder / "hypervisors").mkdir(exist_ok=True)
     drivers = {host.name: FakeDriver(host, folder / "hypervisors" / f"{host.name}.json", PLAIN) for host in hosts}
-    agents = [Agent(name, driver, bus, may_act=lambda: conductor.may_act) for name, driver in drivers.items()]
-    conductor.enter(lambda: start_agents(agents, bus))
+    agents = [Agent(name, driver, bus, may_act=lambda: conductor.runner.may_act) for name, driver in drivers.items()]
+    conductor.membership.enter(lambda: start_agents(agents, bus))
     return Cell(folder, hosts, database, bus, mirror, claimer, conductor, drivers, agents)
 
 

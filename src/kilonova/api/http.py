@@ -14,6 +14,7 @@ from kilonova.api.policy import Credentials
 from kilonova.api.validation import Schemas, invalid_parameter
 from kilonova.deadline import NEVER, Deadline
 from kilonova.errors import Forbidden
+from kilonova.model.requester import Requester
 
 
 @dataclass(frozen=True, slots=True)

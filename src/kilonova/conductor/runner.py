@@ -542,7 +542,7 @@ class Runner:
         message = error.args[0] if isinstance(error, UndoFailedError) else "An unexpected error stopped the operation."
         failure = Failure(str(message), f"{type(error).__name__}: {error}", run.facts.host)
         if tries < self._max_tries:
-            row = replace(run.row, tries=tries, version=run.row.version + 1)
+            row = replace(run.row, tries=tries, attempt=run.row.attempt + 1, version=run.row.version + 1)
             self._database.write(lambda tx: workflows.move(tx, row, self._owner))
             return self._remember(row) or run
         if not run.row.undoing and workflow.can_walk_back(run.row.step):

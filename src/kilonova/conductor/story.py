@@ -48,6 +48,11 @@ def not_built(instance_uuid: str, request_id: str, reason: str) -> None:
     LOG.info("Server %s failed: build: %s [%s]", instance_uuid, reason, request_id)
 
 
+def moves(instance_uuid: str, request_id: str, source: str, destination: str) -> None:
+    """A destination was claimed for it."""
+    LOG.info("Server %s moves: host %s to host %s [%s]", instance_uuid, source, destination, request_id)
+
+
 def withdrawn(instance_uuid: str, request_id: str) -> None:
     """The server was stored, but its request was interrupted before it was answered."""
     reason = "its request was interrupted before it was answered"

@@ -274,7 +274,8 @@ class Workflow(Generic[F]):
 
     ``action``: what users read in the list of instance actions; None: it is no action of a server.
     ``done``: what the log says of a server when it is done.
-    ``point_of_no_return``: the step from whose completion on it only goes forward. None: it can always walk back.
+    ``point_of_no_return``: the step from whose completion on it only goes forward. None: it can always walk back;
+    ``forward_only``: it never can.
     ``settle``: what the last transaction writes. ``unwound``: what comes after the way back.
     ``overtaken_by``: the interrupts that it gives way to.
     ``urgent``: it never waits behind others.
@@ -289,6 +290,7 @@ class Workflow(Generic[F]):
     action: str | None = None
     done: str = "done"
     point_of_no_return: str | None = None
+    forward_only: bool = False
     overtaken_by: frozenset[Interrupt] = frozenset({Interrupt.DELETE})
     upgrades: tuple[codec.Upgrade, ...] = ()
     urgent: bool = False
@@ -299,6 +301,8 @@ class Workflow(Generic[F]):
 
     def can_walk_back(self, step: str) -> bool:
         """Tell whether a failure of a step undoes what was done."""
+        if self.forward_only:
+            return False
         return self.point_of_no_return is None or self.index(step) <= self.index(self.point_of_no_return)
 
     def run(self, row: WorkflowRow, memo: Any = None) -> Run[F]:

@@ -36,7 +36,8 @@ from kilonova.conductor.workflow import (
     Write,
 )
 from kilonova.conductor.workflows import build
-from kilonova.conductor.workflows.build import BUILD, BuildFacts, CannotPlaceError
+from kilonova.conductor.workflows.build import BUILD, BuildFacts
+from kilonova.conductor.workflows.placing_errors import CannotPlaceError
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import group_guards, instance_actions, instances, request_specs, workflows
 from kilonova.db.transaction import Transaction

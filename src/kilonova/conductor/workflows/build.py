@@ -10,8 +10,7 @@
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,12 +38,12 @@ from kilonova.conductor.workflow import (
     is_unreachable,
 )
 from kilonova.conductor.workflows.outcomes import require_absent
+from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import compute_nodes, instances, request_specs
 from kilonova.db.instances import Activation
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.errors import KilonovaError, Unavailable
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 from kilonova.model.request_spec import StoredRequest
@@ -76,18 +75,6 @@ class BuildMemo:
     request: StoredRequest
 
 
-@dataclass(eq=False)
-class CannotPlaceError(Exception):
-    """There is no host for some server of a request. ``details`` are for administrators."""
-
-    message: str
-    details: str = ""
-
-    @property
-    def failure(self) -> Failure:
-        return Failure(self.message, self.details, undone=True)
-
-
 # --- claim ------------------------------------------------------------------------------------------------------------
 
 
@@ -113,7 +100,7 @@ def claim(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, Effe
     tried = {(host, node): None for run in runs for host, node in run.facts.tried}
     spec = replace(request.spec, instance_uuids=tuple(run.instance_uuid for run in runs), tried=tuple(tried))
     jobs = tuple(Job(run.instance_uuid, lambda chosen, run=run: _at_spawn(run, chosen)) for run in runs)  # type: ignore[misc]
-    with _refusals(spec.request_id):
+    with refusals(spec.request_id):
         placed = services.claimer.place(Order(spec, jobs, request.group_uuid))
     effects: dict[str, Effect] = {}
     by_instance = {run.instance_uuid: run for run in runs}
@@ -133,22 +120,8 @@ def _at_spawn(run: Run[BuildFacts], chosen: Chosen) -> WorkflowRow:
 
 def require_room(services: Services, request: StoredRequest, count: int, one_of_them: str) -> None:
     """Raise CannotPlaceError unless there is room for ``count`` servers of a request now."""
-    with _refusals(request.spec.request_id):
+    with refusals(request.spec.request_id):
         services.claimer.require_room(request.spec, request.group_uuid, count, one_of_them)
-
-
-@contextmanager
-def _refusals(request_id: str) -> Iterator[None]:
-    """Turn what the scheduler raises into CannotPlaceError, but for a database that is away: that is tried again."""
-    try:
-        yield
-    except Unavailable:
-        raise
-    except KilonovaError as error:
-        raise CannotPlaceError(error.message) from error
-    except Exception as error:
-        LOG.exception("Scheduling failed [%s]", request_id)
-        raise CannotPlaceError("Scheduling failed.", f"{type(error).__name__}: {error}") from error
 
 
 def _claim_one(services: Services, run: Run[BuildFacts]) -> Effect:
