@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A purge removes deleted servers with all that is kept about them, and nothing of anybody else."""
 
+import logging
 import threading
+import time
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 
+from kilonova.conductor.purger import Purger
 from kilonova.db import audit, decisions, instances, purge, request_specs
 from kilonova.db import tables as t
 from kilonova.db.database import Database, utc_now
@@ -15,6 +19,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Fault, Instance, VmState
 from kilonova.model.request_spec import RequestSpec, StoredRequest
+from support.waiting import wait_until
 
 ABOUT_SERVERS = ("instances", "instance_tags", "instance_faults", "request_specs", "decisions", "circumstances")
 
@@ -127,3 +132,74 @@ def test_a_purge_ends_early_when_it_is_told_to(database: Database) -> None:
     add_request(database, [100] * 3)
     purge.purge(database, utc_now(), at_once=1, rest=lambda _s: True)
     assert rows(database)["instances"] == 2
+
+
+def test_a_server_that_was_acted_on_very_often_is_purged_in_pieces(database: Database) -> None:
+    often, living = add_request(database, [100, None])
+    action = {"action": "reboot", "request_id": "req", "user_id": "u", "project_id": "p"}
+
+    def reboot(tx: Transaction) -> None:
+        rows = [{**action, "instance_uuid": uuid, "started_at": tx.now} for uuid in [*[often] * 35, living]]
+        tx.execute(sa.insert(t.instance_actions), rows)
+
+    database.write(reboot)
+    pieces: list[int] = []
+    removed = purge.purge(database, utc_now(), rows_at_once=10, on_progress=pieces.append, rest=lambda _s: None)
+    assert removed["instance_actions"] == 35
+    assert pieces == [0, 0, 0, 1]
+    with database.read() as connection:
+        assert list(connection.execute(sa.select(t.instance_actions.c.instance_uuid)).scalars()) == [living]
+
+
+def test_every_table_that_keeps_something_about_servers_is_purged() -> None:
+    """But what only living servers have: work under way and devices."""
+    of_the_living = {"workflows", "device_shares"}
+    keeping = {table.name for table in t.metadata.sorted_tables if "instance_uuid" in table.c}
+    assert keeping - of_the_living == {column.table.name for column in purge._columns_of_servers()}
+
+
+class TestInTheBackground:
+    """The thread of a control process that purges on a schedule."""
+
+    @pytest.fixture
+    def purger(self, database: Database) -> Iterator[Callable[[int], Purger]]:
+        started: list[Purger] = []
+
+        def start(days: int) -> Purger:
+            started.append(Purger(database, days, every_s=0.01))
+            started[-1].start()
+            return started[-1]
+
+        yield start
+        for each in started:
+            each.stop()
+
+    def test_what_is_old_enough_goes_turn_after_turn(
+        self, database: Database, purger: Callable[[int], Purger], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        young = add_request(database, [29, None])
+        add_request(database, [31, 100])
+        with caplog.at_level(logging.INFO):
+            purger(30)
+            wait_until(lambda: "Purged 2 deleted servers" in caplog.text, "the old ones are gone, and it says so")
+            assert rows(database)["instances"] == len(young)
+            add_request(database, [40])
+            wait_until(lambda: rows(database)["instances"] == len(young), "those of a later turn, too")
+            wait_until(lambda: "Purged 1 deleted servers" in caplog.text, "it says so")
+        assert rows(database)["request_specs"] == 1
+
+    def test_zero_days_purge_nothing_ever(self, database: Database, purger: Callable[[int], Purger]) -> None:
+        add_request(database, [10_000])
+        purger(0)
+        time.sleep(0.05)
+        assert rows(database)["instances"] == 1
+
+    def test_it_ends_between_two_transactions(self, database: Database, purger: Callable[[int], Purger]) -> None:
+        add_request(database, [100] * 6 * purge.SERVERS_AT_ONCE)
+        thread = purger(30)
+        wait_until(lambda: rows(database)["instances"] < 6 * purge.SERVERS_AT_ONCE, "the first ones are gone")
+        thread.stop()
+        left = rows(database)["instances"]
+        assert left in {count * purge.SERVERS_AT_ONCE for count in range(1, 6)}
+        time.sleep(0.03)
+        assert rows(database)["instances"] == left

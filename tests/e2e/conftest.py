@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
+from stock_client import run_client, without_credentials
 
 from support.supervisor import Supervisor
 
@@ -27,7 +27,8 @@ class StockCloud:
 
     def run(self, *words: str, cloud: str = "kilonova") -> subprocess.CompletedProcess[str]:
         """Run one command of the stock client, whatever comes of it."""
-        return self._run("openstack", "--os-cloud", cloud, *words)
+        named = {"OS_CLIENT_CONFIG_FILE": str(self.supervisor.folder / "clouds.yaml"), "COLUMNS": "200"}
+        return run_client(("--os-cloud", cloud, *words), named)
 
     def do(self, *words: str, cloud: str = "kilonova") -> str:
         """Run one command that has to succeed and return what it prints."""
@@ -55,7 +56,15 @@ class StockCloud:
         return [json.loads(printed) for printed in self.together(*((*words, "-f", "json") for words in commands))]
 
     def kilonova(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return self._run("kilonova", *words, "--data", str(self.supervisor.folder))
+        """Run one command of our own against the cloud, whatever comes of it."""
+        return subprocess.run(
+            [sys.executable, "-m", "kilonova", *words, "--data", str(self.supervisor.folder)],
+            env={**without_credentials(os.environ), "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
 
     def places(self, prefix: str) -> dict[str, str]:
         """Wait until the servers whose names start with ``prefix`` are settled; return name → host, or its status."""
@@ -69,26 +78,40 @@ class StockCloud:
                     for name, server in mine.items()
                 }
 
-    def _run(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-        return subprocess.run(
-            [str(Path(sys.executable).with_name(program)), *words],
-            env={**kept, "OS_CLIENT_CONFIG_FILE": str(self.supervisor.folder / "clouds.yaml"), "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+
+@dataclass
+class Clouds:
+    """At most one cloud at a time, kept for as long as tests ask for the same scenario."""
+
+    folders: pytest.TempPathFactory
+    scenario: str = ""
+    supervisor: Supervisor | None = None
+
+    def of(self, scenario: str) -> StockCloud:
+        """Return the cloud of a scenario, with the rules' walk in the log of its control process."""
+        if self.supervisor is None or scenario != self.scenario:
+            self.stop()
+            folder = self.folders.mktemp(scenario)
+            (folder / "debug.conf").write_text("[DEFAULT]\ndebug = true\n")
+            arguments = ("--scenario", scenario, "--config-file", str(folder / "debug.conf"))
+            self.scenario, self.supervisor = scenario, Supervisor(folder / "data", arguments=arguments).start()
+            self.supervisor.until_ready()
+        return StockCloud(self.supervisor)
+
+    def stop(self) -> None:
+        if self.supervisor is not None:
+            self.supervisor.stop()
+            self.supervisor = None
+
+
+@pytest.fixture(scope="session")
+def clouds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clouds]:
+    started = Clouds(tmp_path_factory)
+    yield started
+    started.stop()
 
 
 @pytest.fixture(scope="class")
-def stock(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StockCloud]:
-    """The cloud of the scenario that the test class names, with the rules' walk in the log of its control process."""
-    folder = tmp_path_factory.mktemp(request.cls.scenario)
-    (folder / "debug.conf").write_text("[DEFAULT]\ndebug = true\n")
-    arguments = ("--scenario", request.cls.scenario, "--config-file", str(folder / "debug.conf"))
-    supervisor = Supervisor(folder / "data", arguments=arguments).start()
-    try:
-        yield StockCloud(supervisor.until_ready())
-    finally:
-        supervisor.stop()
+def stock(request: pytest.FixtureRequest, clouds: Clouds) -> StockCloud:
+    """The cloud of the scenario that the test class names; classes of the same one in a row share it."""
+    return clouds.of(request.cls.scenario)

@@ -214,8 +214,8 @@ def start_cell(
         aliases=read_aliases(config.pci_alias),
         piece=piece,
     )
-    conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts, limits=limits, lease=lease)
-    conductor.runner._pause_s = lambda _tries: 0.0  # a test says itself when it is time
+    conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts, limits=limits, lease=lease, pause_s=lambda _tries: 0.0
+    )
     (folder / "hypervisors").mkdir(exist_ok=True)
     drivers = {host.name: FakeDriver(host, folder / "hypervisors" / f"{host.name}.json", PLAIN) for host in hosts}
     agents = [Agent(name, driver, bus, may_act=lambda: conductor.runner.may_act) for name, driver in drivers.items()]

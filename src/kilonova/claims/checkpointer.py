@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Take checkpoints in the background, so that decisions made since can be made again."""
 
-import logging
-import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,9 +9,8 @@ from itertools import islice
 from kilonova.db import checkpoints, mirror_source
 from kilonova.db.database import Database, utc_now
 from kilonova.db.transaction import Change
-from kilonova.errors import Unavailable
+from kilonova.periodic import PeriodicThread
 
-LOG = logging.getLogger(__name__)
 _LOOK_EVERY_S = 15.0
 _CHANGES_A_PART = 2_000
 
@@ -31,8 +28,9 @@ class Checkpointer:
         self._kept = kept
         self._every = every
         self._commits = commits
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
+        self._thread = PeriodicThread(
+            "checkpoints", self.take_if_due, _LOOK_EVERY_S, complaint="No checkpoint was taken", from_start=True
+        )
 
     def start(self) -> None:
         """Begin to look whether one is due."""
@@ -41,9 +39,7 @@ class Checkpointer:
 
     def stop(self) -> None:
         """Leave the one under way incomplete and end."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
 
     def take_if_due(self) -> int | None:
         """Take a checkpoint and return the seq whose state it holds; None when none is due."""
@@ -71,22 +67,11 @@ class Checkpointer:
             for part, changes in enumerate(_parts(loaded.changes)):
                 body = checkpoints.encode(changes)
                 self._database.write(lambda tx: checkpoints.add_part(tx, checkpoint_id, part, body))  # noqa: B023
-                if self._stop.wait(time.monotonic() - began):
+                if self._thread.rest(time.monotonic() - began):
                     self._database.write(lambda tx: checkpoints.drop(tx, [checkpoint_id]))
                     return None
                 began = time.monotonic()
             return loaded.seq
-
-    def _run(self) -> None:
-        while True:
-            try:
-                self.take_if_due()
-            except Unavailable as error:
-                LOG.warning("No checkpoint was taken: %s", error.message)
-            except Exception:
-                LOG.exception("No checkpoint was taken")
-            if self._stop.wait(_LOOK_EVERY_S):
-                return
 
 
 def _parts(changes: Iterator[Change]) -> Iterator[list[Change]]:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One timer for all agents of a process: every interval, one message that they are alive."""
 
-import threading
 from collections.abc import Sequence
 
 from kilonova.messaging.local import Bus
 from kilonova.messaging.messages import Heartbeat
+from kilonova.periodic import PeriodicThread
 
 
 class HeartbeatTimer:
@@ -14,17 +14,15 @@ class HeartbeatTimer:
     def __init__(self, bus: Bus, hosts: Sequence[str], interval_s: float) -> None:
         self._bus = bus
         self._hosts = tuple(hosts)
-        self._interval_s = interval_s
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread = PeriodicThread(
+            "heartbeat", self._tell, interval_s, complaint="The conductor was not told that the hosts are alive"
+        )
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
+        self._thread.stop()
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._interval_s):
-            self._bus.tell(Heartbeat(self._hosts))
+    def _tell(self) -> None:
+        self._bus.tell(Heartbeat(self._hosts))

@@ -2,7 +2,7 @@
 """What the API asks of the conductor, and what agents tell it. Each call returns once what was asked is durable."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kilonova.claims.claimer import Claimer
@@ -14,7 +14,7 @@ from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
 from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.runner import Runner
+from kilonova.conductor.runner import Runner, pause_s
 from kilonova.conductor.services import Services
 from kilonova.db import host_agents, services
 from kilonova.db.database import Database
@@ -40,6 +40,7 @@ class Conductor:
     """The long operations of one control process, named ``owner``.
 
     ``limits``: the configured quotas, which hold where nobody has set others.
+    ``pause_s``: how long a step that broke so often waits.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``membership``: this process among others.
     """
@@ -55,6 +56,7 @@ class Conductor:
         limits: Limits = NO_LIMITS,
         lease: Lease | None = None,
         observers: Sequence[Observer] = (),
+        pause_s: Callable[[int], float] = pause_s,
     ) -> None:
         self.database = database
         self.claimer = claimer
@@ -63,7 +65,7 @@ class Conductor:
         self._services = Services(
             database, claimer, owner, max_attempts, begin=lambda rows: self.runner.begin(rows), limits=limits
         )
-        self.runner = Runner(self._services, bus, REGISTRY, self.lease, (story.tell, *observers))
+        self.runner = Runner(self._services, bus, REGISTRY, self.lease, (story.tell, *observers), pause_s=pause_s)
         self.membership = Membership(database, self.runner, owner, self.lease)
         self.operations = Operations(self._services, self.runner)
         self._store = ServerStore(self._services, self.runner)

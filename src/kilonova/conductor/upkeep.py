@@ -2,7 +2,6 @@
 """What a control process does all along: say that it lives, and take up the work that others left or handed over."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -10,7 +9,7 @@ from datetime import timedelta
 from kilonova.conductor.service import Conductor
 from kilonova.db import change_log, services
 from kilonova.db.transaction import Transaction
-from kilonova.errors import Unavailable
+from kilonova.periodic import PeriodicThread
 
 LOG = logging.getLogger(__name__)
 
@@ -24,7 +23,7 @@ _LOG_KEPT = timedelta(hours=1)
 
 
 class Upkeep:
-    """One thread that keeps the lease of a conductor.
+    """Keeps the lease of a conductor, on one thread, and has steps that broke tried again, on another.
 
     ``host``, ``binaries``: the process as operators look for it. ``announce``: has the agents of this process report
     their guests.
@@ -38,8 +37,11 @@ class Upkeep:
         self._host = host
         self._binaries = tuple(binaries)
         self._announce = announce
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
+        self._renew_every_s = _RENEW_EVERY_S if self._database.is_sqlite else conductor.lease.renewal_s
+        self._next_renewal = time.monotonic() + self._renew_every_s
+        look_every_s = self._renew_every_s if self._database.is_sqlite else min(_LOOK_EVERY_S, self._renew_every_s)
+        self._thread = PeriodicThread("leases", self._look, look_every_s, complaint="The lease was not renewed")
+        self._retries = PeriodicThread("retries", self.tick, _TICK_S, complaint="Nothing was tried again")
 
     def register(self) -> None:
         """Show this process under the service names that operators look for."""
@@ -52,13 +54,13 @@ class Upkeep:
         self._database.write(register)
 
     def start(self) -> None:
-        """Begin to renew leases and to adopt the workflows of dead processes."""
+        """Begin to renew leases, to adopt the workflows of dead processes, and to try again what broke."""
         self._thread.start()
+        self._retries.start()
 
     def stop(self) -> None:
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
+        self._retries.stop()
 
     def renew(self) -> None:
         """Renew the lease, forget old changes, and try again what was left or broke."""
@@ -86,23 +88,10 @@ class Upkeep:
         )
         self._conductor.membership.enter(self._announce)
 
-    def _run(self) -> None:
-        renew_every_s = _RENEW_EVERY_S if self._database.is_sqlite else self._conductor.lease.renewal_s
-        next_renewal = time.monotonic() + renew_every_s
-        look_every_s = min(_TICK_S if self._database.is_sqlite else _LOOK_EVERY_S, renew_every_s)
-        next_tick = time.monotonic() + _TICK_S
-        while not self._stop.wait(look_every_s):
-            try:
-                self._return_to_life()
-                if not self._database.is_sqlite:
-                    self._conductor.membership.take_inheritance()
-                if time.monotonic() >= next_tick:
-                    next_tick = time.monotonic() + _TICK_S
-                    self.tick()
-                if time.monotonic() >= next_renewal:
-                    next_renewal = time.monotonic() + renew_every_s
-                    self.renew()
-            except Unavailable as error:
-                LOG.warning("The lease was not renewed: %s", error.message)
-            except Exception:
-                LOG.exception("The lease was not renewed")
+    def _look(self) -> None:
+        self._return_to_life()
+        if not self._database.is_sqlite:
+            self._conductor.membership.take_inheritance()
+        if time.monotonic() >= self._next_renewal:
+            self._next_renewal = time.monotonic() + self._renew_every_s
+            self.renew()

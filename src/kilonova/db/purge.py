@@ -9,6 +9,7 @@ between.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -19,6 +20,10 @@ from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 
 SERVERS_AT_ONCE = 100
+#: Of one table: what a transaction removes at most, however much was done to a server.
+ROWS_AT_ONCE = 2_000
+#: Servers that are looked for at once, since each look passes over all deleted ones.
+_FOUND_AT_ONCE = 20_000
 _INSTANCE = t.instances.c
 #: What else is kept by the server's uuid, beside the tables with a foreign key to it.
 _BY_UUID = (
@@ -28,6 +33,8 @@ _BY_UUID = (
     t.instance_action_events.c.instance_uuid,
     t.server_migrations.c.instance_uuid,
 )
+#: Of these a single server may have any number of rows.
+_MANY_A_SERVER = (t.instance_actions, t.instance_action_events, t.server_migrations)
 
 
 def kept_for_deleted(connection: Connection, before: datetime) -> dict[str, int]:
@@ -48,6 +55,7 @@ def purge(
     before: datetime,
     *,
     at_once: int = SERVERS_AT_ONCE,
+    rows_at_once: int = ROWS_AT_ONCE,
     on_progress: Callable[[int], None] = lambda _servers: None,
     rest: Callable[[float], object] = time.sleep,
 ) -> dict[str, int]:
@@ -56,28 +64,46 @@ def purge(
     ``rest`` waits that many seconds; when it returns true the purge ends early. Safe to repeat.
     """
     removed: dict[str, int] = {}
-    for uuids in _pages(database, before, at_once):
+    for job in _jobs(database, before, at_once, rows_at_once):
         began = time.monotonic()
-        counts = database.write(lambda tx: _purge_some(tx, uuids, before))  # noqa: B023
+        counts = database.write(job)
         for name, count in counts.items():
             removed[name] = removed.get(name, 0) + count
-        on_progress(counts[t.instances.name])
+        on_progress(counts.get(t.instances.name, 0))
         if rest(time.monotonic() - began):
             break
     return removed
 
 
-def _pages(database: Database, before: datetime, at_once: int) -> Iterator[list[str]]:
-    """Look for servers outside the transactions that remove them: among many living ones that takes a while."""
+def _jobs(
+    database: Database, before: datetime, at_once: int, rows_at_once: int
+) -> Iterator[Callable[[Transaction], dict[str, int]]]:
+    """Yield one transaction after the other. What is done by keys alone is looked for before: that takes a while."""
+    for found in _purgeable(database, before):
+        for start in range(0, len(found), at_once):
+            uuids = found[start : start + at_once]
+            for table in _MANY_A_SERVER:
+                while len(ids := _ids(database, table, uuids, rows_at_once)) == rows_at_once:
+                    yield partial(_purge_rows, table, ids)
+            yield partial(_purge_some, uuids, before)
+
+
+def _purgeable(database: Database, before: datetime) -> Iterator[list[str]]:
     last = 0
     while True:
-        with database.read() as connection:
+        with database.read(patient=True) as connection:
             found = sa.select(_INSTANCE.id, _INSTANCE.uuid).where(_INSTANCE.id > last, *_is_purgeable(before))
-            rows = connection.execute(found.order_by(_INSTANCE.id).limit(at_once)).all()
+            rows = connection.execute(found.order_by(_INSTANCE.id).limit(_FOUND_AT_ONCE)).all()
         if not rows:
             return
         last = rows[-1].id
         yield [row.uuid for row in rows]
+
+
+def _ids(database: Database, table: sa.Table, uuids: Sequence[str], most: int) -> list[int]:
+    with database.read(patient=True) as connection:
+        of_these = sa.select(table.c.id).where(table.c.instance_uuid.in_(uuids)).limit(most)
+        return list(connection.execute(of_these).scalars())
 
 
 def _is_purgeable(before: datetime) -> tuple[sa.ColumnElement[bool], ...]:
@@ -98,7 +124,11 @@ def _columns_of_servers() -> list[sa.Column[str]]:
     return [*referring, *_BY_UUID]
 
 
-def _purge_some(tx: Transaction, wanted: Sequence[str], before: datetime) -> dict[str, int]:
+def _purge_rows(table: sa.Table, ids: Sequence[int], tx: Transaction) -> dict[str, int]:
+    return {table.name: tx.execute(sa.delete(table).where(table.c.id.in_(ids))).rowcount}
+
+
+def _purge_some(wanted: Sequence[str], before: datetime, tx: Transaction) -> dict[str, int]:
     rows = tx.execute(
         sa.select(_INSTANCE.uuid, _INSTANCE.request_spec_uuid).where(_INSTANCE.uuid.in_(wanted), *_is_purgeable(before))
     ).all()
