@@ -116,6 +116,12 @@ class Runner:
         with self._lock:
             return frozenset(self._runs)
 
+    def facts_of(self, uuid: str) -> Any:
+        """Return what a workflow of this process remembers; None for another one's."""
+        with self._lock:
+            run = self._runs.get(uuid)
+        return None if run is None else run.facts
+
     # --- beginning and going on ---------------------------------------------------------------------------------------
 
     def begin(
@@ -142,7 +148,9 @@ class Runner:
     def _remember(self, row: WorkflowRow, memo: Any = None) -> Run[Any] | None:
         workflow = self.registry.get(row.kind)
         if workflow is None:
-            LOG.error("Workflow %s is of kind %s, which this release does not know; it is left alone", row.uuid, row.kind)
+            LOG.error(
+                "Workflow %s is of kind %s, which this release does not know; it is left alone", row.uuid, row.kind
+            )
             return None
         with self._lock:
             known = self._runs.get(row.uuid)
@@ -390,9 +398,7 @@ class Runner:
         with self._lock:
             waits = self._awaited.get(uuid)
             is_expected = (
-                waits is not None
-                and waits.run.row.attempt == reply.step.attempt
-                and waits.effect.host == reply.host
+                waits is not None and waits.run.row.attempt == reply.step.attempt and waits.effect.host == reply.host
             )
             if is_expected:
                 del self._awaited[uuid]
@@ -553,9 +559,7 @@ class Runner:
 
     def _give_up(self, run: Run[Any], failure: Failure) -> None:
         """Leave a workflow to an operator, its server in error; to a delete if one waits, which takes care of all."""
-        row = replace(
-            run.row, stuck=True, tries=0, failure=asdict(failure), version=run.row.version + 1
-        )
+        row = replace(run.row, stuck=True, tries=0, failure=asdict(failure), version=run.row.version + 1)
 
         def write(tx: Transaction) -> None:
             instances.record_fault(tx, run.instance_uuid, failure.as_fault())

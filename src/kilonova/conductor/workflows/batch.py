@@ -127,9 +127,7 @@ def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
         for row in present:
             if row.step == "spawn":
                 release_claim(tx, row.instance_uuid, group_uuid, facts[row.instance_uuid].host)
-        faults = {
-            uuid: build.fault_of(uuid, each, refused, services.max_attempts) for uuid, each in facts.items()
-        }
+        faults = {uuid: build.fault_of(uuid, each, refused, services.max_attempts) for uuid, each in facts.items()}
         instances.fail(tx, faults, {TaskState.SCHEDULING, TaskState.SPAWNING})
         instance_actions.fail(tx, [(row.instance_uuid, row.request_id) for row in present])
         return present

@@ -45,7 +45,7 @@ from kilonova.db.instances import Activation
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
-from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
+from kilonova.model.instance import Fault, Instance, PowerState, TaskState
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.transitions import TRANSITIONS
 

@@ -11,7 +11,18 @@ from kilonova.claims.placing import Chosen
 from kilonova.conductor import story
 from kilonova.conductor.guest_description import guest_of
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import Completed, Effect, Ended, Failed, Failure, Gone, Interrupt, Journalled, Run, Workflow
+from kilonova.conductor.workflow import (
+    Completed,
+    Effect,
+    Ended,
+    Failed,
+    Failure,
+    Gone,
+    Interrupt,
+    Journalled,
+    Run,
+    Workflow,
+)
 from kilonova.conductor.workflows.outcomes import ended_in
 from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.db import instances, moves, request_specs, server_migrations
@@ -22,7 +33,7 @@ from kilonova.messaging.messages import StepReply
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import GuestSpec, Instance, PowerState, TaskState, VmState
 from kilonova.model.request_spec import StoredRequest
-from kilonova.model.server_migration import MigrationStatus, MoveKind, ServerMigration
+from kilonova.model.server_migration import OPEN, MigrationStatus, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
 
 
@@ -79,7 +90,9 @@ def load(services: Services, run: Run[MoveFacts]) -> tuple[Instance, StoredReque
             return None
 
 
-def guest_with(services: Services, run: Run[MoveFacts], flavor: Callable[[ServerMigration], Flavor]) -> GuestSpec | None:
+def guest_with(
+    services: Services, run: Run[MoveFacts], flavor: Callable[[ServerMigration], Flavor]
+) -> GuestSpec | None:
     """Return the guest of a server as it is with one of the migration's flavors; None when the server is gone."""
     found = load(services, run)
     if found is None:
@@ -88,9 +101,7 @@ def guest_with(services: Services, run: Run[MoveFacts], flavor: Callable[[Server
     return guest_of(replace(instance, flavor=flavor(migration)), request)
 
 
-def claim_destination(
-    services: Services, run: Run[MoveFacts], workflow: Workflow[MoveFacts], how: Claiming
-) -> Effect:
+def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflow[MoveFacts], how: Claiming) -> Effect:
     """Decide on a destination and claim it; the migration takes the source over in the same transaction."""
     found = load(services, run)
     if found is None:
@@ -110,9 +121,8 @@ def claim_destination(
         claimed = replace(facts, destination=chosen.host)
         return workflow.at(run, how.next_step, undoing=False, facts=claimed)
 
-    order = Order(
-        spec, (Job(run.instance_uuid, at_host),), request.group_uuid, Moving(migration, how.task, how.becomes, how.shows)
-    )
+    placing = Moving(migration, how.task, how.becomes, how.shows)
+    order = Order(spec, (Job(run.instance_uuid, at_host),), request.group_uuid, placing)
     try:
         with refusals(run.request_id):
             placed = services.claimer.place(order)
@@ -170,7 +180,11 @@ F = TypeVar("F", bound=_HasMigration)
 def status_write(run: Run[F], status: MigrationStatus) -> Callable[[Transaction], None]:
     """Return the write that says how far the migration is."""
     migration = run.facts.migration
-    return lambda tx: server_migrations.set_status(tx, migration, status)
+    return lambda tx: _set_status(tx, migration, status)
+
+
+def _set_status(tx: Transaction, migration: str, status: MigrationStatus) -> None:
+    server_migrations.set_status(tx, migration, OPEN, status)
 
 
 def advance(status: MigrationStatus | None = None, **facts: Any) -> Callable[[Services, Run[Any], StepReply], Effect]:

@@ -4,10 +4,9 @@
 from typing import Any
 
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import Ended, Run, Write
+from kilonova.conductor.workflow import Ended, HostIsBackError, Run, Write
 from kilonova.db import host_agents, instances
 from kilonova.db.transaction import Transaction
-from kilonova.conductor.workflow import HostIsBackError
 from kilonova.model.instance import PowerState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
