@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This process among others: say that it lives, take over what dead ones left and what live ones hand over."""
+"""One process among others: say that it lives, take over what dead ones left and what live ones hand over."""
 
 from collections.abc import Callable, Sequence
 

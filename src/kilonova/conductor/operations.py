@@ -123,7 +123,7 @@ class Operations:
         self._end_move(CONFIRM_RESIZE, MigrationStatus.CONFIRMING, instance, who)
 
     def revert_resize(self, instance: Instance, who: Requester) -> None:
-        """Start to go back to the source. Raises: NotFound without such a move; UnexpectedTaskState, ConcurrentUpdate."""
+        """Start to go back to the source. Raises: as :meth:`confirm_resize`."""
         self._end_move(REVERT_RESIZE, MigrationStatus.REVERTING, instance, who)
 
     def abort_live_migration(self, instance: Instance, who: Requester) -> None:
