@@ -148,9 +148,7 @@ class Runner:
     def _remember(self, row: WorkflowRow, memo: Any = None) -> Run[Any] | None:
         workflow = self.registry.get(row.kind)
         if workflow is None:
-            LOG.error(
-                "Workflow %s is of kind %s, which this release does not know; it is left alone", row.uuid, row.kind
-            )
+            LOG.error("Workflow %s is of a kind that this release does not know: %s; it stays", row.uuid, row.kind)
             return None
         with self._lock:
             known = self._runs.get(row.uuid)
@@ -448,13 +446,16 @@ class Runner:
                 waits.questions += 1
                 waits.due = now + waits.effect.asked_after_s
                 try:
-                    if waits.questions > _MAX_QUESTIONS:
-                        raise Unavailable(f"The agent of host {host} answers no questions.")
-                    self._bus.cast(host, AskStep(run.step_id, run.instance_uuid))
+                    self._ask(host, run, waits.questions)
                 except Unavailable as error:
                     lost.append(StepReply(run.step_id, host, run.instance_uuid, UNREACHABLE, error.message))
         for reply in lost:
             self.take_reply(reply)
+
+    def _ask(self, host: str, run: Run[Any], questions: int) -> None:
+        if questions > _MAX_QUESTIONS:
+            raise Unavailable(f"The agent of host {host} answers no questions.")
+        self._bus.cast(host, AskStep(run.step_id, run.instance_uuid))
 
     # --- interrupts ---------------------------------------------------------------------------------------------------
 
@@ -606,7 +607,7 @@ class Runner:
     # --- small parts --------------------------------------------------------------------------------------------------
 
     def look_at_late_guests(self) -> None:
-        """This process may act again: look at the guests of replies that came while it might not."""
+        """Look at the guests of replies that came while this process might not act."""
         self._guests.look_at_late_ones()
 
     def begin_waiting(self, instance_uuids: Collection[str]) -> None:

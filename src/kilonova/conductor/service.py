@@ -18,6 +18,7 @@ from kilonova.conductor.runner import Runner, pause_s
 from kilonova.conductor.services import Services
 from kilonova.db import host_agents, services
 from kilonova.db.database import Database
+from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.bus import Bus
 from kilonova.messaging.messages import (
@@ -63,7 +64,7 @@ class Conductor:
         self.owner = owner
         self.lease = lease or Lease(host_agents.LEASE)
         self._services = Services(
-            database, claimer, owner, max_attempts, begin=lambda rows: self.runner.begin(rows), limits=limits
+            database, claimer, owner, max_attempts, begin=self._begin, limits=limits
         )
         self.runner = Runner(self._services, bus, REGISTRY, self.lease, (story.tell, *observers), pause_s=pause_s)
         self.membership = Membership(database, self.runner, owner, self.lease)
@@ -90,6 +91,9 @@ class Conductor:
         new = tuple(replace(instance, request_spec_uuid=request.uuid) for instance in built)
         rows = tuple(build_row(instance, spec.request_id) for instance in new)
         self._store.store(NewServers(new, request, rows, at_least or len(new), limits))
+
+    def _begin(self, rows: Sequence[WorkflowRow]) -> None:
+        self.runner.begin(rows)
 
     def handle(self, message: ConductorMessage) -> None:
         """Take a message of an agent."""

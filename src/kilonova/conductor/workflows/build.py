@@ -250,7 +250,7 @@ def _unwound(services: Services, run: Run[BuildFacts]) -> Unwound:
 
 
 def memos(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, BuildMemo]:
-    """Return workflow uuid → what it has at hand, read where this process does not have it; gone servers are left out."""
+    """Return workflow uuid → what it has at hand, without servers that are gone; read what this process lacks."""
     found = {run.row.uuid: run.memo for run in runs if run.memo is not None}
     missing = [run for run in runs if run.memo is None]
     if missing:

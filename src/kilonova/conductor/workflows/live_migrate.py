@@ -105,7 +105,7 @@ def _clean_up(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.source, ConfirmMove(run.step_id, run.instance_uuid))
 
 
-def _cleaned(_services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
+def _cleaned(_services: Services, _run: Run[MoveFacts], reply: StepReply) -> Effect:
     """A source that is not there counts as clean: it destroys the guest when it comes back."""
     if is_unreachable(reply):
         return Completed(write=lambda tx: require_absent(tx, reply.host))

@@ -30,7 +30,7 @@ def _abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
 
 
-def _abandoned(_services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
+def _abandoned(_services: Services, _run: Run[MoveFacts], reply: StepReply) -> Effect:
     """A destination that is not there counts as done: it destroys the guest when it comes back."""
     if is_unreachable(reply):
         return Completed(write=lambda tx: require_absent(tx, reply.host))
