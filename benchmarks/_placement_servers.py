@@ -21,9 +21,6 @@ import sqlalchemy as sa
 from tests.support.database_servers import DatabaseServer, free_port
 
 from benchmarks._placement_data import Provider, fill
-from kilonova.db import schema
-from kilonova.db import tables as t
-from kilonova.db.database import Database
 
 PEER_VENV = Path(__file__).parents[1] / ".venv-placement"
 _START_S = 120.0
@@ -161,11 +158,11 @@ def ours(
     server: DatabaseServer | None,
     providers: Sequence[Provider],
     *,
-    source: Path | None = None,
+    checkout: Path | None = None,
 ) -> Iterator[Target]:
     """Serve Kilonova's Placement with these providers, on SQLite or in a new database of ``server``.
 
-    ``source``: the code of another checkout.
+    ``checkout``: the root of another checkout with a ``.venv``. It makes the schema that its own code knows.
     """
     folder.mkdir()
     if server is None:
@@ -173,24 +170,29 @@ def ours(
     else:
         server.create(f"kilonova_{folder.name}")
         url = server.url(f"kilonova_{folder.name}")
-    database = Database(url)
-    try:
-        schema.upgrade(database)
-        with database.engine.begin() as connection:
-            fill(connection, t.metadata.tables, providers)
-            connection.execute(sa.text("ANALYZE"))
-    finally:
-        database.close()
     port = free_port()
     config = folder / "kilonova.conf"
     config.write_text(
         f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{port}\n[database]\nconnection = {url}\n"
         "[placement]\nmax_allocation_candidates = -1\n"
     )
-    command = [sys.executable, "-m", "kilonova", "api", "--config-file", str(config)]
-    environment = {**os.environ, "PYTHONPATH": str(source)} if source else None
-    with _running(command, Target(name, port, "/placement"), folder / "log", environment) as target:
+    program = [str(checkout / ".venv/bin/python") if checkout else sys.executable, "-m", "kilonova"]
+    subprocess.run([*program, "db", "upgrade", "--config-file", str(config)], check=True, stdout=subprocess.DEVNULL)
+    _fill(url, providers)
+    command = [*program, "api", "--config-file", str(config)]
+    with _running(command, Target(name, port, "/placement"), folder / "log") as target:
         yield target
+
+
+def _fill(url: str, providers: Sequence[Provider]) -> None:
+    """Store providers in the tables as they are there, which may be those of another release."""
+    engine = sa.create_engine(url)
+    metadata = sa.MetaData()
+    metadata.reflect(engine)
+    with engine.begin() as connection:
+        fill(connection, metadata.tables, providers)
+        connection.execute(sa.text("ANALYZE"))
+    engine.dispose()
 
 
 @contextmanager
@@ -216,13 +218,7 @@ def peer(
     command = [*map(str, serve), f"-b127.0.0.1:{port}", "placement.wsgi.api:application"]
     with _running(command, Target("placement 16", port), folder / "log", environment) as target:
         # The standard traits are there once the service has started.
-        engine = sa.create_engine(url)
-        metadata = sa.MetaData()
-        metadata.reflect(engine)
-        with engine.begin() as connection:
-            fill(connection, metadata.tables, providers)
-            connection.execute(sa.text("ANALYZE"))
-        engine.dispose()
+        _fill(url, providers)
         yield target
 
 

@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from ipaddress import IPv4Address
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +14,8 @@ from uuid import uuid4
 import sqlalchemy as sa
 from tests.support.database_servers import DatabaseServer, MariaDB, PostgreSQL, running
 
-from kilonova.claims.claimer import Order
+from kilonova.claims.claimer import Job, Order
+from kilonova.conductor.build import at_spawn
 from kilonova.db import instances, schema, workflows
 from kilonova.db import tables as t
 from kilonova.db.compute_nodes import capabilities_as_json
@@ -149,9 +151,9 @@ def waiting_orders(database: Database, owner: str, count: int, *, servers: int =
         rows += made
         journalled = [Workflow(str(uuid4()), "build", one.uuid, "r", "req", "claim") for one in made]
         flows += journalled
-        claimed = tuple(Workflow(flow.uuid, "build", flow.instance_uuid, "r", "req", "spawn", 1) for flow in journalled)
+        jobs = tuple(Job(flow.instance_uuid, partial(at_spawn, flow)) for flow in journalled)
         spec = RequestSpec(FLAVOR, None, project_id="p", user_id="u", request_id="req")
-        orders.append(Order(spec, claimed))
+        orders.append(Order(spec, jobs))
 
     def store(tx: Transaction) -> None:
         for start in range(0, len(rows), _ROWS):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP server with real handlers: one client, eight, and others while the interpreter is busy.
 
-``--other DIR`` measures another checkout in turn with this one, round after round, and prints the ratios: for the
-latency of one client lower is better, for requests a second higher. *busy*: meanwhile two more clients ask for all
-candidates of 1,000 hosts, which keeps a thread computing.
+``--other DIR`` measures another checkout, run by its own ``.venv`` on a database of its own, in turn with this one,
+round after round, and prints the ratios: for the latency of one client lower is better, for requests a second higher.
+*busy*: meanwhile two more clients ask for all candidates of 1,000 hosts, which keeps a thread computing.
 
     python -m benchmarks http_server [-- [--other DIR] [--rounds N] [--seconds S]]
 """
@@ -109,10 +109,10 @@ def main(arguments: list[str]) -> None:
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; clients share them")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kilonova-bench-")))
-        sources = {"this": None} | ({"other": options.other / "src"} if options.other else {})
+        checkouts = {"this": None} | ({"other": options.other.resolve()} if options.other else {})
         targets = [
-            stack.enter_context(ours(name, folder / name, None, flat_hosts(HOSTS), source=source))
-            for name, source in sources.items()
+            stack.enter_context(ours(name, folder / name, None, flat_hosts(HOSTS), checkout=checkout))
+            for name, checkout in checkouts.items()
         ]
         for is_busy in (False, True):
             for case in ("GET /", "GET provider", "PUT", "GET 1 MB"):

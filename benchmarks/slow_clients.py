@@ -100,8 +100,8 @@ def main(arguments: list[str]) -> None:
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; clients share them")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kilonova-bench-")))
-        source = options.other / "src" if options.other else None
-        target = stack.enter_context(ours("kilonova", folder / "it", None, flat_hosts(HOSTS), source=source))
+        checkout = options.other.resolve() if options.other else None
+        target = stack.enter_context(ours("kilonova", folder / "it", None, flat_hosts(HOSTS), checkout=checkout))
         for kinds in (*([kind] for kind in ATTACKS), list(ATTACKS)):
             before = latency(target, 3.0)
             name = kinds[0] if len(kinds) == 1 else "all"

@@ -22,7 +22,8 @@
     │   ├── DeadlineExceeded      the time for the request is over
     │   └── ClientGone            nobody waits for the answer any more
     ├── DriverError           the hypervisor refused; another host may not
-    │   └── UnsupportedGuest      it is well, but lacks what the guest asks for
+    │   ├── UnsupportedGuest      it is well, but lacks what the guest asks for
+    │   └── MigrationAborted      it did what it was asked to: the live migration ended early
     └── ConfigurationError    the operator must change a setting
 
 ``code`` is stable and goes over the wire; ``retryable`` says whether the same request may succeed later.
@@ -33,7 +34,7 @@ from typing import Any, ClassVar
 
 
 class KilonovaError(Exception):
-    """Root of the tree. ``message`` is safe to show to the client; ``fields`` travel with it over messaging."""
+    """Root of the tree. ``message`` is safe to show to the client; ``fields`` are for those who catch it."""
 
     code: ClassVar[str] = "kilonova.error"
     retryable: ClassVar[bool] = False
@@ -150,6 +151,13 @@ class UnsupportedGuest(DriverError):
     """The hypervisor cannot make this guest and has nothing wrong with it: no failed build of the host."""
 
     code = "driver.unsupported_guest"
+
+
+class MigrationAborted(DriverError):
+    code = "driver.migration_aborted"
+
+    def __init__(self) -> None:
+        super().__init__("The live migration was aborted.")
 
 
 class ConfigurationError(KilonovaError):

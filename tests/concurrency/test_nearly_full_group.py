@@ -76,7 +76,7 @@ def place(cell: Cell, wanted: Order, start: Barrier) -> Workflow | None:
     try:
         (flow,) = cell.claimer.place(wanted).workflows
     except NoValidHost:
-        cell.database.write(lambda tx: instances.mark_deleted(tx, wanted.workflows[0].instance_uuid))
+        cell.database.write(lambda tx: instances.mark_deleted(tx, wanted.jobs[0].instance_uuid))
         return None
     return flow
 

@@ -8,12 +8,13 @@ import random
 from collections.abc import Callable
 
 from kilonova.errors import Unavailable
-from kilonova.messaging.local import Accept
+from kilonova.messaging.bus import Accept, Work
+from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans, StepReply
 
 
 class ManualBus:
-    """Stands in for ``LocalBus``.
+    """Stands in for ``LocalBus``; what is urgent there comes first here, unless ``order`` says otherwise.
 
     ``event``: told before every message. ``copies``: how often each message is delivered. ``order``: chooses what runs
     next; without one it is first come, first served.
@@ -52,21 +53,23 @@ class ManualBus:
             raise Unavailable(f"No agent serves host {host}.")
         self.sent.append(message)
         for _ in range(self._copies):
-            work = accept(message)
-            if work is not None:
-                self._work.append(work)
+            self._take(accept(message))
 
-    def tell(self, message: ConductorMessage) -> None:
+    def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         self._event(f"from an agent: {type(message).__name__}")
         if isinstance(message, StepReply):
             self.replies.append(message)
         conductor = self._conductor
         assert conductor is not None
+        add = self.run_urgently if urgent else self.run_in_conductor
         for _ in range(self._copies):
-            self._work.append(lambda: conductor(message))
+            add(lambda: conductor(message))
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
         self._work.append(work)
+
+    def run_urgently(self, work: Callable[[], None]) -> None:
+        self._work.insert(0, work)
 
     def run_aside(self, work: Callable[[], None]) -> None:
         self._work.append(work)
@@ -77,6 +80,12 @@ class ManualBus:
 
     def close(self) -> None:
         self._work.clear()
+
+    def _take(self, work: Work | None) -> None:
+        """Put an agent's work where it belongs, and do what waits behind it later."""
+        if work is not None:
+            add = self.run_urgently if work.lane is AgentLane.INTERRUPT else self.run_in_conductor
+            add(lambda: self._take(work.run()))
 
     def step(self) -> bool:
         """Do one piece of work. Returns whether there was any."""

@@ -2,10 +2,12 @@
 """Orders for the claimer, with the rows that a request for servers leaves behind before its claim."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import sqlalchemy as sa
 
-from kilonova.claims.claimer import Order
+from kilonova.claims.claimer import Job, Order
+from kilonova.conductor.build import at_spawn
 from kilonova.db import instances, quotas, workflows
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
@@ -32,8 +34,7 @@ def order(cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | No
 
     cell.database.write(store)
     spec = RequestSpec(flavor, IMAGE, "p", "u", "req-1", tuple(uuids))
-    at_spawn = [Workflow(flow.uuid, "build", flow.instance_uuid, "r-1", "req-1", "spawn", 1) for flow in flows]
-    return Order(spec, tuple(at_spawn), group)
+    return Order(spec, tuple(Job(flow.instance_uuid, partial(at_spawn, flow)) for flow in flows), group)
 
 
 def hosts_of(cell: Cell, uuids: Sequence[str]) -> list[str | None]:

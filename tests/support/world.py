@@ -11,9 +11,10 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import audit, host_devices
+from kilonova.db import audit, host_devices, server_migrations
 from kilonova.db import tables as t
 from kilonova.model.instance import VmState
+from kilonova.model.server_migration import OPEN
 
 SETTLED = {VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}
 
@@ -44,6 +45,9 @@ def check_books(connection: Connection) -> None:
             )
         )
     )
+    sides = list(server_migrations.other_sides(connection))
+    members.update((side.group_uuid, side.host) for side in sides if side.group_uuid and side.migration.changes_host)
+    moving = {side.group_uuid for side in sides}
     counted = {
         (row.uuid, row.host): row.members
         for row in connection.execute(
@@ -57,7 +61,7 @@ def check_books(connection: Connection) -> None:
     for group in connection.execute(sa.select(t.server_groups)):
         hosts = {host: count for (uuid, host), count in counted.items() if uuid == group.uuid}
         if group.policy == "affinity":
-            assert len(hosts) <= 1
+            assert len(hosts) <= 1 or group.uuid in moving
             assert group.host in {None, *hosts}
         if group.policy == "anti-affinity":
             assert all(count <= group.max_server_per_host for count in hosts.values()), hosts
@@ -75,12 +79,23 @@ def check_devices(connection: Connection) -> None:
             assert cell.pinned <= cell.pcpuset
             assert all(pages.used <= pages.total - pages.reserved for pages in cell.pages[1:])
         assert all(pool.used <= pool.total for pool in host.pools), host.pools
-    instance, node = t.instances.c, t.compute_nodes.c
-    placed = sa.select(instance.uuid, node.uuid).join_from(
-        t.instances, t.compute_nodes, (instance.host == node.host) & (instance.node == node.hypervisor_hostname)
-    )
-    homes = {row[0]: row[1] for row in connection.execute(placed.where(instance.deleted.is_(False)))}
-    assert all(homes.get(taking.instance_uuid) == taking.node_uuid for taking in takings), "shares of nobody"
+    homes = {(uuid, node_uuid) for uuid, _, node_uuid in holders(connection)}
+    assert {(taking.instance_uuid, taking.node_uuid) for taking in takings} <= homes, "shares of nobody"
+
+
+def holders(connection: Connection) -> set[tuple[str, str, str]]:
+    """Return (consumer, host, hypervisor's uuid) of all who may hold something, and must hold allocations."""
+    instance, migration = t.instances.c, t.server_migrations.c
+    nodes = {(row.host, row.hypervisor_hostname): row.uuid for row in connection.execute(sa.select(t.compute_nodes))}
+    wanted = sa.select(instance.uuid, instance.host, sa.func.coalesce(instance.node, instance.host))
+    placed = wanted.where(instance.deleted.is_(False), instance.host.is_not(None))
+    found = {row[0]: (row[1], row[2]) for row in connection.execute(placed)}
+    claimed = migration.status.in_(sorted(OPEN)), migration.dest_host.is_not(None), instance.deleted.is_(False)
+    joined = sa.select(t.server_migrations).join(t.instances, instance.uuid == migration.instance_uuid)
+    for row in connection.execute(joined.where(*claimed)):
+        found[row.instance_uuid] = row.dest_host, row.dest_node
+        found[row.uuid] = row.source_host, row.source_node
+    return {(uuid, host, nodes.get((host, node), "")) for uuid, (host, node) in found.items()}
 
 
 def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) -> dict[str, str]:
@@ -109,8 +124,9 @@ def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) 
         )
         if row[1] in host_of  # all but what is taken of a provider that shares with many hosts
     }
-    assert allocated == placed
-    assert set(connection.execute(sa.select(t.consumers.c.uuid)).scalars()) == {uuid for _, uuid in placed}
+    holding = {(host, uuid) for uuid, host, _ in holders(connection)}
+    assert allocated == holding
+    assert set(connection.execute(sa.select(t.consumers.c.uuid)).scalars()) == {uuid for _, uuid in holding}
     return {row.uuid: row.vm_state for row in rows}
 
 

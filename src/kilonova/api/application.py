@@ -5,13 +5,13 @@ Around every request, in this order: authentication, microversion, route and met
 type, schemas, handler, faults. All that differs between the families is in a :class:`Family`.
 """
 
+import contextlib
 import ipaddress
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from urllib.parse import parse_qsl
 
 import falcon
 import orjson
@@ -22,8 +22,8 @@ from kilonova.api.backend import Backend
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT, Credentials
+from kilonova.api.query_string import read_query_string
 from kilonova.api.request_body import read_body
-from kilonova.config import ApiSettings
 from kilonova.deadline import NEVER, Deadline, nobody_left
 from kilonova.errors import ClientGone, DeadlineExceeded, Forbidden, InvalidRequest, KilonovaError, NotFound
 from kilonova.identifiers import new_uuid
@@ -119,7 +119,8 @@ class Exchange:
             if self.needs_token:
                 _require_project_scope(credentials)
             raw = read_body(environ, getattr(self.backend.settings.bodies, self.family.name))
-            query = _query(environ.get("QUERY_STRING", ""), self.backend.settings.api)
+            query_string = environ.get("QUERY_STRING", "")
+            query = read_query_string(query_string, self.backend.settings.api)
             body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
             _require_storable(path, query, raw, body)
             _require_own_project(path, credentials)
@@ -127,7 +128,9 @@ class Exchange:
                 endpoint.query.check({name: list(values) for name, values in query.items()}, version)
             if endpoint.body is not None:
                 endpoint.body.check(body, version)
-            request = Request(self.method, self.req.url, self.req.prefix, path, query, headers, version, body)
+            request = Request(
+                self.method, self.req.url, self.req.prefix, path, query, headers, version, body, query_string
+            )
             address = _remote_address(environ, trust_proxy=self.backend.settings.api.use_forwarded_for)
             context = Context(self.backend, credentials, self.request_id, address, self.deadline())
             with deadline.running(context.deadline):
@@ -253,32 +256,14 @@ def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> N
         )
 
 
-def _query(text: str, settings: ApiSettings) -> dict[str, list[str]]:
-    """Read a query string. Raises: HttpError 414, InvalidRequest."""
-    if len(text) > settings.max_query_length:
-        raise faults.HttpError(
-            414, f"The query string may have {settings.max_query_length} bytes, and this one has {len(text)}."
-        )
-    query: dict[str, list[str]] = {}
-    try:
-        for name, value in parse_qsl(text, keep_blank_values=True, max_num_fields=settings.max_query_parameters):
-            query.setdefault(name, []).append(value)
-    except ValueError:
-        raise InvalidRequest(
-            f"Invalid input for query parameters: there may be {settings.max_query_parameters} of them, and there are"
-            f" {text.count('&') + 1}."
-        ) from None
-    return query
-
-
 def _remote_address(environ: Mapping[str, Any], *, trust_proxy: bool) -> str | None:
     """Return where a request comes from: the first address of ``X-Forwarded-For`` when a proxy is trusted to set it."""
-    named = environ.get("HTTP_X_FORWARDED_FOR", "").partition(",")[0].strip() if trust_proxy else ""
-    try:
-        return str(ipaddress.ip_address(named))
-    except ValueError:
-        peer: str | None = environ.get("REMOTE_ADDR")
-        return peer
+    named = environ.get("HTTP_X_FORWARDED_FOR") if trust_proxy else None
+    if named:
+        with contextlib.suppress(ValueError):
+            return str(ipaddress.ip_address(named.partition(",")[0].strip()))
+    peer: str | None = environ.get("REMOTE_ADDR")
+    return peer
 
 
 def _credentials(environ: Mapping[str, Any]) -> Credentials:

@@ -40,7 +40,7 @@ def strip_environment_headers() -> None:
 
 def take_identity(environ: dict[str, Any]) -> dict[str, str]:
     """Remove the identity headers that a client sent, and return them."""
-    return {name: environ.pop(name) for name in IDENTITY_HEADERS if name in environ}
+    return {name: environ.pop(name) for name in environ.keys() & IDENTITY_HEADERS}
 
 
 def noauth2(app: WsgiApp, *, plain_roles: tuple[str, ...]) -> WsgiApp:

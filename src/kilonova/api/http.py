@@ -22,6 +22,7 @@ class Request:
     """One request, decoded.
 
     ``path``: values of the route's template. ``query``: every value of each parameter, in order.
+    ``query_string``: the text that ``query`` was read from.
     ``body``: decoded JSON, None when empty. ``root_url``: scheme, host and mount point, without a slash at the end.
     """
 
@@ -33,6 +34,7 @@ class Request:
     headers: Mapping[str, str]
     version: Version
     body: Any = None
+    query_string: str = ""
 
     def param(self, name: str) -> str | None:
         """Return the last value of a query parameter, or None."""

@@ -9,7 +9,7 @@
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -17,13 +17,14 @@ import numpy as np
 import sqlalchemy as sa
 
 from kilonova.claims.circumstances import Circumstances
-from kilonova.claims.commit import Bundle, Claim, InstancesGone, commit_bundles
+from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
+from kilonova.claims.placing import NEW_SERVER, Chosen, Claim, Placing
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.statements import mapping
-from kilonova.db.workflows import Workflow
+from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ClaimLost, NoValidHost
 from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Mirror
@@ -35,7 +36,7 @@ from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.group_policies import require_support
+from kilonova.scheduler.group_policies import group_for, require_support
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.provider_trees import Allocations
@@ -51,18 +52,29 @@ _PIECE = 100
 
 
 @dataclass(frozen=True, slots=True)
+class Job:
+    """One server of an order.
+
+    ``at_host``: its workflow as it will be once the claim of that host is durable; it must not wait for anything.
+    """
+
+    instance_uuid: str
+    at_host: Callable[[Chosen], WorkflowRow]
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """Servers of one request, to be placed together or not at all.
 
     More of them than one transaction takes are decided together and claimed in pieces.
 
-    ``workflows``: for each instance its workflow as it will be once the claim is durable; the host,
-    node and provider of its body are filled in.
+    ``placing``: what the claim does to the servers; whoever moves one orders it alone.
     """
 
     spec: RequestSpec
-    workflows: tuple[Workflow, ...]
+    jobs: tuple[Job, ...]
     group_uuid: str | None = None
+    placing: Placing = NEW_SERVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,7 @@ class Placed:
     ``alternates``: the next best hosts, none of them claimed by this request.
     """
 
-    workflows: tuple[Workflow, ...]
+    workflows: tuple[WorkflowRow, ...]
     gone: frozenset[str] = frozenset()
     alternates: tuple[RankedHost, ...] = ()
 
@@ -144,12 +156,12 @@ class Claimer:
         was claimed in earlier pieces is journalled with its workflows, and the caller has to release it.
         """
         gone: frozenset[str] = frozenset()
-        placed: dict[str, Workflow] = {}
+        placed: dict[str, WorkflowRow] = {}
         for _ in range(_MAX_RACES):
-            waiting = tuple(flow for flow in order.workflows if flow.instance_uuid not in gone | placed.keys())
+            waiting = tuple(job for job in order.jobs if job.instance_uuid not in gone | placed.keys())
             if not waiting:
                 return Placed(tuple(placed.values()), gone)
-            plan = self._plan(replace(order, workflows=waiting))
+            plan = self._plan(replace(order, jobs=waiting))
             count = 0
             try:
                 while count < len(plan.claims):
@@ -219,7 +231,7 @@ class Claimer:
                     self._forget(plan.claims)
                     raise
         except _NoHost as none:
-            self._refuse(order.spec.request_id, plan, none.decision, none.index, len(order.workflows), none.instance)
+            self._refuse(order.spec.request_id, plan, none.decision, none.index, len(order.jobs), none.instance)
         try:
             self._add_allocations(plan)
         except BaseException:
@@ -229,23 +241,24 @@ class Claimer:
 
     def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
         """Have a driver choose, outside the lock since it may take its time: what it chose is checked by the claim."""
-        waiting = tuple(flow.instance_uuid for flow in order.workflows)
+        waiting = tuple(job.instance_uuid for job in order.jobs)
         spec = replace(with_resources(order.spec), instance_uuids=waiting)
+        hosts = self._mirror.snapshot()
         if order.group_uuid is not None:
-            spec = replace(spec, group=self._mirror.group(order.group_uuid))
-        return driver.answer(spec, self._mirror.snapshot(), self._mirror.group)
+            spec = replace(spec, group=group_for(spec, self._mirror.group(order.group_uuid), hosts))
+        return driver.answer(spec, hosts, self._mirror.group)
 
     def _decide(self, order: Order, plan: _Plan, answer: Answer | None) -> None:
         """Decide for all servers on one snapshot, each as if the ones before it were on their hosts already."""
         spec = with_resources(order.spec)
         needs = needs_of(spec, self._aliases)
+        hosts = plan.hosts = self._mirror.hosts()
         if order.group_uuid is not None:
-            spec = replace(spec, group=self._mirror.group(order.group_uuid))
+            spec = replace(spec, group=group_for(spec, self._mirror.group(order.group_uuid), hosts))
         if spec.group is not None:
             require_support(self._engine, spec.group.policy)
-        hosts = plan.hosts = self._mirror.hosts()
         plan.seq = self._mirror.seq
-        count = len(order.workflows)
+        count = len(order.jobs)
         limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
         batch: Batch | AnsweredBatch
         isolation_version = (answer or hosts.aggregates).isolation_version
@@ -258,15 +271,15 @@ class Claimer:
             batch = Batch(self._engine, hosts, spec, limit=limit, rng=rng, trace=_tracer(spec, hosts))
         else:
             batch = AnsweredBatch(answer, hosts)
-        for index, workflow in enumerate(order.workflows):
+        for index, job in enumerate(order.jobs):
             decision = batch.decide()
             best, devices = first_that_gives(decision, hosts, needs)
             if best is None:
-                raise _NoHost(decision, index, workflow.instance_uuid)
-            plan.decisions.append((workflow.instance_uuid, decision, best.host))
+                raise _NoHost(decision, index, job.instance_uuid)
+            plan.decisions.append((job.instance_uuid, decision, best.host))
             given = self._engine.allocations(hosts, spec, best.row)
             plan.taken.append({self._mirror.provider_id(uuid): amounts for uuid, amounts in given.items()})
-            plan.claims.append(self._assume(spec, order.group_uuid, workflow, best, given, devices, isolation_version))
+            plan.claims.append(self._assume(spec, order, job, best, given, devices, isolation_version))
             if count > 1:
                 batch.place(best.row, given, devices)
         plan.server_indices = tuple(range(count))
@@ -286,34 +299,33 @@ class Claimer:
     def _assume(
         self,
         spec: RequestSpec,
-        group_uuid: str | None,
-        workflow: Workflow,
+        order: Order,
+        job: Job,
         best: RankedHost,
         given: Allocations,
         devices: DeviceShare | None,
         isolation_version: int,
     ) -> Claim:
-        place = {"host": best.host, "node": best.node, "provider": best.uuid}
         claim = Claim(
             claim_id=new_uuid(),
-            instance_uuid=workflow.instance_uuid,
+            instance_uuid=job.instance_uuid,
             project_id=spec.project_id,
             user_id=spec.user_id,
             allocations={},
             host=best.host,
             node=best.node,
-            workflow=replace(workflow, body={**workflow.body, **place}),
-            group_uuid=group_uuid,
+            workflow=job.at_host(Chosen(best.host, best.node, best.uuid, devices)),
+            placing=order.placing,
+            group_uuid=order.group_uuid,
             node_uuid=best.uuid,
             devices=devices,
             isolation_version=isolation_version,
             flavor_id=spec.flavor.flavor_id,
             image_properties=spec.image.properties if spec.image else {},
         )
+        joins = order.group_uuid if best.host != order.placing.home else None  # else it counts there already
         guest = guest_of(spec)
-        self._mirror.assume(
-            Assumption(claim.claim_id, given, best.host, best.node, group_uuid, guest, best.uuid, devices)
-        )
+        self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, joins, guest, best.uuid, devices))
         return claim
 
     def _forget(self, claims: Sequence[Claim]) -> None:

@@ -23,6 +23,7 @@ from kilonova.scheduler.devices.choice import first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import Explanation, explain
+from kilonova.scheduler.group_policies import group_for
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.resources import with_resources
 
@@ -114,12 +115,12 @@ class _Again:
     ) -> None:
         spec = with_resources(circumstances.spec)
         self._needs = needs_of(spec, aliases)
+        self._hosts = mirror.snapshot().with_own_use()
         if circumstances.group_uuid is not None:
-            spec = replace(spec, group=mirror.group(circumstances.group_uuid))
+            spec = replace(spec, group=group_for(spec, mirror.group(circumstances.group_uuid), self._hosts))
         seed = circumstances.seed
         rng = None if seed is None else np.random.default_rng(seed)
         self._engine = engine
-        self._hosts = mirror.snapshot().with_own_use()
         self._batch = Batch(engine, self._hosts, spec, limit=circumstances.limit, rng=rng)
         self._notes = notes
         self._done: list[tuple[Decision, HostTable, Explanation]] = []

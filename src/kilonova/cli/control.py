@@ -67,6 +67,7 @@ class ControlProcess:
     purger: Purger
     bus: LocalBus
     application: WsgiApp
+    agents: tuple[Agent, ...]
     heartbeat: HeartbeatTimer | None
     lock: IO[bytes] | None
 
@@ -78,6 +79,8 @@ class ControlProcess:
         self.checkpointer.stop()
         self.purger.stop()
         self.upkeep.stop()
+        for agent in self.agents:
+            agent.stop()
         self.bus.close()
         self.database.close()
         if self.lock is not None:
@@ -163,7 +166,7 @@ def start_control_process(
         purger.start()
         undo.pop_all()
     return ControlProcess(
-        settings, database, mirror, claimer, conductor, upkeep, checkpointer, purger, bus, app, heartbeat, lock
+        settings, database, mirror, claimer, conductor, upkeep, checkpointer, purger, bus, app, agents, heartbeat, lock
     )
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent of one host: takes messages, calls the driver, replies.
+"""The agent of one host: takes messages, has the driver do what they say, replies.
 
-Messages of one instance run in the order in which they came, those of different instances side by side.
+Orders for one instance are carried out in the order in which they came, those for different instances side by side.
+Interrupts wait for neither. A step is carried out once: when its message comes again, its reply is told again.
 """
 
 import logging
@@ -10,19 +11,25 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from kilonova.compute.virt.base import VirtDriver
-from kilonova.errors import DriverError, UnsupportedGuest
-from kilonova.messaging.local import Bus, LocalBus
+from kilonova.compute.live_migrations import LiveMigrations
+from kilonova.compute.orders import carry_out
+from kilonova.compute.step_memory import StepMemory
+from kilonova.compute.virt.base import AgentStopsError, VirtDriver
+from kilonova.errors import DriverError, MigrationAborted, UnsupportedGuest
+from kilonova.messaging.bus import Bus, Work
+from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.messages import (
+    AbortLiveMigration,
     AgentMessage,
-    DestroyGuest,
+    AskStep,
+    ConductorMessage,
     FaultOf,
+    ForceCompleteLiveMigration,
     HostsStarted,
-    RebootGuest,
-    SpawnGuest,
-    StartGuest,
+    Interrupt,
+    Order,
     StepReply,
-    StopGuest,
+    StepState,
 )
 from kilonova.model.host import NODE_TRAITS, NodeReport
 from kilonova.model.instance import PowerState
@@ -45,10 +52,21 @@ class Agent:
         self._bus = bus
         self._may_act = may_act
         self._lock = threading.Lock()
-        self._waiting: dict[str, deque[AgentMessage]] = {}
+        self._waiting: dict[str, deque[Order]] = {}
+        self._steps = StepMemory()
+        self._migrations = LiveMigrations(host, self._tell)
 
-    def accept(self, message: AgentMessage) -> Callable[[], None] | None:
-        """Queue a message, keeping the order; return the work to run in a thread, None when its instance has one."""
+    def accept(self, message: AgentMessage) -> Work | None:
+        """Take a message, keeping the order; return the work to do now, None when it is done behind other work."""
+        if isinstance(message, Interrupt):
+            interrupt = message
+            return Work(AgentLane.INTERRUPT, lambda: self._handle(interrupt))
+        known = self._steps.begin(message.step)
+        if isinstance(known, StepReply):
+            reply, lane = known, lane_of(message)
+            return Work(lane, lambda: self._reply(reply, lane))
+        if known is StepState.RUNNING:
+            return None
         uuid = message.instance_uuid
         with self._lock:
             queue = self._waiting.get(uuid)
@@ -56,56 +74,87 @@ class Agent:
                 queue.append(message)
                 return None
             self._waiting[uuid] = deque([message])
-        return lambda: self._work_off(uuid)
+        return self._work_for(uuid, message)
 
-    def _work_off(self, uuid: str) -> None:
-        queue = self._waiting[uuid]
-        while True:
-            try:
-                if self._may_act():
-                    self._bus.tell(self._carry_out(queue[0]))
-                else:
-                    LOG.warning("Host %s: %s dropped", self.host, type(queue[0]).__name__)
-            except Exception:
-                LOG.exception("Host %s: a reply could not be sent", self.host)
-            with self._lock:
-                queue.popleft()
-                if not queue:
-                    del self._waiting[uuid]
-                    return
+    def stop(self) -> None:
+        """Leave the live migrations that run as they are, so that their threads end."""
+        self._migrations.stop()
 
-    def _carry_out(self, message: AgentMessage) -> StepReply:
-        uuid = message.instance_uuid
+    def guest_is_gone(self, uuid: str) -> None:
+        """Forget what was replied about a guest that has been destroyed without an order."""
+        self._steps.forget_instance(uuid)
+
+    def _work_for(self, uuid: str, order: Order) -> Work:
+        return Work(lane_of(order), lambda: self._work_off(uuid, order))
+
+    def _work_off(self, uuid: str, order: Order) -> Work | None:
+        """Carry out the first order that waits for an instance; return the work for the next one."""
+        reply = self._carry_out(order)
+        self._steps.end(order.step, reply)
+        if reply is not None:
+            self._reply(reply, lane_of(order))
+        with self._lock:
+            queue = self._waiting[uuid]
+            queue.popleft()
+            if queue:
+                return self._work_for(uuid, queue[0])
+            del self._waiting[uuid]
+        return None
+
+    def _handle(self, interrupt: Interrupt) -> None:
+        if not self._is_allowed(interrupt):
+            return
+        match interrupt:
+            case AbortLiveMigration():
+                self._migrations.abort(interrupt)
+            case ForceCompleteLiveMigration():
+                self._migrations.force_complete(interrupt)
+            case AskStep():
+                status = self._steps.status(self.host, interrupt.instance_uuid, interrupt.step)
+                self._tell(status, urgent=True)
+
+    def _is_allowed(self, message: AgentMessage) -> bool:
+        may_act = self._may_act()
+        if not may_act:
+            LOG.warning("Host %s: %s dropped", self.host, type(message).__name__)
+        return may_act
+
+    def _reply(self, reply: StepReply, lane: AgentLane) -> None:
+        self._tell(reply, urgent=lane is AgentLane.DELETE or reply.aborted)
+
+    def _tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
+        """Send a message. A reply that the bus does not take is not lost: the step can be asked for."""
         try:
-            power_state = self._call_driver(message)
+            self._bus.tell(message, urgent=urgent)
+        except Exception:
+            LOG.exception("Host %s: %s could not be sent", self.host, type(message).__name__)
+
+    def _carry_out(self, order: Order) -> StepReply | None:
+        """Carry an order out; None when that was not allowed or was left halfway."""
+        uuid = order.instance_uuid
+        try:
+            if not self._is_allowed(order):
+                return None
+            power_state = carry_out(order, self.driver, self._migrations)
+        except AgentStopsError:
+            LOG.info("Host %s: %s of guest %s is left as it is", self.host, type(order).__name__, uuid)
+            return None
         except DriverError as error:
             LOG.info("Host %s: %s", self.host, error.message)
-            fault_of = FaultOf.REQUEST if isinstance(error, UnsupportedGuest) else FaultOf.HOST
-            state = self._power_state(uuid)
-            return StepReply(message.step, self.host, uuid, error.message, power_state=state, fault_of=fault_of)
+            return StepReply(
+                order.step,
+                self.host,
+                uuid,
+                error.message,
+                power_state=self._power_state(uuid),
+                fault_of=FaultOf.REQUEST if isinstance(error, UnsupportedGuest) else FaultOf.HOST,
+                aborted=isinstance(error, MigrationAborted),
+            )
         except Exception as error:
-            LOG.exception("Host %s: driver failed on %r", self.host, message)
+            LOG.exception("Host %s: driver failed on %r", self.host, order)
             details = f"{type(error).__name__}: {error}"
-            return StepReply(message.step, self.host, uuid, _BROKE, details, self._power_state(uuid))
-        return StepReply(message.step, self.host, uuid, power_state=power_state)
-
-    def _call_driver(self, message: AgentMessage) -> PowerState:
-        match message:
-            case SpawnGuest():
-                self.driver.spawn(message.guest)
-                return PowerState.RUNNING
-            case DestroyGuest():
-                self.driver.destroy(message.instance_uuid)
-                return PowerState.NOSTATE
-            case StartGuest():
-                self.driver.start(message.instance_uuid)
-                return PowerState.RUNNING
-            case StopGuest():
-                self.driver.stop(message.instance_uuid)
-                return PowerState.SHUTDOWN
-            case RebootGuest():
-                self.driver.reboot(message.instance_uuid, hard=message.hard)
-                return PowerState.RUNNING
+            return StepReply(order.step, self.host, uuid, _BROKE, details, self._power_state(uuid))
+        return StepReply(order.step, self.host, uuid, power_state=power_state)
 
     def _power_state(self, uuid: str) -> PowerState:
         try:
@@ -115,7 +164,7 @@ class Agent:
             return PowerState.NOSTATE
 
 
-def start_agents(agents: Sequence[Agent], bus: LocalBus) -> None:
+def start_agents(agents: Sequence[Agent], bus: Bus) -> None:
     """Announce hypervisors and their guests, destroy guests that belong elsewhere or nowhere, then take messages."""
     for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
         group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
@@ -130,6 +179,7 @@ def start_agents(agents: Sequence[Agent], bus: LocalBus) -> None:
             for uuid in uuids:
                 LOG.warning("Host %s: the server of guest %s is deleted or elsewhere; it is destroyed", host, uuid)
                 group[host].driver.destroy(uuid)
+                group[host].guest_is_gone(uuid)
         for host, uuids in orphans.unknown.items():
             LOG.warning("Host %s: nothing is known of guests %s; they are kept", host, ", ".join(uuids))
         for agent in group.values():

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from kilonova.messaging.local import Bus
+from kilonova.messaging.bus import Bus
 from kilonova.messaging.messages import Heartbeat
 from kilonova.periodic import PeriodicThread
 

@@ -33,7 +33,7 @@ def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None, le
     for host in hosts:
         guests = tuple(message.guests.get(host, ()))
         places = instances.hosts_of(tx.connection, guests)
-        orphans[host] = tuple(uuid for uuid in guests if uuid in places and places[uuid] != host)
+        orphans[host] = tuple(uuid for uuid in guests if uuid in places and host not in places[uuid])
         unknown[host] = tuple(uuid for uuid in guests if uuid not in places)
     return Orphans(
         {host: uuids for host, uuids in orphans.items() if uuids},

@@ -11,6 +11,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from kilonova.conductor import turns
@@ -612,9 +613,12 @@ class Runner:
 
     def begin_waiting(self, instance_uuids: Collection[str]) -> None:
         """Let workflows begin whose instances have nothing else under way."""
-        for uuid in instance_uuids:
-            released = self._database.write(lambda tx, uuid=uuid: workflows.release_waiting(tx, uuid, self._owner))
+        for instance_uuid in instance_uuids:
+            released = self._database.write(partial(self._release_waiting, instance_uuid))
             self.begin([row for row in released if row.owner == self._owner])
+
+    def _release_waiting(self, instance_uuid: str, tx: Transaction) -> tuple[WorkflowRow, ...]:
+        return workflows.release_waiting(tx, instance_uuid, self._owner)
 
     def forget_everything(self) -> None:
         """Forget what this process remembers, since others may have gone on with it."""

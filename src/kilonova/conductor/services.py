@@ -2,7 +2,7 @@
 """What the steps of workflows may use, handed in by the composition root and faked in tests."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kilonova.claims.claimer import Claimer
 from kilonova.db.database import Database
@@ -22,4 +22,4 @@ class Services:
     owner: str
     max_attempts: int
     begin: Callable[[Sequence[WorkflowRow]], None]
-    limits: Limits = NO_LIMITS
+    limits: Limits = field(default_factory=lambda: NO_LIMITS)

@@ -23,8 +23,9 @@ from kilonova.db.statements import ManyRows, insert_many, mapping
 from kilonova.db.transaction import Merged, Transaction, together
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 
-#: The type of the consumers that are servers.
+#: The types of the consumers that are servers, and of those that hold what servers are being moved away from.
 INSTANCE = "INSTANCE"
+MIGRATION = "MIGRATION"
 #: (provider id, class id)
 _Cell = tuple[int, int]
 
@@ -134,6 +135,17 @@ def delete_for_consumer(tx: Transaction, consumer_uuid: str) -> bool:
 
 
 def _delete_all(tx: Transaction, consumer_uuids: Sequence[str]) -> Sequence[bool]:
+    using = _free(tx, consumer_uuids)
+    _DELETE_CONSUMERS.run(tx.connection, uuids=list(set(consumer_uuids)))
+    outcomes: list[bool] = []
+    for uuid in consumer_uuids:  # of two requests for one consumer, the first one found something
+        outcomes.append(uuid in using)
+        using.discard(uuid)
+    return outcomes
+
+
+def _free(tx: Transaction, consumer_uuids: Sequence[str]) -> set[str]:
+    """Free everything that consumers use, and return which of them used anything."""
     old = _present(tx, set(consumer_uuids))
     using = {use.consumer_uuid for use in old}
     if old:
@@ -143,12 +155,7 @@ def _delete_all(tx: Transaction, consumer_uuids: Sequence[str]) -> Sequence[bool
         _USE.run(tx, [{"provider": cell[0], "class_id": cell[1], "amount": -freed[cell]} for cell in sorted(freed)])
         _DELETE_ALLOCATIONS.run(tx.connection, uuids=list(using))
         providers.log_usage(tx, {use.provider_id for use in old})
-    _DELETE_CONSUMERS.run(tx.connection, uuids=list(set(consumer_uuids)))
-    outcomes: list[bool] = []
-    for uuid in consumer_uuids:  # of two requests for one consumer, the first one found something
-        outcomes.append(uuid in using)
-        using.discard(uuid)
-    return outcomes
+    return using
 
 
 #: Does what :func:`delete_for_consumer` does for several requests that wait together; for Database.submit_merged.
@@ -230,14 +237,64 @@ def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> lis
     return [_written(batch, known, old) for batch in batches]
 
 
-def store(tx: Transaction, consumers: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str, Any]]) -> None:
-    """Write new consumers and what they use. What inventories have in use is the caller's to count.
+def add_consumers(tx: Transaction, consumers: Sequence[Mapping[str, Any]]) -> None:
+    """Write new consumers: rows of ``uuid``, ``project_id``, ``user_id`` and ``kind``."""
+    _ADD_CONSUMERS.run(tx, consumers, now=tx.now)
 
-    ``consumers``: rows of ``uuid``, ``project_id``, ``user_id`` and ``kind``.
+
+def allocate(tx: Transaction, uses: Sequence[Mapping[str, Any]]) -> None:
+    """Write what consumers use. What inventories have in use is the caller's to count.
+
     ``uses``: rows of ``consumer`` (its uuid), ``provider``, ``class_id`` and ``amount``.
     """
-    _ADD_CONSUMERS.run(tx, consumers, now=tx.now)
     _ALLOCATE.run(tx, uses, now=tx.now)
+
+
+def hand_over(tx: Transaction, heirs: Mapping[str, str], kind: str) -> None:
+    """Make what consumers use that of others (giver → taker); providers count the same as before.
+
+    Takers that are new are of this ``kind`` and belong to whom the giver belongs. Givers without allocations are left
+    out; the rows of the others stay, for those who go on to write allocations of theirs. Generations of both rise.
+    """
+    givers = {row[0]: row for row in _HOLDERS.rows(tx.connection, uuids=list(heirs))} if heirs else {}
+    if not givers:
+        return
+    takers = {heirs[giver] for giver in givers}
+    present = {row[0] for row in _GENERATIONS.rows(tx.connection, uuids=sorted(takers))}
+    new = [
+        {"uuid": heirs[uuid], "project_id": project_id, "user_id": user_id, "kind": kind}
+        for uuid, project_id, user_id in givers.values()
+        if heirs[uuid] not in present
+    ]
+    _ADD_CONSUMERS.run(tx, new, now=tx.now)
+    raise_generations(tx, [*givers, *(takers & present)])
+    _HAND_OVER.run(tx, [{"giver": giver, "taker": heirs[giver]} for giver in sorted(givers)])
+
+
+def raise_generations(tx: Transaction, consumer_uuids: Collection[str]) -> None:
+    """Raise the generation of consumers whose allocations change; those that are not there are left out."""
+    if consumer_uuids:
+        _RAISE.run(tx.connection, uuids=sorted(consumer_uuids), now=tx.now)
+
+
+def present_consumers(tx: Transaction, consumer_uuids: Sequence[str]) -> frozenset[str]:
+    """Return which of these consumers have a row."""
+    if not consumer_uuids:
+        return frozenset()
+    return frozenset(row[0] for row in _GENERATIONS.rows(tx.connection, uuids=list(consumer_uuids)))
+
+
+def free(tx: Transaction, consumer_uuid: str) -> None:
+    """Free everything a consumer uses, and keep its row for what it is about to use instead."""
+    _free(tx, [consumer_uuid])
+
+
+def forget_idle(tx: Transaction, consumer_uuids: Sequence[str]) -> None:
+    """Remove those of the given consumers that use nothing."""
+    using = {use.consumer_uuid for use in _present(tx, consumer_uuids)}
+    idle = [uuid for uuid in consumer_uuids if uuid not in using]
+    if idle:
+        _DELETE_CONSUMERS.run(tx.connection, uuids=idle)
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -393,6 +450,22 @@ _PRESENT = Prepared(
     ).where(_ALLOCATION.consumer_uuid.in_(_UUIDS))
 )
 _GENERATIONS = Prepared(sa.select(_CONSUMER.uuid, _CONSUMER.generation).where(_CONSUMER.uuid.in_(_UUIDS)))
+_HOLDERS = Prepared(
+    sa.select(_CONSUMER.uuid, _CONSUMER.project_id, _CONSUMER.user_id).where(
+        _CONSUMER.uuid.in_(_UUIDS), sa.exists().where(_ALLOCATION.consumer_uuid == _CONSUMER.uuid)
+    )
+)
+_RAISE = Prepared(
+    sa.update(t.consumers)
+    .where(_CONSUMER.uuid.in_(_UUIDS))
+    .values(generation=_CONSUMER.generation + 1, updated_at=sa.bindparam("now", type_=t.Time))
+)
+_HAND_OVER = ManyRows(
+    {"giver": _CONSUMER.uuid.type, "taker": _CONSUMER.uuid.type},
+    lambda given: (
+        sa.update(t.allocations).where(_ALLOCATION.consumer_uuid == given["giver"]).values(consumer_uuid=given["taker"])
+    ),
+)
 _DELETE_ALLOCATIONS = Prepared(sa.delete(t.allocations).where(_ALLOCATION.consumer_uuid.in_(_UUIDS)))
 _DELETE_CONSUMERS = Prepared(sa.delete(t.consumers).where(_CONSUMER.uuid.in_(_UUIDS)))
 _INVENTORIES = Prepared(

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.db import server_migrations
 from kilonova.db import tables as t
-from kilonova.db.statements import ManyRows, insert_many
+from kilonova.db.statements import ManyRows, insert_many, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
 
@@ -19,7 +20,7 @@ _H = t.server_group_hosts.c
 _G = t.server_groups.c
 _ANY_NUMBER = 2**31 - 1
 
-_HOSTS_OF = sa.select(_H.host).where(_H.group_id == sa.bindparam("group_id"))
+_MEMBERS_ON = sa.select(_H.host, _H.members).where(_H.group_id == sa.bindparam("group_id"))
 _RAISE = ManyRows(
     {"group_id": sa.BigInteger(), "host": _H.host.type, "members": sa.BigInteger(), "most": sa.BigInteger()},
     lambda given: (
@@ -50,25 +51,31 @@ def forget_members(tx: Transaction, instance_uuids: Sequence[str]) -> None:
     tx.execute(sa.delete(members).where(members.c.instance_uuid.in_(list(instance_uuids))))
 
 
-def join_hosts(tx: Transaction, group_uuid: str, hosts: Mapping[str, int]) -> bool:
-    """Add members (host → how many) if the group's policy allows all of them; False leaves rows to be rolled back."""
+def join_hosts(
+    tx: Transaction, group_uuid: str, hosts: Mapping[str, int], leaving: Mapping[str, int] | None = None
+) -> bool:
+    """Add members (host → how many) if the group's policy allows all of them; False leaves rows to be rolled back.
+
+    ``leaving``: those who join because they move from there. They count on both hosts until they :func:`leave` one, but
+    for affinity the others decide: members who all move take the group with them.
+    """
     group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
     if group is None:
         return True  # deleted meanwhile: no rule left to keep
+    present: dict[str, int] = mapping(tx.connection, _MEMBERS_ON, group_id=group.id)
     if group.policy == "affinity":
         if len(hosts) != 1:
             return False
         (host,) = hosts
-        same = sa.and_(_G.id == group.id, sa.or_(_G.host.is_(None), _G.host == host))
-        if tx.execute(sa.update(t.server_groups).where(same).values(host=host)).rowcount == 0:
+        if group.host not in {None, host} and _others_elsewhere(present, host, leaving or {}):
             return False
+        tx.execute(sa.update(t.server_groups).where(_G.id == group.id).values(host=host))
     limit = group.max_server_per_host if group.policy == "anti-affinity" else None
-    known = set(tx.execute(_HOSTS_OF, {"group_id": group.id}).scalars())
     rows = [
         {"group_id": group.id, "host": host, "members": members, "most": _ANY_NUMBER if limit is None else limit}
         for host, members in sorted(hosts.items())
     ]
-    more, new = [row for row in rows if row["host"] in known], [row for row in rows if row["host"] not in known]
+    more, new = [row for row in rows if row["host"] in present], [row for row in rows if row["host"] not in present]
     if _RAISE.run(tx, more) != len(more) or any(row["members"] > row["most"] for row in new):
         return False
     _OPEN.run(tx, new)
@@ -76,22 +83,29 @@ def join_hosts(tx: Transaction, group_uuid: str, hosts: Mapping[str, int]) -> bo
     return True
 
 
+def _others_elsewhere(present: Mapping[str, int], host: str, leaving: Mapping[str, int]) -> bool:
+    return any(members > leaving.get(name, 0) for name, members in present.items() if name != host)
+
+
 def leave(tx: Transaction, group_uuid: str, host: str) -> None:
     """Take one member off a host; absent is success."""
-    group_id = tx.execute(sa.select(_G.id).where(_G.uuid == group_uuid)).scalar()
-    if group_id is None:
+    group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
+    if group is None:
         return
-    row = sa.and_(_H.group_id == group_id, _H.host == host)
+    row = sa.and_(_H.group_id == group.id, _H.host == host)
     tx.execute(sa.update(t.server_group_hosts).where(row, _H.members > 0).values(members=_H.members - 1))
     tx.execute(sa.delete(t.server_group_hosts).where(row, _H.members == 0))
-    left = sa.select(sa.func.count()).select_from(t.server_group_hosts).where(_H.group_id == group_id)
-    if tx.execute(left).scalar_one() == 0:
-        tx.execute(sa.update(t.server_groups).where(_G.id == group_id).values(host=None))
+    held = host_of(group.policy, mapping(tx.connection, _MEMBERS_ON, group_id=group.id), group.host)
+    if held != group.host:
+        tx.execute(sa.update(t.server_groups).where(_G.id == group.id).values(host=held))
     log(tx, group_uuid)
 
 
 def counted(connection: Connection, group_uuid: str | None = None) -> dict[str, dict[str, int]]:
-    """Count the members on each host from the instances: group uuid → host → how many. Of one group, or of all."""
+    """Count the members on each host from the instances: group uuid → host → how many. Of one group, or of all.
+
+    A member that is being moved to another host counts on both.
+    """
     instance = t.instances.c
     statement = sa.select(instance.group_uuid, instance.host, sa.func.count()).where(
         instance.deleted.is_(False), instance.host.is_not(None), instance.group_uuid.is_not(None)
@@ -101,6 +115,10 @@ def counted(connection: Connection, group_uuid: str | None = None) -> dict[str, 
     found: dict[str, dict[str, int]] = {}
     for uuid, host, members in connection.execute(statement.group_by(instance.group_uuid, instance.host)):
         found.setdefault(uuid, {})[host] = members
+    for side in server_migrations.other_sides(connection):
+        if side.group_uuid is not None and group_uuid in {None, side.group_uuid} and side.migration.changes_host:
+            hosts = found.setdefault(side.group_uuid, {})
+            hosts[side.host] = hosts.get(side.host, 0) + 1
     return found
 
 

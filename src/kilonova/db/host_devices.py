@@ -117,6 +117,11 @@ def give_back(tx: Transaction, instance_uuid: str) -> None:
     recount(tx, row.node_uuid)
 
 
+def hand_over(tx: Transaction, heirs: Mapping[str, str]) -> None:
+    """Make what servers take that of others (giver → taker): the hypervisors count the same as before."""
+    _HAND_OVER.run(tx, [{"giver": giver, "taker": taker} for giver, taker in sorted(heirs.items())])
+
+
 def recount(tx: Transaction, node_uuid: str) -> None:
     """Make the guard rows of a hypervisor say what its servers take; a pool without devices and servers goes."""
     known = _read(tx.connection, [node_uuid])
@@ -390,5 +395,11 @@ _USE_POOLS = ManyRows(
             (given["amount"] < 0) | (_POOL.used + given["amount"] <= _POOL.total),
         )
         .values(used=_POOL.used + given["amount"])
+    ),
+)
+_HAND_OVER = ManyRows(
+    {"giver": _SHARE.instance_uuid.type, "taker": _SHARE.instance_uuid.type},
+    lambda given: (
+        sa.update(t.device_shares).where(_SHARE.instance_uuid == given["giver"]).values(instance_uuid=given["taker"])
     ),
 )

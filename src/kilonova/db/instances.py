@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import flavors, quotas
+from kilonova.db import flavors, quotas, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.name_patterns import matching, read_pattern
@@ -149,12 +149,27 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
     return _complete(connection, connection.execute(page).mappings().all())
 
 
-def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, str | None]:
-    """Return uuid → host, of instances that are known, deleted ones (which have no host) included."""
-    found: dict[str, str | None] = {}
+def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Return uuid → the hosts on which its guest may be: its own, and both sides of a migration that is under way.
+
+    Of instances that are known, deleted ones (which have no host) included.
+    """
+    found: dict[str, frozenset[str]] = {}
     for start in range(0, len(uuids), 500):
-        found |= mapping(connection, _HOSTS, uuids=list(uuids[start : start + 500]))
+        some = list(uuids[start : start + 500])
+        hosts = mapping(connection, _HOSTS, uuids=some)
+        found |= {uuid: frozenset(() if host is None else (host,)) for uuid, host in hosts.items()}
+        for migration in server_migrations.open_of(connection, some):
+            sides = {migration.source_host, migration.dest_host} - {None}
+            if hosts.get(migration.instance_uuid) is not None:
+                found[migration.instance_uuid] |= {str(side) for side in sides}
     return found
+
+
+def place_of(connection: Connection, uuid: str) -> tuple[str | None, str | None]:
+    """Return the host of an instance and the server group that it was made in, each None where there is none."""
+    row = connection.execute(sa.select(_I.host, _I.group_uuid).where(_I.uuid == uuid)).first()
+    return (None, None) if row is None else (row.host, row.group_uuid)
 
 
 def group_of(connection: Connection, uuid: str) -> str | None:

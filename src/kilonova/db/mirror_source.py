@@ -12,9 +12,10 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import host_devices, isolation_guard
+from kilonova.db import host_devices, isolation_guard, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.database import Database
+from kilonova.db.server_migrations import OtherSide
 from kilonova.db.statements import mapping
 from kilonova.db.transaction import Change
 from kilonova.model.host import COMPUTE
@@ -267,6 +268,22 @@ def _instances(connection: Connection, names: _Names) -> Iterator[Change]:
         states = vm_state, task_state
         value = instance_value(names[host], names[node or host], *states, names[flavor_id], properties)
         yield Change("instance", uuid, value)
+    for side in server_migrations.other_sides(connection):
+        yield Change("instance", side.migration.uuid, other_side_value(side))
+
+
+def other_side_value(side: OtherSide) -> dict[str, Any]:
+    """Return the logged value of a server that is being moved, for the host that it is not on.
+
+    Its key is the migration's uuid. It counts as a server there, but what it does to disks counts where it is.
+    """
+    return {
+        "host": side.host,
+        "node": side.node,
+        "io": False,
+        "flavor": side.flavor.flavor_id,
+        "image": side.image_properties,
+    }
 
 
 def instance_value(

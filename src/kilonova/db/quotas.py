@@ -6,13 +6,14 @@ removing servers changes these rows in the same transaction. The writer is alone
 :func:`take` reads for many requests at once still holds; its UPDATE repeats each limit as a guard of its row (ADR 11).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.db import flavors, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.statements import ManyRows, insert_missing
 from kilonova.db.transaction import Transaction
@@ -143,7 +144,11 @@ def counted(connection: Connection, project_id: str, user_id: str = EVERYBODY) -
     if user_id != EVERYBODY:
         mine = mine.where(_I.user_id == user_id)
     instances, cores, ram = connection.execute(mine).one()
-    return Usage(instances, int(cores or 0), int(ram or 0))
+    sum_of_all = Usage(instances, int(cores or 0), int(ram or 0))
+    for owner, more in _counted_while_resized(connection):
+        if owner[0] == project_id and user_id in {EVERYBODY, owner[1]}:
+            sum_of_all += more
+    return sum_of_all
 
 
 def counted_everywhere(connection: Connection) -> dict[tuple[str, str], Usage]:
@@ -153,7 +158,21 @@ def counted_everywhere(connection: Connection) -> dict[tuple[str, str], Usage]:
     for project_id, user_id, instances, cores, ram in connection.execute(by_user):
         usage = sums[project_id, user_id] = Usage(instances, int(cores), int(ram))
         sums[project_id, EVERYBODY] = sums.get((project_id, EVERYBODY), Usage()) + usage
+    for (project_id, user_id), more in _counted_while_resized(connection):
+        for name in (user_id, EVERYBODY):
+            sums[project_id, name] = sums.get((project_id, name), Usage()) + more
     return sums
+
+
+def _counted_while_resized(connection: Connection) -> Iterator[tuple[tuple[str, str], Usage]]:
+    """Yield (project, user) of servers that are being resized, and what they count beyond their present flavor."""
+    wanted = sa.select(t.server_migrations.c.uuid, _I.project_id, _I.user_id, _I.flavor)
+    joined = wanted.join_from(t.instances, t.server_migrations, t.server_migrations.c.instance_uuid == _I.uuid)
+    for uuid, project_id, user_id, flavor in connection.execute(joined.where(*_COUNTS, server_migrations.IS_OPEN)):
+        both = server_migrations.get(connection, uuid).largest
+        more = both.beyond(Usage.of(flavors.from_json(flavor)))
+        if more != Usage():
+            yield (project_id, user_id), more
 
 
 def stored(connection: Connection) -> dict[tuple[str, str], Usage]:
@@ -276,7 +295,7 @@ class _Ledger:
         return True
 
     def write(self, tx: Transaction) -> None:
-        taken = [(key, account) for key, account in sorted(self._accounts.items()) if account.taken.instances]
+        taken = [(key, account) for key, account in sorted(self._accounts.items()) if account.taken != Usage()]
         new = [{**_key(key), **dict(account.taken.items()), "limits": {}} for key, account in taken if account.is_new]
         if new:
             tx.execute(_INSERT, new)

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import flavors
+from kilonova.db import flavors, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
 from kilonova.errors import NotFound
@@ -18,6 +18,7 @@ from kilonova.model.image import Image
 from kilonova.model.instance import Instance
 from kilonova.model.placed_server import PlacedServer
 from kilonova.model.request_spec import RequestedNetwork, RequestSpec, StoredRequest
+from kilonova.model.server_migration import MoveKind
 
 _INSERT = sa.insert(t.request_specs)
 _GET = sa.select(t.request_specs).where(t.request_specs.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
@@ -85,7 +86,10 @@ def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
 
 
 def placed(connection: Connection) -> Iterator[PlacedServer]:
-    """Return every server that has a host, with the flavor that it has and the image as it was when it was made."""
+    """Return every server that has a host, with the flavor that it has and the image as it was when it was made.
+
+    One that is being moved comes twice: on the other host as it is, or will be, there.
+    """
     server = t.instances.c
     columns = (server.uuid, server.name, server.host, server.project_id, server.flavor, t.request_specs.c.body)
     joined = (
@@ -94,9 +98,13 @@ def placed(connection: Connection) -> Iterator[PlacedServer]:
         .where(server.deleted.is_(False), server.host.is_not(None))
         .order_by(server.id)
     )
+    moving = {side.migration.instance_uuid: side for side in server_migrations.other_sides(connection)}
     for row in connection.execute(joined):
         image = None if row.body is None or row.body["image"] is None else Image(**row.body["image"])
         yield PlacedServer(row.uuid, row.name, row.host, row.project_id, flavors.from_json(row.flavor), image)
+        side = moving.get(row.uuid)
+        if side is not None:
+            yield PlacedServer(row.uuid, row.name, side.host, row.project_id, side.flavor, image)
 
 
 def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
@@ -109,6 +117,7 @@ def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
         "flavor": flavors.as_json(spec.flavor),
         "image": image,
         "hints": {name: list(values) for name, values in spec.hints.items()},
+        "move": None if spec.move is None else spec.move.value,
         "unseen_instances": sorted(spec.unseen_instances),
         "ignore_hosts": sorted(spec.ignore_hosts),
         "group": group_uuid,
@@ -126,6 +135,7 @@ def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:
         flavor=flavors.from_json(body["flavor"]),
         image=None if image is None else Image(**image),
         hints={name: tuple(values) for name, values in body["hints"].items()},
+        move=None if body.get("move") is None else MoveKind(body["move"]),
         unseen_instances=frozenset(body.get("unseen_instances", ())),
         ignore_hosts=frozenset(body["ignore_hosts"]),
         networks=tuple(

@@ -11,7 +11,11 @@ from kilonova.model.instance import Fault, GuestSpec, PowerState
 
 @dataclass(frozen=True, slots=True)
 class StepId:
-    """Which start of which step of which workflow a message belongs to."""
+    """Which start of which step of which workflow a message belongs to.
+
+    An agent carries out each only once, so no two messages have the same. Those that belong to no workflow (it is ""
+    then) are carried out each time.
+    """
 
     workflow: str
     step: str
@@ -53,7 +57,161 @@ class StopGuest:
     instance_uuid: str
 
 
-AgentMessage = SpawnGuest | DestroyGuest | RebootGuest | StartGuest | StopGuest
+# --- cold moves: resize and migrate -----------------------------------------------------------------------------------
+#
+# A host has for each instance a guest, or one that it keeps for a move that nobody has confirmed yet, or both: source
+# and destination of a resize may be the same host.
+
+
+@dataclass(frozen=True, slots=True)
+class MoveAway:
+    """To the source: power the guest off and keep it, for ``destination`` to copy and for the way back."""
+
+    step: StepId
+    instance_uuid: str
+    destination: str
+
+
+@dataclass(frozen=True, slots=True)
+class FinishMove:
+    """To the destination: make the guest that ``source`` keeps, with its new size, and start it if ``power_on``."""
+
+    step: StepId
+    guest: GuestSpec
+    source: str
+    power_on: bool
+
+    @property
+    def instance_uuid(self) -> str:
+        return self.guest.uuid
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnHome:
+    """To the source: take the kept guest back as it was; a guest that never left is success.
+
+    Undoes ``MoveAway`` and ``LiveMigrate``, and is the last step of a revert.
+    """
+
+    step: StepId
+    guest: GuestSpec
+    power_on: bool
+
+    @property
+    def instance_uuid(self) -> str:
+        return self.guest.uuid
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmMove:
+    """To the source: drop what is kept, and nothing else. Absent is success."""
+
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonMove:
+    """To the destination: drop the guest that a move made there, and nothing that is kept. Absent is success."""
+
+    step: StepId
+    instance_uuid: str
+
+
+# --- live migration ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareLiveMigration:
+    """To the destination: make an incoming guest, paused, that ``source`` can copy its memory to."""
+
+    step: StepId
+    guest: GuestSpec
+    source: str
+
+    @property
+    def instance_uuid(self) -> str:
+        return self.guest.uuid
+
+
+@dataclass(frozen=True, slots=True)
+class LiveMigrate:
+    """To the source: copy the running guest to ``destination``, then keep it. Takes as long as that takes.
+
+    The reply's ``power_state`` is what the guest was, running or paused. A migration that was aborted is answered with
+    an error and ``aborted``; its guest still runs at the source.
+    """
+
+    step: StepId
+    instance_uuid: str
+    destination: str
+
+
+@dataclass(frozen=True, slots=True)
+class AbortLiveMigration:
+    """To the source: abort the live migration of this workflow, whether it runs, waits or has not come yet.
+
+    Has no reply: that of ``LiveMigrate`` says whether the abort or the migration was first. One that comes when
+    everything is copied has no effect.
+    """
+
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForceCompleteLiveMigration:
+    """To the source: end the live migration of this instance soon, at the price of a pause of the guest.
+
+    Has no reply: that of ``LiveMigrate`` comes sooner. Without a running migration it has no effect.
+    """
+
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActivateMigrated:
+    """To the destination: the incoming guest is whole. Let it run, or leave it ``paused`` as it was."""
+
+    step: StepId
+    instance_uuid: str
+    paused: bool = False
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AskStep:
+    """How far is the agent with ``step``? Answered with :class:`StepStatus`."""
+
+    step: StepId
+    instance_uuid: str
+
+
+#: Overtake the queue of their instance and are handled at once, even while something long runs for it.
+Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
+#: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
+Order = (
+    SpawnGuest
+    | DestroyGuest
+    | RebootGuest
+    | StartGuest
+    | StopGuest
+    | MoveAway
+    | FinishMove
+    | ReturnHome
+    | ConfirmMove
+    | AbandonMove
+    | PrepareLiveMigration
+    | LiveMigrate
+    | ActivateMigrated
+)
+AgentMessage = Order | Interrupt
+
+
+# --- to the conductor -------------------------------------------------------------------------------------------------
 
 
 class FaultOf(StrEnum):
@@ -69,6 +227,7 @@ class StepReply:
 
     ``error`` is None for success; otherwise the owner of the server may read it, so it names no host.
     ``details`` are for administrators. ``fault_of`` is meant for failures only.
+    ``aborted``: the step failed because it was asked to.
     """
 
     step: StepId
@@ -78,10 +237,45 @@ class StepReply:
     details: str = ""
     power_state: PowerState = PowerState.NOSTATE
     fault_of: FaultOf = FaultOf.HOST
+    aborted: bool = False
 
     def as_fault(self) -> Fault:
         """Return the fault of an instance whose step failed."""
         return Fault(500, self.error or "", f"Host: {self.host}\n{self.details or self.error}")
+
+
+class StepState(StrEnum):
+    """``RUNNING``: carried out at present, or waiting for its turn. ``UNKNOWN``: never heard of, or long forgotten."""
+
+    DONE = "done"
+    RUNNING = "running"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class StepStatus:
+    """Answer to :class:`AskStep`. ``reply``: of a step that is done."""
+
+    step: StepId
+    host: str
+    instance_uuid: str
+    state: StepState
+    reply: StepReply | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationProgress:
+    """How far the copying of a ``LiveMigrate`` is; told about every second. Says nothing of success."""
+
+    step: StepId
+    host: str
+    instance_uuid: str
+    memory_total_bytes: int = 0
+    memory_processed_bytes: int = 0
+    memory_remaining_bytes: int = 0
+    disk_total_bytes: int = 0
+    disk_processed_bytes: int = 0
+    disk_remaining_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,4 +305,4 @@ class Orphans:
     unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-ConductorMessage = StepReply | Heartbeat
+ConductorMessage = StepReply | StepStatus | MigrationProgress | Heartbeat

@@ -25,7 +25,9 @@ class Groups:
         if value is None:
             self._confirmed.pop(uuid, None)
         else:
-            self._confirmed[uuid] = GroupView(uuid, value["policy"], value["max"], dict(value["hosts"]))
+            # A member of an affinity group that moves counts on two hosts; all that come later go to the one host.
+            hosts = {name: count for name, count in value["hosts"].items() if value["host"] in {None, name}}
+            self._confirmed[uuid] = GroupView(uuid, value["policy"], value["max"], hosts)
 
     def assume(self, uuid: str, host: str, members: int) -> None:
         """Add members that claims expect on a host, or with a negative number take them back."""

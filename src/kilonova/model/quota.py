@@ -41,6 +41,10 @@ class Usage:
     def __mul__(self, times: int) -> "Usage":
         return Usage(self.instances * times, self.cores * times, self.ram * times)
 
+    def beyond(self, other: "Usage") -> "Usage":
+        """Return by how much each resource is more than in ``other``."""
+        return Usage(*(max(0, amount - getattr(other, name)) for name, amount in self.items()))
+
     def items(self) -> Iterator[tuple[str, int]]:
         return ((name, getattr(self, name)) for name in COUNTED)
 

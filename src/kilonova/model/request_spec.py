@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked of the scheduler, as one value that is stored with the instance and used again for every move."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.server_group import GroupView
+from kilonova.model.server_migration import MoveKind
 
 ISOLATE = "isolate"
+#: The hint, and its values, by which rules recognise that only the present host is asked about a new image.
+REBUILD_HINT = "_nova_check_type"
+REBUILD = ("rebuild",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class RequestSpec:
     ``networks``: what is known of the requested networks; empty as long as there is no network service.
     ``tried``: (service host, hypervisor) pairs on which a build of this request failed; never chosen again.
     ``source_cell``: the server's cell, on a move that may leave it.
+    ``move``: why a server that exists is placed anew; None for new servers.
     """
 
     flavor: Flavor
@@ -113,6 +118,7 @@ class RequestSpec:
     networks: tuple[RequestedNetwork, ...] = ()
     tried: tuple[tuple[str, str], ...] = ()
     source_cell: str | None = None
+    move: MoveKind | None = None
 
     @property
     def num_instances(self) -> int:
@@ -121,6 +127,39 @@ class RequestSpec:
     def hinted_instances(self, hint: str) -> tuple[str, ...]:
         """Return the instances that a hint names and that its giver may see."""
         return tuple(uuid for uuid in self.hints.get(hint, ()) if uuid not in self.unseen_instances)
+
+    def moving(
+        self,
+        kind: MoveKind,
+        instance_uuid: str,
+        *,
+        leaving: Collection[str] = (),
+        flavor: Flavor | None = None,
+        host: str | None = None,
+        node: str | None = None,
+    ) -> "RequestSpec":
+        """Return what is asked for a move of one of the servers of this request: hints, group and zone as at first.
+
+        A host that was forced then is not any more. ``leaving``: service hosts that do not come into question.
+        ``flavor``: the new one of a resize. ``host``, ``node``: to which somebody wants it moved; the rules are asked
+        about them. Source: spec SCHEDULER §1.
+        """
+        hints = self.hints
+        if kind is MoveKind.REBUILD:
+            hints = {**hints, REBUILD_HINT: REBUILD}
+        return replace(
+            self,
+            flavor=flavor or self.flavor,
+            instance_uuids=(instance_uuid,),
+            hints=hints,
+            force_host=None,
+            force_node=None,
+            requested_host=host,
+            requested_node=node,
+            ignore_hosts=frozenset(leaving),
+            tried=(),
+            move=kind,
+        )
 
     def with_query(self, **changes: Any) -> "RequestSpec":
         """Return a copy whose resource query has the given fields changed."""

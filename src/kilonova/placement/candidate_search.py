@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One request on one table: as far as it goes on whole columns, then one anchor at a time."""
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -9,7 +8,15 @@ from itertools import chain, islice
 import numpy as np
 
 from kilonova.placement.candidate_query import CandidateQuery, Group
-from kilonova.placement.capacity import has_room, has_room_for_all
+from kilonova.placement.capacity import has_room
+from kilonova.placement.lone_search import (
+    asked_by,
+    conditions,
+    must_be_apart,
+    own_conditions,
+    root_conditions,
+    with_room_for_totals,
+)
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 from kilonova.placement.provider_tree import ProviderTrees
 from kilonova.placement.search_budget import SearchBudget
@@ -21,12 +28,15 @@ _SLICE = 256
 
 @dataclass(slots=True)
 class _Spread:
-    """The group without suffix, a class at a time: which rows may give it at home, and which may share it abroad."""
+    """The group without suffix, a class at a time: which rows may give it at home, and which may share it abroad.
+
+    ``bad``: the anchors at which nothing shared may be used.
+    """
 
     amounts: Mapping[str, int]
     at_home: dict[str, BoolArray]
     abroad: dict[str, BoolArray]
-    bad: BoolArray
+    bad: BoolArray | None
     required: tuple[BoolArray, ...]
 
 
@@ -38,12 +48,14 @@ class CandidateSearch:
         self._budget = budget
         self._trees = trees
         self._query = query
-        self._counts: Counter[str] = Counter()
+        self.totals: dict[str, int] = {}
+        shared: dict[str, None] = {}
         for group in query.groups:
-            self._counts.update(group.resources)
-        self.totals = {name: int(amount) for name, amount in self._counts.items()}
-        asked = Counter(name for group in query.groups for name in group.resources)
-        self._shared_classes = [name for name, groups in asked.items() if groups > 1]
+            for name, amount in group.resources.items():
+                if name in self.totals:
+                    shared[name] = None
+                self.totals[name] = self.totals.get(name, 0) + amount
+        self._shared_classes = list(shared)
         self._granular = tuple(group for group in query.groups if group.suffix)
         memo: dict[Hashable, BoolArray] = {}
         self._fits = tuple(self._fitting(group, memo) for group in self._granular)
@@ -58,73 +70,50 @@ class CandidateSearch:
 
     def _fitting(self, group: Group, memo: dict[Hashable, BoolArray]) -> BoolArray:
         """Return which providers could serve a group with a suffix, working out groups that ask alike once."""
-        key = (
-            tuple(sorted(group.resources.items())),
-            tuple(group.required),
-            group.forbidden,
-            tuple(group.member_of),
-            group.not_member_of,
-            group.in_tree,
-        )
+        key = asked_by(group)
         if key not in memo:
-            memo[key] = has_room_for_all(self._table, group.resources) & self._suits(group, traits=True)
-            for members in group.member_of:
-                memo[key] = memo[key] & self._table.in_any_aggregate(members)
-            if group.not_member_of:
-                memo[key] = memo[key] & ~self._table.in_any_aggregate(group.not_member_of)
+            memo[key] = self._all_of(conditions(self._table, group))
         return memo[key]
 
-    def _suits(self, group: Group, *, traits: bool) -> BoolArray:
-        """Return which providers are in the tree, have no forbidden trait and, if ``traits``, every required one."""
-        suits = np.ones(len(self._table), dtype=np.bool_)
-        if group.forbidden:
-            suits &= ~self._table.has_any_trait(group.forbidden)
-        for names in group.required if traits else ():
-            suits &= self._table.has_any_trait(names)
-        if group.in_tree is not None:
-            row = self._table.row_of.get(group.in_tree)
-            suits &= np.zeros_like(suits) if row is None else self._table.root == self._table.root[row]
-        return suits
+    def _all_of(self, masks: Iterable[BoolArray]) -> BoolArray:
+        found = np.ones(len(self._table), dtype=np.bool_)
+        for mask in masks:
+            found &= mask
+        return found
 
     def _spread_of(self, group: Group) -> _Spread:
-        table = self._table
-        bad = table.in_any_aggregate(group.not_member_of)
-        if group.forbidden or group.member_of or group.not_member_of or group.in_tree is not None:
-            at_home, abroad = self._allowed(group, bad)
-        else:
-            at_home = abroad = np.ones(len(table), dtype=np.bool_)
+        table, sharing = self._table, self._trees.sharing
         home: dict[str, BoolArray] = {}
-        away: dict[str, BoolArray] = {}
         for name, amount in group.resources.items():
             column = table.column(name)
-            room = np.zeros_like(bad) if column is None else has_room(table, column, amount)
-            home[name], away[name] = room & at_home, (room & abroad)[self._trees.sharing]
+            home[name] = np.zeros(len(table), dtype=np.bool_) if column is None else has_room(table, column, amount)
+        away = {name: room[sharing] for name, room in home.items()}
+        bad = table.in_any_aggregate(group.not_member_of) if group.not_member_of else None
+        if group.forbidden or group.member_of or bad is not None or group.in_tree is not None:
+            at_home, abroad = self._allowed(group, bad)
+            home = {name: room & at_home for name, room in home.items()}
+            away = {name: room & abroad[sharing] for name, room in away.items()}
         required = tuple(table.has_any_trait(names) for names in group.required)
         return _Spread(group.resources, home, away, bad, required)
 
-    def _allowed(self, group: Group, bad: BoolArray) -> tuple[BoolArray, BoolArray]:
+    def _allowed(self, group: Group, bad: BoolArray | None) -> tuple[BoolArray, BoolArray]:
         """Return who may serve a group without suffix in their own tree, and who may share with others: (P,), (P,)."""
         table, root = self._table, self._table.root
-        suits = self._suits(group, traits=False)
-        members = np.ones(len(table), dtype=np.bool_)
-        for names in group.member_of:
-            members &= table.in_any_aggregate(names)
+        suits = self._all_of(own_conditions(table, group))
+        if bad is None:
+            bad = np.zeros(len(table), dtype=np.bool_)
+        members = self._all_of(table.in_any_aggregate(names) for names in group.member_of)
         # An aggregate of the root spans its tree; a provider that shares must be a member itself.
         at_home = suits & (members | members[root]) & ~(bad | bad[root])
         return at_home, suits & members & ~bad if group.in_tree is None else np.zeros_like(suits)
 
     def viable_anchors(self) -> BoolArray:
         """Return the roots where nothing obvious is missing; for lone ones it is the whole truth but for the totals."""
-        table, query = self._table, self._query
-        anchors = self._trees.is_root.copy()
-        for trait in query.root_required:
-            anchors &= table.has_any_trait([trait])
-        if query.root_forbidden:
-            anchors &= ~table.has_any_trait(query.root_forbidden)
+        anchors = self._trees.is_root & self._all_of(root_conditions(self._table, self._query))
         for fits in {id(fits): fits for fits in self._fits}.values():
             anchors &= self._anchors_of(fits, fits[self._trees.sharing])
         if self._spread is not None:
-            anchors &= self._anchors_of_spread(self._spread)
+            anchors &= self._all_of(self._anchors_of_spread(self._spread))
         if not anchors.any() or self._trees.lone[anchors].all():
             return anchors
         return anchors & (self._trees.lone | self._enough_together())
@@ -139,23 +128,21 @@ class CandidateSearch:
             found |= self._trees.reach[abroad].any(axis=0)
         return found
 
-    def _anchors_of_spread(self, spread: _Spread) -> BoolArray:
-        if self._trees.all_lone and not spread.required:
-            return np.asarray(np.logical_and.reduce(list(spread.at_home.values())))
-        anchors = np.ones(len(self._table), dtype=np.bool_)
+    def _anchors_of_spread(self, spread: _Spread) -> Iterator[BoolArray]:
+        """Yield conditions, each of which an anchor has to meet. Shapes: → (P,)."""
         givers = np.zeros(len(self._table), dtype=np.bool_)
         for name in spread.amounts:
             at_home, abroad = spread.at_home[name], spread.abroad[name]
             found = self._anchors_of(at_home, np.zeros_like(abroad))
             if abroad.any():
-                found = found | (self._trees.reach[abroad].any(axis=0) & ~spread.bad)
-            anchors &= found
+                reached = self._trees.reach[abroad].any(axis=0)
+                found = found | (reached if spread.bad is None else reached & ~spread.bad)
+            yield found
             givers |= at_home
             givers[self._trees.sharing[abroad]] = True
         for having in spread.required:
             useful = givers & having
-            anchors &= self._anchors_of(useful, useful[self._trees.sharing])
-        return anchors
+            yield self._anchors_of(useful, useful[self._trees.sharing])
 
     def _enough_together(self) -> BoolArray:
         """Return the anchors whose providers have enough in sum, and are enough in number to isolate the groups.
@@ -198,18 +185,10 @@ class CandidateSearch:
 
     def lone_rows(self, anchors: BoolArray) -> IntArray:
         """Return the lone anchors that serve every group at once."""
-        if self._query.isolate and len(self._granular) > 1:
+        if must_be_apart(self._query):
             return np.empty(0, dtype=np.int64)
         rows = np.flatnonzero(anchors & self._trees.lone)
-        table = self._table
-        for name in self._shared_classes:
-            column = table.column(name)
-            if column is None or not len(rows):
-                return np.empty(0, dtype=np.int64)
-            total = self.totals[name]
-            free = table.capacity[rows, column] - table.used[rows, column]
-            rows = rows[(free >= total) & (table.max_unit[rows, column] >= total)]
-        return rows
+        return with_room_for_totals(self._table, rows, {name: self.totals[name] for name in self._shared_classes})
 
     # --- anchors that leave no choice ---------------------------------------------------------------------------------
 
@@ -317,7 +296,7 @@ class CandidateSearch:
         if spread is not None:
             for name, taken in self._taken_of.items():
                 options = rows[spread.at_home[name][rows]]
-                if len(guests) and not spread.bad[anchor]:
+                if len(guests) and (spread.bad is None or not spread.bad[anchor]):
                     options = np.concatenate([options, guests[spread.abroad[name][shared]]])
                 choices.append(Choice("", taken, options.tolist()))
         spread_size = len(choices)

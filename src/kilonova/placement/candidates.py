@@ -21,6 +21,7 @@ import numpy as np
 
 from kilonova.placement.candidate_query import CandidateQuery
 from kilonova.placement.candidate_search import CandidateSearch
+from kilonova.placement.lone_search import rows_that_serve
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 from kilonova.placement.provider_tree import ProviderTrees, trees_of
 from kilonova.placement.search_budget import SearchBudget
@@ -59,13 +60,13 @@ def find_candidates(
     """
     wanted = _wanted(query)
     trees = trees_of(table)
+    if trees.all_lone:
+        return _of_lone_providers(table, trees, query, wanted, rng)
     search = CandidateSearch(table, trees, query, budget or SearchBudget())
     anchors = search.viable_anchors()
     single = search.lone_rows(anchors)
-    several = others = np.empty(0, dtype=np.int64)
-    if not trees.all_lone:
-        alone, several, open_anchors = search.without_choice(anchors & ~trees.lone)
-        single, others = np.concatenate([single, alone]), np.flatnonzero(open_anchors)
+    alone, several, open_anchors = search.without_choice(anchors & ~trees.lone)
+    single, others = np.concatenate([single, alone]), np.flatnonzero(open_anchors)
     if rng is not None:
         single, several, others = rng.permutation(single), rng.permutation(several), rng.permutation(others)
     if wanted is not None:
@@ -89,6 +90,20 @@ def find_candidates(
             single = single[keep[:split]]
             order = rng.permutation(len(order))
     return Candidates(single, search.totals, found, _summarised(trees, query, single, found), order)
+
+
+def _of_lone_providers(
+    table: ProviderTable,
+    trees: ProviderTrees,
+    query: CandidateQuery,
+    wanted: int | None,
+    rng: np.random.Generator | None,
+) -> Candidates:
+    single, totals = rows_that_serve(table, trees, query)
+    if rng is not None:
+        single = rng.permutation(single)
+    single = single[:wanted]
+    return Candidates(single, totals, (), single if rng is None else np.sort(single))
 
 
 def roots_with_candidates(
@@ -128,8 +143,6 @@ def _wanted(query: CandidateQuery) -> int | None:
 def _summarised(
     trees: ProviderTrees, query: CandidateQuery, single: IntArray, found: Sequence[TreeCandidate]
 ) -> IntArray:
-    if trees.all_lone:
-        return np.sort(single)
     rows = np.fromiter({row for candidate in found for row, _, _ in candidate.amounts}, dtype=np.int64)
     used = np.concatenate([single, rows])
     if not query.nested and trees.any_nested:

@@ -108,7 +108,11 @@ class SimulatedHost:
     ``models``: image property → the device models it has. Spawns of guests that ask for another one fail; a property
     that is left out is not looked at, and no trait says anything of it.
     ``metrics``: what it measures of itself, by name.
-    ``spawn_delay_s``: how long a spawn takes. ``failing_spawns``: how many spawns fail before one succeeds (-1: all).
+    ``spawn_delay_s``, ``destroy_delay_s``: how long that takes. ``failing_spawns``: how many spawns fail before one
+    succeeds (-1: all).
+    ``move_delay_s``: how long each step of a resize or cold migration takes. ``failing_moves``: how many moves to this
+    host fail, live ones before anything is copied. ``live_migration_s``: how long copying a running guest from here
+    takes. ``failing_live_migrations``: how often it fails at its end.
     ``disabled``: why the operator disabled its compute service; empty when it is enabled. The simulated hypervisor
     knows nothing of it: whoever plays the scenario sets it.
     """
@@ -127,6 +131,10 @@ class SimulatedHost:
     spawn_delay_s: float = 0.0
     destroy_delay_s: float = 0.0
     failing_spawns: int = 0
+    move_delay_s: float = 0.0
+    failing_moves: int = 0
+    live_migration_s: float = 0.0
+    failing_live_migrations: int = 0
     disabled: str = ""
     numa: tuple[SimulatedCell, ...] = ()
     pci: tuple[SimulatedPool, ...] = ()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kilonova.errors import RequestFilterFailed, RuleFailed
-from kilonova.model.request_spec import RequestSpec, ResourceQuery
+from kilonova.model.request_spec import REBUILD, REBUILD_HINT, RequestSpec, ResourceQuery
 from kilonova.placement.capacity import within_units
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
@@ -27,8 +27,6 @@ from kilonova.scheduler.provider_trees import (
 )
 from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
 
-REBUILD_HINT = "_nova_check_type"
-_REBUILD = ("rebuild",)
 _PROVIDERS = "Placement: providers"
 
 
@@ -42,7 +40,7 @@ class Step(NamedTuple):
 
 def is_rebuild_check(spec: RequestSpec) -> bool:
     """Tell whether only the present host is asked whether it can run the server with its new image."""
-    return spec.hints.get(REBUILD_HINT) == _REBUILD
+    return spec.hints.get(REBUILD_HINT) == REBUILD
 
 
 def is_forced(spec: RequestSpec) -> bool:

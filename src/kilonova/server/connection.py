@@ -251,8 +251,8 @@ class Connection:
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self.in_head:  # a trailer: nothing in it is believed
             return
-        self.request.headers.append((name.lower(), value))
-        if len(self.request.headers) > self.host.limits.headers:
+        self.request.add_header(name, value)
+        if self.request.headers > self.host.limits.headers:
             raise Refused(431, "There are too many headers.")
 
     def on_headers_complete(self) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote_to_bytes
 
 from kilonova.wsgi_keys import BODY_REFUSED
 
-_KEYS_KEPT = 1_000
+_KEYS_KEPT, _KEY_KEPT = 1_000, 64  # names of headers that are remembered, and how long one may be
 _DROPPED = ""
 _DIGITS = 19  # of a length that is a length
 _ONLY_ONCE = frozenset({"HTTP_HOST", "CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING", "HTTP_X_AUTH_TOKEN", "CONTENT_TYPE"})
@@ -27,13 +27,14 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Request:
-    """A request. ``body_refused``: the status for which the application is asked without the body.
+    """A request. ``named``: its headers, by their names in the environment; ``headers``: how many lines they took.
 
-    ``streamed``: the application reads the body while it arrives; ``body`` is what it has not yet read.
+    ``body_refused``: the status for which the application is asked without the body. ``streamed``: the application
+    reads the body while it arrives; ``body`` is what it has not yet read.
     """
 
     url: bytes = b""
-    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    headers: int = 0
     method: str = ""
     version: str = "1.1"
     path: str = ""
@@ -56,6 +57,18 @@ class Request:
     def has_body(self) -> bool:
         return self.chunked or self.length > 0
 
+    def add_header(self, name: bytes, value: bytes) -> None:
+        """Take one line of the head. Raises: Refused."""
+        self.headers += 1
+        key = _keys.get(name) or _key_of(name)
+        named = self.named
+        if key not in named:
+            named[key] = value.decode("latin-1")
+        elif key in _ONLY_ONCE:
+            raise Refused(400, f"The header {name.decode('latin-1').lower()} is there twice.")
+        else:
+            named[key] += ("; " if key == "HTTP_COOKIE" else ",") + value.decode("latin-1")
+
     def read_head(self, method: str, version: str) -> None:
         """Understand the request line and the headers that say where the request ends. Raises: Refused."""
         if version not in {"1.0", "1.1"}:
@@ -63,14 +76,6 @@ class Request:
         self.method, self.version = method, version
         self._read_url()
         named = self.named
-        for name, value in self.headers:
-            key = _keys.get(name) or _key_of(name)
-            if key not in named:
-                named[key] = value.decode("latin-1")
-            elif key in _ONLY_ONCE:
-                raise Refused(400, f"The header {name.decode('latin-1')} is there twice.")
-            else:
-                named[key] += ("; " if key == "HTTP_COOKIE" else ",") + value.decode("latin-1")
         named.pop(_DROPPED, None)
         if "HTTP_HOST" not in named and version == "1.1":
             raise Refused(400, "The header Host is missing.")
@@ -134,6 +139,6 @@ def _key_of(name: bytes) -> str:
     key = name.decode("latin-1").upper().replace("-", "_")
     if key not in {"CONTENT_TYPE", "CONTENT_LENGTH"}:
         key = "HTTP_" + key
-    if len(_keys) < _KEYS_KEPT:
+    if len(_keys) < _KEYS_KEPT and len(name) < _KEY_KEPT:
         _keys[name] = key
     return key

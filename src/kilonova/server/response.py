@@ -10,7 +10,7 @@ from typing import Any
 
 from kilonova.server.request import Request
 
-_NO_BODY = (b"1", b"204", b"304")
+_NO_BODY = ("1", "204", "304")
 _clock: tuple[int, bytes] = (0, b"")
 
 
@@ -18,14 +18,14 @@ _clock: tuple[int, bytes] = (0, b"")
 class Response:
     """Collects what an application says of its answer: it is the ``start_response`` of WSGI."""
 
-    status: bytes = b""
+    status: str = ""
     headers: list[tuple[str, str]] = field(default_factory=list)
     written: list[bytes] = field(default_factory=list)
 
     def __call__(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
         if self.status and exc_info is None:
             raise AssertionError("start_response was called twice.")
-        self.status = status.encode("latin-1")
+        self.status = status
         self.headers = headers
         return self.written.append
 
@@ -45,22 +45,22 @@ class Response:
         """Return the status line and the headers. ``length``: of the body, where the application does not say it."""
         if not self.status:
             raise AssertionError("start_response was not called.")
-        lines = ["HTTP/1.1 ", self.status.decode("latin-1")]
+        text = f"HTTP/1.1 {self.status}"
         length_is_said = False
         for name, value in self.headers:
-            if "\n" in value or "\r" in value or "\n" in name or "\r" in name:
-                raise ValueError(f"The header {name!r} holds a line break.")
-            lines += ("\r\n", name, ": ", value)
+            text += f"\r\n{name}: {value}"
             length_is_said = length_is_said or name.lower() == "content-length"
+        if text.count("\n") + text.count("\r") != 2 * len(self.headers):
+            raise ValueError(f"A header holds a line break: {self.headers!r}.")
         if chunked:
-            lines.append("\r\nTransfer-Encoding: chunked")
+            text += "\r\nTransfer-Encoding: chunked"
         elif length is not None and not length_is_said and self.has_body:
-            lines.append(f"\r\nContent-Length: {length}")
+            text += f"\r\nContent-Length: {length}"
         if not keep:
-            lines.append("\r\nConnection: close")
+            text += "\r\nConnection: close"
         elif request.version == "1.0":
-            lines.append("\r\nConnection: keep-alive")
-        return "".join(lines).encode("latin-1") + date_header() + b"\r\n\r\n"
+            text += "\r\nConnection: keep-alive"
+        return text.encode("latin-1") + date_header() + b"\r\n\r\n"
 
 
 def joined(parts: Iterable[bytes]) -> bytes:

@@ -55,6 +55,23 @@ def test_requests_change_their_shape_with_the_version(placement: Placement, host
     assert ask(placement, query, "1.9").status == 404
 
 
+def test_a_query_asked_again_is_answered_from_what_is_there_now(placement: Placement, host: str) -> None:
+    query = "resources=VCPU:1,CUSTOM_LICENCE:1&required=CUSTOM_FAST"
+    for _ in range(2):
+        assert ask(placement, query).status == 400
+    placement.admin.put("/resource_classes/CUSTOM_LICENCE")
+    assert "CUSTOM_FAST" in ask(placement, query).raw.decode()
+    placement.admin.put("/traits/CUSTOM_FAST")
+    assert requests(placement, query) == []
+    lone = placement.add("h2", traits=("CUSTOM_FAST",), VCPU=2, CUSTOM_LICENCE=1)
+    assert [list(each["allocations"]) for each in requests(placement, query)] == [[lone]]
+    placement.claim(str(uuid4()), {lone: {"CUSTOM_LICENCE": 1}})
+    assert requests(placement, query) == []
+    assert ask(placement, query, "1.9").status == 404
+    older = ask(placement, query.replace("required=", "required=!"), "1.21")
+    assert (older.status, ask(placement, query.replace("required=", "required=!")).status) == (400, 200)
+
+
 def test_one_provider_alone_has_the_same_shapes(placement: Placement) -> None:
     lone = placement.add("h1", VCPU=4)
     assert requests(placement, "resources=VCPU:1", "1.11") == [

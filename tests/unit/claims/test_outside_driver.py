@@ -317,7 +317,7 @@ def test_nothing_a_driver_chooses_is_claimed_beyond_what_there_is(cell_of: NewCe
     with ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(place, orders))
     assert Counter(type(outcome) for outcome in outcomes) == {Placed: 4, NoValidHost: 4}
-    placed = hosts_of(cell, [each.workflows[0].instance_uuid for each in orders])
+    placed = hosts_of(cell, [each.jobs[0].instance_uuid for each in orders])
     assert Counter(placed) == {"one": 4, None: 4}
     with cell.database.read() as connection:
         check_books(connection)

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import itertools
 import threading
 import time
 from collections import defaultdict
@@ -28,7 +29,11 @@ from support.cell import PLAIN, host
 from support.manual_bus import ManualBus
 from support.waiting import wait_until
 
-STEP = StepId("w", "s", 1)
+_ATTEMPTS = itertools.count()
+
+
+def new_step() -> StepId:
+    return StepId("w", "s", next(_ATTEMPTS))
 
 
 def guest(uuid: str) -> GuestSpec:
@@ -81,8 +86,8 @@ def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_pa
     bus.serve_agent("node1", agent.accept)
     for _ in range(10):
         for uuid in ("a", "b", "c"):
-            bus.cast("node1", StopGuest(STEP, uuid))
-            bus.cast("node1", StartGuest(STEP, uuid))
+            bus.cast("node1", StopGuest(new_step(), uuid))
+            bus.cast("node1", StartGuest(new_step(), uuid))
     wait_until(lambda: len(replies.got) == 60, "every message is answered")
     bus.close()
     assert order == dict.fromkeys("abc", ["stop", "start"] * 10)
@@ -95,41 +100,45 @@ def test_every_message_is_answered_with_what_came_of_it(tmp_path: Path) -> None:
     bus.serve_conductor(replies.handle, replies.greet)
     driver = fake(tmp_path)
     bus.serve_agent("node1", Agent("node1", driver, bus).accept)
-    for message in (
-        SpawnGuest(STEP, guest("a")),
-        StopGuest(STEP, "a"),
-        StartGuest(STEP, "a"),
-        RebootGuest(STEP, "a", hard=True),
-        DestroyGuest(STEP, "a"),
-        DestroyGuest(STEP, "a"),
-        StartGuest(STEP, "a"),
-    ):
+    messages = (
+        SpawnGuest(new_step(), guest("a")),
+        StopGuest(new_step(), "a"),
+        StartGuest(new_step(), "a"),
+        RebootGuest(new_step(), "a", hard=True),
+        DestroyGuest(new_step(), "a"),
+        DestroyGuest(new_step(), "a"),
+    )
+    for message in messages:
         bus.cast("node1", message)
         bus.run()
-    states = [PowerState.RUNNING, PowerState.SHUTDOWN, PowerState.RUNNING, PowerState.RUNNING]
-    expected = [StepReply(STEP, "node1", "a", power_state=state) for state in states]
-    expected += [StepReply(STEP, "node1", "a")] * 2
-    expected.append(StepReply(STEP, "node1", "a", "Guest a does not exist."))
-    assert replies.got == expected
+    states = [PowerState.RUNNING, PowerState.SHUTDOWN, PowerState.RUNNING, PowerState.RUNNING, 0, 0]
+    assert replies.got == [
+        StepReply(message.step, "node1", "a", power_state=PowerState(state))
+        for message, state in zip(messages, states, strict=True)
+    ]
+    last = StartGuest(new_step(), "a")
+    bus.cast("node1", last)
+    bus.run()
+    assert replies.got[-1] == StepReply(last.step, "node1", "a", "Guest a does not exist.")
 
 
 def test_a_bus_that_refuses_a_reply_does_not_block_the_instance(tmp_path: Path) -> None:
     refusals = [1]
 
     class Refusing(ManualBus):
-        def tell(self, message: Any) -> None:
+        def tell(self, message: Any, *, urgent: bool = False) -> None:
             if refusals:
                 refusals.pop()
                 raise RuntimeError("closed")
-            super().tell(message)
+            super().tell(message, urgent=urgent)
 
     bus, replies = Refusing(), Replies()
     bus.serve_conductor(replies.handle, replies.greet)
     agent = Agent("node1", fake(tmp_path), bus)
     bus.serve_agent("node1", agent.accept)
-    bus.cast("node1", SpawnGuest(STEP, guest("a")))
+    bus.cast("node1", SpawnGuest(new_step(), guest("a")))
     bus.run()
-    bus.cast("node1", StopGuest(STEP, "a"))
+    bus.cast("node1", StopGuest(new_step(), "a"))
     bus.run()
     assert [reply.power_state for reply in replies.got] == [PowerState.SHUTDOWN]
 

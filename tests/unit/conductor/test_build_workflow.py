@@ -223,7 +223,7 @@ class SlowToTell(ManualBus):
         super().__init__()
         self.kept: list[ConductorMessage] = []
 
-    def tell(self, message: ConductorMessage) -> None:
+    def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         self.kept.append(message)
 
     def let_go(self) -> None:

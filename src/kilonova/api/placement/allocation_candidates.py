@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocation candidates: what could be allocated right now, and a summary of the providers involved.  Since: 1.10."""
 
-from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from os_resource_classes import STANDARDS
@@ -13,8 +14,10 @@ from kilonova.api.microversion import Version
 from kilonova.api.placement.candidate_encoding import encode_candidates
 from kilonova.api.placement.policies import rule
 from kilonova.api.placement.queries import read_candidate_query
-from kilonova.api.placement.requests import dated, gives_json, read_query
+from kilonova.api.placement.requests import check_query, dated, gives_json
+from kilonova.api.query_string import REMEMBERED, REMEMBERED_LENGTH, parsed
 from kilonova.api.schemas import placement_allocation_candidates as schemas
+from kilonova.config import PlacementSettings
 from kilonova.db import resource_classes, traits
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.placement.candidate_query import CandidateQuery
@@ -31,14 +34,11 @@ _STANDARD_TRAITS = frozenset(get_traits())
 def list_allocation_candidates(ctx: Context, request: Request) -> Reply:
     """GET /allocation_candidates.  Errors: 400, also for unknown names and for a search that takes too long."""
     ctx.authorize("placement:allocation_candidates:list")
-    read_query(request, schemas.LIST)
     settings = ctx.backend.settings.placement
-    query = read_candidate_query(
-        request,
-        maximum=settings.max_allocation_candidates,
-        breadth_first=settings.allocation_candidates_generation_strategy == "breadth-first",
-    )
-    _require_known_names(ctx, query)
+    asked = _asked(request, settings)
+    if asked.classes or asked.traits:
+        _require_known(ctx, asked)
+    query = asked.query
     table = ctx.backend.mirror.providers()
     rng = np.random.default_rng() if settings.randomize_allocation_candidates else None
     budget = SearchBudget(settings.max_search_steps or None, deadline.check)
@@ -46,29 +46,51 @@ def list_allocation_candidates(ctx: Context, request: Request) -> Reply:
     return dated(request, encode_candidates(table, query, found, request.version))
 
 
-def _require_known_names(ctx: Context, query: CandidateQuery) -> None:
-    """Look up, in the database, every name that is not a standard one. Raises: InvalidRequest."""
-    classes = {name for group in query.groups for name in group.resources} - _STANDARD_CLASSES
-    names: set[str] = set(query.root_required | query.root_forbidden)
-    for group in query.groups:
-        names |= group.forbidden
-        names |= _flat(group.required)
-    names -= _STANDARD_TRAITS
-    if not classes and not names:
-        return
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a query string asks for. ``classes``, ``traits``: the names in it that are not standard ones."""
+
+    query: CandidateQuery
+    classes: frozenset[str]
+    traits: frozenset[str]
+
+    @classmethod
+    def by(cls, query: CandidateQuery) -> "_Asked":
+        classes = {name for group in query.groups for name in group.resources}
+        names = set(query.root_required | query.root_forbidden)
+        for group in query.groups:
+            names |= group.forbidden.union(*group.required)
+        return cls(query, frozenset(classes - _STANDARD_CLASSES), frozenset(names - _STANDARD_TRAITS))
+
+
+def _asked(request: Request, settings: PlacementSettings) -> _Asked:
+    """Return what is asked for. Services ask for a flavor in the same words each time. Raises: InvalidRequest."""
+    text = request.query_string
+    breadth_first = settings.allocation_candidates_generation_strategy == "breadth-first"
+    read = _remembered if len(text) <= REMEMBERED_LENGTH else _read
+    return read(text, request.version, settings.max_allocation_candidates, breadth_first)
+
+
+def _read(text: str, version: Version, maximum: int, breadth_first: bool) -> _Asked:
+    query = parsed(text)
+    check_query(query, version, schemas.LIST)
+    return _Asked.by(read_candidate_query(query, version, maximum=maximum, breadth_first=breadth_first))
+
+
+_remembered = lru_cache(maxsize=REMEMBERED)(_read)
+
+
+def _require_known(ctx: Context, asked: _Asked) -> None:
+    """Look up, in the database, the names that are not standard ones. Raises: InvalidRequest."""
     with ctx.backend.database.read() as connection:
         try:
-            resource_classes.ids(connection, classes)
+            resource_classes.ids(connection, asked.classes)
         except NotFound as error:
             raise InvalidRequest(f"Invalid resource class in resources parameter: {error.message}") from None
         try:
-            traits.ids(connection, names)
+            traits.ids(connection, asked.traits)
         except NotFound as error:
             raise InvalidRequest(error.message) from None
-
-
-def _flat(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*sets)
 
 
 ROUTES: Routes = {_PATH: {"GET": Endpoint(list_allocation_candidates, since=Version(1, 10))}}

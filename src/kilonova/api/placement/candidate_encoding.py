@@ -102,8 +102,9 @@ def _remembered_summaries(table: ProviderTable, query: CandidateQuery, rows: Int
     used = table.used[rows]
     with known.lock:
         found = known.texts[rows]
-        stale = np.flatnonzero((known.used[rows] != used).any(axis=1))
-    if len(stale):
+        changed = known.used[rows] != used
+    if changed.any():
+        stale = changed.any(axis=1).nonzero()[0]
         made = np.empty(len(stale), dtype=np.object_)
         made[:] = [text.encode() for text in _summaries(table, query, rows[stale], version)]
         found[stale] = made

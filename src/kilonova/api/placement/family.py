@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from kilonova.api import faults
@@ -60,18 +61,7 @@ class PlacementFamily:
 
     def version(self, headers: Mapping[str, str], path: str) -> Version:
         del path
-        wanted = requested_version(headers.get("OpenStack-API-Version"), "placement")
-        if wanted is None:
-            return MIN_VERSION
-        if wanted == "latest":
-            return MAX_VERSION
-        numbers = _VERSION.fullmatch(wanted)
-        if numbers is None:
-            raise InvalidRequest(f"invalid version string: {wanted}")
-        version = Version(int(numbers[1][:9]), int(numbers[2][:9]))
-        if not MIN_VERSION <= version <= MAX_VERSION:
-            raise faults.HttpError(406, f"Unacceptable version header: {wanted}")
-        return version
+        return _version(headers.get("OpenStack-API-Version"))
 
     def version_headers(self, version: Version | None) -> dict[str, str]:
         headers = {"Vary": "openstack-api-version"}
@@ -117,6 +107,22 @@ class PlacementFamily:
         return faults.HttpError(
             405, f"The method {method} is not allowed for this resource.", Allow=", ".join(sorted(allowed))
         )
+
+
+@lru_cache(maxsize=64)
+def _version(header: str | None) -> Version:
+    wanted = requested_version(header, "placement")
+    if wanted is None:
+        return MIN_VERSION
+    if wanted == "latest":
+        return MAX_VERSION
+    numbers = _VERSION.fullmatch(wanted)
+    if numbers is None:
+        raise InvalidRequest(f"invalid version string: {wanted}")
+    version = Version(int(numbers[1][:9]), int(numbers[2][:9]))
+    if not MIN_VERSION <= version <= MAX_VERSION:
+        raise faults.HttpError(406, f"Unacceptable version header: {wanted}")
+    return version
 
 
 def _code_of(error: BaseException) -> str:

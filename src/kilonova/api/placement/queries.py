@@ -5,10 +5,10 @@ import re
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field
 
-from kilonova.api.http import Request
 from kilonova.api.microversion import Version
 from kilonova.api.placement.requests import BAD_VALUE, DUPLICATE_KEY, MISSING_VALUE
 from kilonova.api.placement.validation import is_uuid_like
+from kilonova.api.query_string import Query
 from kilonova.errors import InvalidRequest
 from kilonova.placement.candidate_query import CandidateQuery, Group
 
@@ -180,19 +180,18 @@ class _Parts:
     in_tree: str | None = None
 
 
-def read_candidate_query(request: Request, *, maximum: int, breadth_first: bool) -> CandidateQuery:
+def read_candidate_query(query: Query, version: Version, *, maximum: int, breadth_first: bool) -> CandidateQuery:
     """Read the query of `GET /allocation_candidates`, which fits its schema already. Raises: InvalidRequest."""
-    version = request.version
-    same_subtrees = _read_same_subtrees(request.query.get("same_subtree", ()))
-    root = _read_root_required(request.query.get("root_required", ()), version)
-    groups = _read_groups(request)
+    same_subtrees = _read_same_subtrees(query.get("same_subtree", ()))
+    root = _read_root_required(query.get("root_required", ()), version)
+    groups = _read_groups(query, version)
     _check_groups(groups, same_subtrees, version)
-    policy = request.query.get("group_policy", ())
+    policy = query.get("group_policy", ())
     if not policy and sum(bool(suffix) for suffix in groups) > 1:
         raise InvalidRequest(
             'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.'
         )
-    limit = request.query.get("limit", ())
+    limit = query.get("limit", ())
     return CandidateQuery(
         groups=tuple(
             Group(
@@ -217,10 +216,10 @@ def read_candidate_query(request: Request, *, maximum: int, breadth_first: bool)
     )
 
 
-def _read_groups(request: Request) -> dict[str, _Parts]:
-    pattern = _NAMED if request.version >= NAMED_GROUPS else _NUMBERED
+def _read_groups(query: Query, version: Version) -> dict[str, _Parts]:
+    pattern = _NAMED if version >= NAMED_GROUPS else _NUMBERED
     groups: dict[str, _Parts] = {}
-    for name, values in request.query.items():
+    for name, values in query.items():
         found = pattern.fullmatch(name)
         if found is None:
             continue
@@ -231,9 +230,9 @@ def _read_groups(request: Request) -> dict[str, _Parts]:
                 for value in values:
                     parts.resources = read_resources(value)
             case "required":
-                parts.traits = read_traits(values, request.version)
+                parts.traits = read_traits(values, version)
             case "member_of":
-                parts.aggregates = read_member_of(values, request.version, suffix)
+                parts.aggregates = read_member_of(values, version, suffix)
             case _:
                 parts.in_tree = read_in_tree(values[-1])
     _require_few(groups, MOST_GROUPS, "resources", "request groups")

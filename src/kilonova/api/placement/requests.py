@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Placement handlers have in common: media types, bodies and queries, replies with their time stamps."""
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import format_datetime
-from functools import wraps
+from email.utils import formatdate
+from functools import lru_cache, wraps
 from typing import Any
 
 import orjson
@@ -14,7 +15,7 @@ from kilonova.api.faults import HttpError
 from kilonova.api.http import Context, Handler, Reply, Request
 from kilonova.api.microversion import Version
 from kilonova.api.placement.validation import BodySchemas, QuerySchemas
-from kilonova.db.database import utc_now
+from kilonova.api.query_string import Query
 from kilonova.errors import InvalidRequest
 
 JSON = "application/json"
@@ -77,9 +78,14 @@ def read_body(request: Request, schemas: BodySchemas) -> Any:
 
 def read_query(request: Request, schemas: QuerySchemas) -> Mapping[str, str]:
     """Return the query, the last value of each parameter. Raises: InvalidRequest."""
-    query = {name: values[-1] for name, values in request.query.items()}
-    schemas.check(query, request.version)
-    return query
+    return check_query(request.query, request.version, schemas)
+
+
+def check_query(query: Query, version: Version, schemas: QuerySchemas) -> Mapping[str, str]:
+    """Do the same for a query apart from its request. Raises: InvalidRequest."""
+    last = {name: values[-1] for name, values in query.items()}
+    schemas.check(last, version)
+    return last
 
 
 def dated(
@@ -87,9 +93,14 @@ def dated(
 ) -> Reply:
     """Reply with a time stamp that must not be cached (1.15); without ``changed_at`` it is now."""
     if request.version >= CACHE_VERSION:
-        stamp = (changed_at or utc_now()).replace(tzinfo=UTC)
-        headers |= {"Last-Modified": format_datetime(stamp, usegmt=True), "Cache-Control": "no-cache"}
+        stamp = _http_date(int(time.time() if changed_at is None else changed_at.replace(tzinfo=UTC).timestamp()))
+        headers |= {"Last-Modified": stamp, "Cache-Control": "no-cache"}
     return Reply(status, body, headers)
+
+
+@lru_cache(maxsize=256)
+def _http_date(timestamp: int) -> str:
+    return formatdate(timestamp, usegmt=True)
 
 
 def newest(*moments: datetime | None) -> datetime | None:

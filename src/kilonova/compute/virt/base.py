@@ -2,20 +2,60 @@
 """What every hypervisor driver must do. Calls block; the agent owns threads and order."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 
 
+@dataclass(frozen=True, slots=True)
+class CopyProgress:
+    """How much of a guest has been copied. Units: bytes."""
+
+    memory_total_bytes: int = 0
+    memory_processed_bytes: int = 0
+    memory_remaining_bytes: int = 0
+    disk_total_bytes: int = 0
+    disk_processed_bytes: int = 0
+    disk_remaining_bytes: int = 0
+
+
+class AgentStopsError(Exception):
+    """The agent ends: a driver leaves what it was doing as it is, as it would be left by a crash."""
+
+
+class MigrationMonitor(Protocol):
+    """What a driver asks and tells while it copies a running guest."""
+
+    @property
+    def abort_requested(self) -> bool:
+        """Whether the migration is to be given up, as long as that is possible."""
+
+    @property
+    def completion_forced(self) -> bool:
+        """Whether the migration is to end soon, at the price of a pause of the guest."""
+
+    def report(self, progress: CopyProgress) -> None:
+        """Tell how far the copying is, about every second."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until something is requested. Raises: AgentStopsError."""
+
+
 class VirtDriver(Protocol):
-    """Every call may be repeated: "already so" and "absent" are success."""
+    """Every call may be repeated: "already so" and "absent" are success.
+
+    A host has for each instance a *guest*, or one that is *kept* for a move that may still be reverted, or both: source
+    and destination of a resize may be the same host. Starting, stopping and rebooting concern the guest. At the
+    destination of a live migration the guest is *incoming*, and paused, until it is activated.
+    """
 
     def report(self) -> NodeReport:
         """Describe the hypervisor: capabilities, inventory, traits."""
 
     def list_guests(self) -> Mapping[str, PowerState]:
-        """Return every guest by instance uuid."""
+        """Return every guest by instance uuid; one that is only kept is shut down."""
 
     def spawn(self, guest: GuestSpec) -> None:
         """Create and start a guest; one that runs already is success. Raises: DriverError, leaving nothing behind.
@@ -24,7 +64,7 @@ class VirtDriver(Protocol):
         """
 
     def destroy(self, uuid: str) -> None:
-        """Remove a guest and its disks; absent is success. Raises: DriverError."""
+        """Remove a guest, the kept one too, and their disks; absent is success. Raises: DriverError."""
 
     def start(self, uuid: str) -> None:
         """Power a guest on. Raises: DriverError."""
@@ -34,3 +74,43 @@ class VirtDriver(Protocol):
 
     def reboot(self, uuid: str, *, hard: bool) -> None:
         """Restart a guest. Raises: DriverError."""
+
+    def move_away(self, uuid: str, destination: str) -> None:
+        """Power a guest off and keep it; one that is kept already is success. Raises: DriverError."""
+
+    def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
+        """Make the guest that ``source`` keeps, with the size in ``guest``; one that a move made already is success.
+
+        Raises: DriverError, leaving nothing behind; UnsupportedGuest.
+        """
+
+    def return_home(self, guest: GuestSpec, *, power_on: bool) -> PowerState:
+        """Take the kept guest back as it was, and return its state; a guest that never left is success.
+
+        ``power_on``: let it run, or be paused if it was. Raises: DriverError, also while a guest that the move made
+        is still here.
+        """
+
+    def confirm_move(self, uuid: str) -> None:
+        """Drop what is kept, and nothing else; absent is success. Raises: DriverError."""
+
+    def abandon_move(self, uuid: str) -> None:
+        """Drop the guest that a move made or was about to make here, and nothing else; absent is success.
+
+        A guest that no move brought here stays. Raises: DriverError.
+        """
+
+    def prepare_live_migration(self, guest: GuestSpec, source: str) -> None:
+        """Make an incoming guest, paused. Raises: DriverError, leaving nothing behind; UnsupportedGuest."""
+
+    def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
+        """Copy a guest to ``destination`` while it runs, then keep it. Returns what it was, running or paused.
+
+        One that is kept already is success. Raises: MigrationAborted, DriverError; then the guest is as it was.
+        """
+
+    def activate_migrated(self, uuid: str, *, paused: bool) -> None:
+        """Let an incoming guest run, or leave it ``paused``. One that is not incoming any more is success.
+
+        Raises: DriverError.
+        """

@@ -39,9 +39,9 @@ class RequestView(Mapping[str, Any]):
         self.force_nodes = [spec.force_node] if spec.force_node else []
         self.scheduler_hints = {name: list(values) for name, values in spec.hints.items()}
         self.instance_group = _group_view(spec)
-        self.requested_destination = (
-            View(host=spec.requested_host, node=spec.requested_node) if spec.requested_host else None
-        )
+        self.requested_destination = _destination_view(spec)
+        #: Not Nova's: why a server that exists is placed anew, None for a new one.
+        self.move = None if spec.move is None else spec.move.value
         self.is_bfv = spec.volume_backed
         self.limits = View(vcpu=None, memory_mb=None, disk_gb=None, numa_topology=None)
         self._nested = self._filter_properties()
@@ -129,6 +129,7 @@ class RequestView(Mapping[str, Any]):
             "force_hosts": self.force_hosts,
             "force_nodes": self.force_nodes,
             "limits": self.limits,
+            "move": self.move,
         }
         if self.instance_group is not None:
             nested["group_hosts"] = set(self.instance_group.hosts)
@@ -161,6 +162,17 @@ def _flavor_view(spec: RequestSpec) -> View:
         description=flavor.description,
         extra_specs=dict(flavor.extra_specs),
     )
+
+
+def _destination_view(spec: RequestSpec) -> View | None:
+    """Return where a server shall go, as far as it is said; Nova says of every move that it stays in its cell."""
+    if spec.requested_host is None and spec.move is None:
+        return None
+    where = View(host=spec.requested_host, node=spec.requested_node)
+    if spec.move is not None:
+        where["cell"] = spec.source_cell
+        where["allow_cross_cell_move"] = spec.source_cell is not None
+    return where
 
 
 def _image_view(image: Image | None) -> View | None:

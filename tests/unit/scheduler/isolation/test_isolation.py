@@ -9,11 +9,11 @@ from tests.unit.scheduler.small_cloud import aggregate, flavor, host, request, t
 from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.image import Image
+from kilonova.model.request_spec import REBUILD_HINT
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.explain import explain
 from kilonova.scheduler.filters import AllHostsFilter
-from kilonova.scheduler.funnel import REBUILD_HINT
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.isolation.rules import PREFIX, Candidate, Condition, parse_alternative, rule_of
 

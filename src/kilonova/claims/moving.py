@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The placing of a move: the migration takes over what the server holds at the source, the server the destination.
+
+For resizes and for cold and live migrations. The guest stays where it is: ``instances.host`` changes with
+:func:`kilonova.db.moves.switch`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from kilonova.claims.placing import Claim, FallsShort, require_isolation
+from kilonova.db import allocations, instances, isolation_guard, moves, server_migrations
+from kilonova.db import tables as t
+from kilonova.db.allocations import INSTANCE
+from kilonova.db.statements import ManyRows
+from kilonova.db.transaction import Transaction
+from kilonova.model.instance import TaskState
+from kilonova.model.server_migration import MigrationStatus, ServerMigration
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A server that is moved: it is at the source of ``migration``, whose status is as given there, and has ``task``.
+
+    The migration then has the status that it ``becomes``, and its destination; the server ``shows`` another task, or
+    the same.
+    """
+
+    migration: ServerMigration
+    task: TaskState
+    becomes: MigrationStatus = MigrationStatus.PRE_MIGRATING
+    shows: TaskState | None = None
+
+    @property
+    def shown(self) -> TaskState:
+        """The task that the server has from the claim on."""
+        return self.shows or self.task
+
+    @property
+    def home(self) -> str:
+        return self.migration.source_host
+
+    @classmethod
+    def take(cls, tx: Transaction, claims: Sequence[Claim]) -> None:
+        moving = [_of(claim) for claim in claims]
+        rows = [
+            {
+                "uuid": claim.instance_uuid,
+                "host": each.migration.source_host,
+                "node": each.migration.source_node,
+                "task": each.task.value,
+                "shows": each.shown.value,
+                "isolation": claim.isolation_version,
+            }
+            for claim, each in zip(claims, moving, strict=True)
+        ]
+        destinations = [
+            {
+                "uuid": each.migration.uuid,
+                "status": each.migration.status.value,
+                "becomes": each.becomes.value,
+                "host": claim.host,
+                "node": claim.node,
+            }
+            for claim, each in zip(claims, moving, strict=True)
+        ]
+        if _STAY.run(tx, rows, now=tx.now) != len(rows):
+            require_isolation(tx, claims)
+            raise FallsShort("an instance is gone", _moved_on(tx, claims))
+        if server_migrations.claim_destinations(tx, destinations) != len(rows):
+            raise FallsShort("a migration is over", _ended(tx, claims))
+        moves.hand_sources_over(tx, [each.migration for each in moving])
+
+    @classmethod
+    def record(cls, tx: Transaction, claims: Sequence[Claim]) -> None:
+        present = allocations.present_consumers(tx, [claim.instance_uuid for claim in claims])
+        new = [
+            {"uuid": claim.instance_uuid, "project_id": claim.project_id, "user_id": claim.user_id, "kind": INSTANCE}
+            for claim in claims
+            if claim.instance_uuid not in present
+        ]
+        allocations.add_consumers(tx, new)
+        for claim in claims:
+            instances.log(tx, claim.instance_uuid)
+            moves.log_other_side(tx, _of(claim).migration.uuid)
+
+
+def _of(claim: Claim) -> Moving:
+    assert isinstance(claim.placing, Moving)
+    return claim.placing
+
+
+def _moved_on(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
+    """Return the instances that are gone, elsewhere, or have another task."""
+    columns = _INSTANCE.uuid, _INSTANCE.host, _INSTANCE.node, _INSTANCE.task_state
+    uuids = [claim.instance_uuid for claim in claims]
+    there = {tuple(row) for row in tx.execute(sa.select(*columns).where(_INSTANCE.uuid.in_(uuids)))}
+    return frozenset(
+        claim.instance_uuid
+        for claim in claims
+        # This transaction's own update has given the ones that were waiting their next task.
+        if (claim.instance_uuid, *_of(claim).migration.source, _of(claim).shown.value) not in there
+    )
+
+
+def _ended(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
+    """Return the instances whose migrations are not as they were, apart from what this transaction has written."""
+    gone = set()
+    for claim in claims:
+        present = server_migrations.get(tx.connection, _of(claim).migration.uuid)
+        if present.status is not _of(claim).becomes or present.dest != (claim.host, claim.node):
+            gone.add(claim.instance_uuid)
+    return frozenset(gone)
+
+
+_INSTANCE = t.instances.c
+_STAY = ManyRows(
+    {
+        "uuid": _INSTANCE.uuid.type,
+        "host": _INSTANCE.host.type,
+        "node": _INSTANCE.node.type,
+        "task": _INSTANCE.task_state.type,
+        "shows": _INSTANCE.task_state.type,
+        "isolation": sa.BigInteger(),
+    },
+    lambda given: (
+        sa.update(t.instances)
+        .where(  # a deleted instance has no host
+            _INSTANCE.uuid == given["uuid"],
+            _INSTANCE.host == given["host"],
+            _INSTANCE.node == given["node"],
+            _INSTANCE.task_state == given["task"],
+            given["isolation"] == isolation_guard.VERSION,
+        )
+        .values(task_state=given["shows"], updated_at=sa.bindparam("now", type_=t.Time))
+    ),
+)

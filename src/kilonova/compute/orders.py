@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each order means for the hypervisor driver."""
+
+from kilonova.compute.live_migrations import LiveMigrations
+from kilonova.compute.virt.base import VirtDriver
+from kilonova.messaging.messages import (
+    AbandonMove,
+    ActivateMigrated,
+    ConfirmMove,
+    DestroyGuest,
+    FinishMove,
+    LiveMigrate,
+    MoveAway,
+    Order,
+    PrepareLiveMigration,
+    RebootGuest,
+    ReturnHome,
+    SpawnGuest,
+    StartGuest,
+    StopGuest,
+)
+from kilonova.model.instance import PowerState
+
+
+def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations) -> PowerState:
+    """Have the driver do what is ordered and return the guest's state then. Raises: DriverError, AgentStopsError."""
+    match order:
+        case SpawnGuest():
+            driver.spawn(order.guest)
+            return PowerState.RUNNING
+        case DestroyGuest():
+            driver.destroy(order.instance_uuid)
+            return PowerState.NOSTATE
+        case StartGuest():
+            driver.start(order.instance_uuid)
+            return PowerState.RUNNING
+        case StopGuest():
+            driver.stop(order.instance_uuid)
+            return PowerState.SHUTDOWN
+        case RebootGuest():
+            driver.reboot(order.instance_uuid, hard=order.hard)
+            return PowerState.RUNNING
+        case MoveAway():
+            driver.move_away(order.instance_uuid, order.destination)
+            return PowerState.SHUTDOWN
+        case FinishMove():
+            driver.finish_move(order.guest, order.source, power_on=order.power_on)
+            return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
+        case ReturnHome():
+            return driver.return_home(order.guest, power_on=order.power_on)
+        case ConfirmMove():
+            driver.confirm_move(order.instance_uuid)
+            return _state(driver, order.instance_uuid)
+        case AbandonMove():
+            driver.abandon_move(order.instance_uuid)
+            return _state(driver, order.instance_uuid)
+        case PrepareLiveMigration():
+            driver.prepare_live_migration(order.guest, order.source)
+            return PowerState.PAUSED
+        case LiveMigrate():
+            with migrations.run(order) as monitor:
+                return driver.live_migrate(order.instance_uuid, order.destination, monitor)
+        case ActivateMigrated():
+            driver.activate_migrated(order.instance_uuid, paused=order.paused)
+            return PowerState.PAUSED if order.paused else PowerState.RUNNING
+
+
+def _state(driver: VirtDriver, uuid: str) -> PowerState:
+    return driver.list_guests().get(uuid, PowerState.NOSTATE)

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated hypervisor. In: hosts of a scenario. Out: guests in a file. Nothing here runs or copies anything."""
+
+from kilonova.compute.virt.fake.driver import FakeDriver
+
+__all__ = ["FakeDriver"]

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guests of a simulated hypervisor, in a file: instance uuid → its guest, and the one kept for a move.
+
+A file of before had only the power state of each guest, as a number; it is read as what it means.
+"""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kilonova.errors import DriverError
+from kilonova.model.instance import GuestSpec, PowerState
+
+
+class Origin(StrEnum):
+    """How a guest came to its host. ``INCOMING``: it is still being copied."""
+
+    SPAWNED = "spawned"
+    MOVED = "moved"
+    INCOMING = "incoming"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedGuest:
+    """One guest. The size of one from a file of before is not known, and 0."""
+
+    state: PowerState
+    origin: Origin = Origin.SPAWNED
+    vcpus: int = 0
+    memory_mib: int = 0
+    root_gib: int = 0
+
+    @classmethod
+    def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
+        return cls(state, origin, guest.vcpus, guest.memory_mib, guest.root_gib)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a host has for one instance. ``kept``: with the state that it had before it was kept."""
+
+    guest: SimulatedGuest | None = None
+    kept: SimulatedGuest | None = None
+
+    @property
+    def power_state(self) -> PowerState:
+        return PowerState.SHUTDOWN if self.guest is None else self.guest.state
+
+    @property
+    def state_when_kept(self) -> PowerState:
+        return PowerState.NOSTATE if self.kept is None else self.kept.state
+
+
+class GuestFile:
+    """Reads the file once and replaces it whole at every change. Callers see to it that changes come one by one."""
+
+    def __init__(self, host: str, file: Path) -> None:
+        self._host = host
+        self._file = file
+        self._places = self._read()
+
+    @property
+    def places(self) -> Mapping[str, Place]:
+        return self._places
+
+    def guest(self, uuid: str) -> SimulatedGuest | None:
+        return self._places.get(uuid, Place()).guest
+
+    def kept(self, uuid: str) -> SimulatedGuest | None:
+        return self._places.get(uuid, Place()).kept
+
+    def put(self, uuid: str, **changed: SimulatedGuest | None) -> None:
+        """Change the ``guest`` or what is ``kept`` of an instance, or both in one step. Raises: DriverError."""
+        before = self._places.get(uuid, Place())
+        after = replace(before, **changed)
+        if after == before:
+            return
+        places = {**self._places, uuid: after}
+        if after == Place():
+            del places[uuid]
+        self._store(places)
+
+    def _read(self) -> dict[str, Place]:
+        try:
+            stored: dict[str, Any] = orjson.loads(self._file.read_bytes())
+        except FileNotFoundError:
+            return {}
+        return {uuid: _place(value) for uuid, value in stored.items()}
+
+    def _store(self, places: dict[str, Place]) -> None:
+        """Replace the file in one step, then what is known here: a kill or a full disk leaves both as they were."""
+        draft = self._file.with_suffix(".new")
+        try:
+            draft.touch(0o600)
+            draft.write_bytes(orjson.dumps(places))
+            os.replace(draft, self._file)  # noqa: PTH105 - the one-step replace is the point
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+            raise DriverError(f"Host {self._host} cannot store its guests: {error.strerror}.") from error
+        self._places = places
+
+
+def _place(value: Any) -> Place:
+    if isinstance(value, int):
+        return Place(SimulatedGuest(PowerState(value)))
+    return Place(_guest(value["guest"]), _guest(value["kept"]))
+
+
+def _guest(value: Any) -> SimulatedGuest | None:
+    if value is None:
+        return None
+    return SimulatedGuest(**{**value, "state": PowerState(value["state"]), "origin": Origin(value["origin"])})

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who holds what while a server moves (ADR 19): each function is a part of one transaction and may be repeated.
+
+::
+
+    begin ──▶ claim (hand_sources_over + the destination) ──▶ switch ──▶ confirm      the server keeps the destination
+                   │ undo_claim                                  │ revert
+                   ▼                                             ▼
+                 the server has the source again, and nothing else
+
+From the claim on, the migration's uuid holds the source's allocations, NUMA cells and devices, and the server the
+destination's; its group counts it on both hosts, its quota counts the larger of both flavors.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from kilonova.db import allocations, flavors, group_guards, host_devices, instances, quotas, server_migrations
+from kilonova.db import tables as t
+from kilonova.db.allocations import INSTANCE, MIGRATION
+from kilonova.db.mirror_source import other_side_value
+from kilonova.db.transaction import Transaction
+from kilonova.errors import ConcurrentUpdate, NotFound, OverQuota
+from kilonova.model.quota import Limits, QuotaRequest, Usage
+from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
+
+_M, _I = t.server_migrations.c, t.instances.c
+#: How a migration ends well.
+_CONFIRMED = {
+    MigrationType.RESIZE: MigrationStatus.CONFIRMED,
+    MigrationType.MIGRATION: MigrationStatus.CONFIRMED,
+    MigrationType.LIVE_MIGRATION: MigrationStatus.COMPLETED,
+    MigrationType.EVACUATION: MigrationStatus.COMPLETED,
+}
+
+
+def begin(
+    tx: Transaction, migration: ServerMigration, configured: Limits, limits: Limits | None = None
+) -> ServerMigration:
+    """Store a new migration, and count what the new flavor needs more. Returns it with its number.
+
+    ``configured``: the limits where nobody has set another; ``limits``: those in force where they are kept elsewhere.
+    Raises: OverQuota.
+    """
+    growth = Usage.of(migration.new_flavor).beyond(Usage.of(migration.old_flavor))
+    if growth != Usage():
+        owner = _owner(tx, migration.instance_uuid)
+        (granted,) = quotas.take(tx, [QuotaRequest(*owner, growth, 1, 1, limits=limits)], configured)
+        if isinstance(granted, OverQuota):
+            raise granted
+    return server_migrations.insert(tx, migration)
+
+
+def hand_source_over(tx: Transaction, migration: ServerMigration) -> None:
+    """Make what a server holds at the source its migration's. The claim of the destination belongs with it."""
+    hand_sources_over(tx, [migration])
+
+
+def hand_sources_over(tx: Transaction, migrations: Sequence[ServerMigration]) -> None:
+    """Do what :func:`hand_source_over` does, for many."""
+    heirs = {migration.instance_uuid: migration.uuid for migration in migrations}
+    allocations.hand_over(tx, heirs, MIGRATION)
+    host_devices.hand_over(tx, heirs)
+
+
+def switch(tx: Transaction, migration: ServerMigration) -> None:
+    """Say that the guest is at the destination from now on, and has the new flavor; done already is success.
+
+    Raises: NotFound when the server is gone; ConcurrentUpdate when the move is over, or has no destination.
+    """
+    present = _claimed(tx, migration)
+    assert present.dest_host is not None
+    assert present.dest_node is not None
+    place = present.dest_host, present.dest_node
+    _put(tx, present, *place, present.new_flavor if present.migration_type is MigrationType.RESIZE else None)
+
+
+def confirm(tx: Transaction, migration: ServerMigration) -> None:
+    """Release the source and end the migration well; done already is success.
+
+    Raises: ConcurrentUpdate when it has ended otherwise, or the guest is not at the destination.
+    """
+    present = server_migrations.get(tx.connection, migration.uuid)
+    status = _CONFIRMED[present.migration_type]
+    if present.status is status:
+        return
+    present = _claimed(tx, present)
+    place = tx.execute(sa.select(_I.host, _I.node).where(_I.uuid == present.instance_uuid)).first()
+    if place is None or tuple(place) != present.dest:
+        raise ConcurrentUpdate(f"Server {present.instance_uuid} is not at the destination of migration {present.uuid}.")
+    _release_migration(tx, present)
+    if present.changes_host:
+        _leave(tx, present, present.source_host)
+    _count_less(tx, present, Usage.of(present.old_flavor).beyond(Usage.of(present.new_flavor)))
+    _end(tx, present, status)
+
+
+def revert(tx: Transaction, migration: ServerMigration) -> None:
+    """Release the destination and give the server back what it had, host and flavor included; done is success.
+
+    Raises: ConcurrentUpdate when the migration has ended otherwise.
+    """
+    undo_claim(tx, migration, MigrationStatus.REVERTED)
+
+
+def undo_claim(tx: Transaction, migration: ServerMigration, status: MigrationStatus = MigrationStatus.ERROR) -> None:
+    """Give the server back what it had before the claim, and the migration this status; done already is success.
+
+    With a status that is open (``accepted``, say) another destination can be claimed. Also undoes a switch, and does
+    nothing but end the migration where there was no claim. Raises: ConcurrentUpdate when it has ended otherwise.
+    """
+    present = server_migrations.get(tx.connection, migration.uuid)
+    if present.status is status and not present.is_claimed:
+        return
+    if not present.status.is_under_way:
+        raise ConcurrentUpdate(f"Migration {present.uuid} is {present.status} already.", status=present.status.value)
+    if present.is_claimed:
+        server = present.instance_uuid
+        host_devices.give_back(tx, server)
+        host_devices.hand_over(tx, {present.uuid: server})
+        allocations.free(tx, server)
+        allocations.hand_over(tx, {present.uuid: server}, INSTANCE)
+        allocations.forget_idle(tx, [server, present.uuid])
+        if present.changes_host:
+            assert present.dest_host is not None
+            _leave(tx, present, present.dest_host)
+        resized = present.migration_type is MigrationType.RESIZE
+        _put(tx, present, *present.source, present.old_flavor if resized else None)
+    if not status.is_under_way:
+        _count_less(tx, present, Usage.of(present.new_flavor).beyond(Usage.of(present.old_flavor)))
+    _end(tx, present, status)
+
+
+def release_all(tx: Transaction, instance_uuid: str, group_uuid: str | None, host: str | None) -> None:
+    """Give back what the open migrations of a server that is being deleted hold, and end them; none is success.
+
+    ``host``: where the server itself is released by the caller, who also counts its present flavor no longer.
+    """
+    for migration in server_migrations.open_of(tx.connection, [instance_uuid]):
+        if migration.is_claimed:
+            _release_migration(tx, migration)
+            if group_uuid is not None and migration.changes_host:
+                for side in {migration.source_host, migration.dest_host} - {host, None}:
+                    group_guards.leave(tx, group_uuid, str(side))
+        _count_less(tx, migration, _counted_beside(tx, migration))
+        waits = migration.status is MigrationStatus.FINISHED
+        _end(tx, migration, MigrationStatus.CONFIRMED if waits else MigrationStatus.FAILED)
+
+
+def log_other_side(tx: Transaction, migration_uuid: str) -> None:
+    """Tell the mirrors on which other host a server counts that is being moved, or that there is none any more."""
+    side = next(server_migrations.other_sides(tx.connection, migration_uuid), None)
+    tx.log("instance", migration_uuid, None if side is None else other_side_value(side))
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _claimed(tx: Transaction, migration: ServerMigration) -> ServerMigration:
+    present = server_migrations.get(tx.connection, migration.uuid)
+    if not present.is_claimed:
+        raise ConcurrentUpdate(f"Migration {present.uuid} is {present.status} and holds nothing.")
+    return present
+
+
+def _put(tx: Transaction, migration: ServerMigration, host: str, node: str, flavor: Any) -> None:
+    """Write where the guest is, and of which flavor when that changes. Raises: NotFound."""
+    values: dict[str, Any] = {"host": host, "node": node, "updated_at": tx.now}
+    if flavor is not None:
+        values |= {"flavor_id": flavor.flavor_id, "flavor": flavors.as_json(flavor)}
+    mine = sa.and_(_I.uuid == migration.instance_uuid, _I.deleted.is_(False))
+    if tx.execute(sa.update(t.instances).where(mine).values(values)).rowcount == 0:
+        raise NotFound(f"Instance {migration.instance_uuid} could not be found.")
+    instances.log(tx, migration.instance_uuid)
+    log_other_side(tx, migration.uuid)
+
+
+def _release_migration(tx: Transaction, migration: ServerMigration) -> None:
+    allocations.delete_for_consumer(tx, migration.uuid)
+    host_devices.give_back(tx, migration.uuid)
+
+
+def _leave(tx: Transaction, migration: ServerMigration, host: str) -> None:
+    group_uuid = instances.group_of(tx.connection, migration.instance_uuid)
+    if group_uuid is not None:
+        group_guards.leave(tx, group_uuid, host)
+
+
+def _end(tx: Transaction, migration: ServerMigration, status: MigrationStatus) -> None:
+    """Write the status; a migration that stays open has no destination any more."""
+    values: dict[str, Any] = {"status": status.value, "updated_at": tx.now}
+    if status.is_under_way:
+        values |= {"dest_host": None, "dest_node": None}
+    tx.execute(sa.update(t.server_migrations).where(_M.uuid == migration.uuid).values(values))
+    log_other_side(tx, migration.uuid)
+
+
+def _owner(tx: Transaction, instance_uuid: str) -> tuple[str, str]:
+    row = tx.execute(sa.select(_I.project_id, _I.user_id).where(_I.uuid == instance_uuid)).first()
+    if row is None:
+        raise NotFound(f"Instance {instance_uuid} could not be found.")
+    return row.project_id, row.user_id
+
+
+def _count_less(tx: Transaction, migration: ServerMigration, less: Usage) -> None:
+    if less != Usage():
+        quotas.give_back(tx, *_owner(tx, migration.instance_uuid), less)
+
+
+def _counted_beside(tx: Transaction, migration: ServerMigration) -> Usage:
+    """Return what the server counts beyond its present flavor while it moves."""
+    stored = tx.execute(sa.select(_I.flavor).where(_I.uuid == migration.instance_uuid)).scalar_one()
+    return migration.largest.beyond(Usage.of(flavors.from_json(stored)))

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The moves of servers: their rows, lists of them, and where else than on its host a server may be.
+
+What a move holds, and gives back, is in :mod:`kilonova.db.moves`.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import flavors
+from kilonova.db import tables as t
+from kilonova.db.statements import ManyRows
+from kilonova.db.transaction import Transaction
+from kilonova.errors import ConcurrentUpdate, InvalidRequest, NotFound
+from kilonova.model.flavor import Flavor
+from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType, ServerMigration
+
+_M, _I = t.server_migrations.c, t.instances.c
+#: A migration is under way, for the condition of a statement.
+IS_OPEN = _M.status.in_(sorted(OPEN))
+_FLAVORS = ("old_flavor", "new_flavor")
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationQuery:
+    """Which migrations to list, newest first. Fields left at their defaults do not restrict.
+
+    ``host``: source or destination. ``open_only``: those that are still under way. ``marker``: a migration's uuid.
+    """
+
+    instance_uuid: str | None = None
+    host: str | None = None
+    source_compute: str | None = None
+    status: str | None = None
+    migration_type: str | None = None
+    user_id: str | None = None
+    project_id: str | None = None
+    changed_since: datetime | None = None
+    changed_before: datetime | None = None
+    open_only: bool = False
+    limit: int = 1000
+    marker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSide:
+    """Where a server that is being moved holds room besides the host it is on, and of which flavor it is there."""
+
+    migration: ServerMigration
+    host: str
+    node: str
+    flavor: Flavor
+    group_uuid: str | None
+    image_properties: Mapping[str, str]
+
+
+def insert(tx: Transaction, migration: ServerMigration) -> ServerMigration:
+    """Store a new migration and return it with its number."""
+    row = {
+        "uuid": migration.uuid,
+        "instance_uuid": migration.instance_uuid,
+        "migration_type": migration.migration_type.value,
+        "status": migration.status.value,
+        "source_host": migration.source_host,
+        "source_node": migration.source_node,
+        "dest_host": migration.dest_host,
+        "dest_node": migration.dest_node,
+        "old_flavor": flavors.as_json(migration.old_flavor),
+        "new_flavor": flavors.as_json(migration.new_flavor),
+        "request_id": migration.request_id,
+        "user_id": migration.user_id,
+        "project_id": migration.project_id,
+        "progress": None if migration.progress is None else dict(migration.progress),
+        "created_at": tx.now,
+    }
+    tx.execute(sa.insert(t.server_migrations), row)
+    return get(tx.connection, migration.uuid)
+
+
+def get(connection: Connection, uuid: str) -> ServerMigration:
+    """Return a migration. Raises: NotFound."""
+    row = connection.execute(sa.select(t.server_migrations).where(_M.uuid == uuid)).mappings().first()
+    if row is None:
+        raise NotFound(f"Migration {uuid} could not be found.")
+    return _migration(row)
+
+
+def get_of_server(connection: Connection, instance_uuid: str, number: int) -> ServerMigration:
+    """Return a migration of a server by its number. Raises: NotFound."""
+    mine = sa.select(t.server_migrations).where(_M.id == number, _M.instance_uuid == instance_uuid)
+    row = connection.execute(mine).mappings().first()
+    if row is None:
+        raise NotFound(f"Migration {number} not found for server {instance_uuid}.")
+    return _migration(row)
+
+
+def find_open(connection: Connection, instance_uuid: str) -> ServerMigration | None:
+    """Return the newest migration of a server that is still under way."""
+    found = open_of(connection, [instance_uuid])
+    return found[-1] if found else None
+
+
+def open_of(connection: Connection, instance_uuids: Collection[str]) -> tuple[ServerMigration, ...]:
+    """Return the migrations of these servers that are still under way, oldest first."""
+    mine = sa.select(t.server_migrations).where(_M.instance_uuid.in_(list(instance_uuids)), IS_OPEN).order_by(_M.id)
+    return tuple(map(_migration, connection.execute(mine).mappings()))
+
+
+def list_page(connection: Connection, query: MigrationQuery) -> tuple[ServerMigration, ...]:
+    """Return one page, newest first. Raises: InvalidRequest for an unknown marker."""
+    conditions: list[Any] = [
+        column == value
+        for column, value in (
+            (_M.instance_uuid, query.instance_uuid),
+            (_M.source_host, query.source_compute),
+            (_M.status, query.status),
+            (_M.migration_type, query.migration_type),
+            (_M.user_id, query.user_id),
+            (_M.project_id, query.project_id),
+        )
+        if value is not None
+    ]
+    if query.host is not None:
+        conditions.append(sa.or_(_M.source_host == query.host, _M.dest_host == query.host))
+    if query.open_only:
+        conditions.append(IS_OPEN)
+    changed_at = sa.func.coalesce(_M.updated_at, _M.created_at)
+    if query.changed_since is not None:
+        conditions.append(changed_at >= query.changed_since)
+    if query.changed_before is not None:
+        conditions.append(changed_at <= query.changed_before)
+    if query.marker is not None:
+        marker = connection.execute(sa.select(_M.created_at, _M.id).where(_M.uuid == query.marker)).first()
+        if marker is None:
+            raise InvalidRequest(f"Marker {query.marker} could not be found.")
+        earlier = sa.and_(_M.created_at == marker.created_at, _M.id < marker.id)
+        conditions.append(sa.or_(_M.created_at < marker.created_at, earlier))
+    page = sa.select(t.server_migrations).where(*conditions).order_by(_M.created_at.desc(), _M.id.desc())
+    return tuple(map(_migration, connection.execute(page.limit(query.limit)).mappings()))
+
+
+def set_status(
+    tx: Transaction, uuid: str, expected: Collection[MigrationStatus], status: MigrationStatus
+) -> ServerMigration:
+    """Change the status of a migration if it is one of the ``expected``; being there already is success.
+
+    What ends a migration is for :mod:`kilonova.db.moves`, which also gives back what it holds.
+    Raises: NotFound; ConcurrentUpdate.
+    """
+    present = get(tx.connection, uuid)
+    if present.status is status:
+        return present
+    if present.status not in expected:
+        raise ConcurrentUpdate(
+            f"Migration {uuid} is {present.status}, not {' or '.join(sorted(expected))}.", status=present.status.value
+        )
+    tx.execute(sa.update(t.server_migrations).where(_M.uuid == uuid).values(status=status.value, updated_at=tx.now))
+    return get(tx.connection, uuid)
+
+
+def set_progress(tx: Transaction, uuid: str, progress: Mapping[str, int]) -> None:
+    """Store what a live migration has copied so far, while it is under way; afterwards it is too late."""
+    changed = sa.update(t.server_migrations).where(_M.uuid == uuid, IS_OPEN)
+    tx.execute(changed.values(progress=dict(progress), updated_at=tx.now))
+
+
+_CLAIM = ManyRows(
+    {
+        "uuid": _M.uuid.type,
+        "status": _M.status.type,
+        "becomes": _M.status.type,
+        "host": _M.source_host.type,
+        "node": _M.source_node.type,
+    },
+    lambda given: (
+        sa.update(t.server_migrations)
+        .where(_M.uuid == given["uuid"], _M.status == given["status"], _M.dest_host.is_(None))
+        .values(
+            status=given["becomes"],
+            dest_host=given["host"],
+            dest_node=given["node"],
+            updated_at=sa.bindparam("now", type_=t.Time),
+        )
+    ),
+)
+
+
+def claim_destinations(tx: Transaction, rows: Sequence[Mapping[str, str]]) -> int:
+    """Write destinations into migrations that have none yet and are in the status given; return how many that was.
+
+    ``rows``: ``uuid``, ``status``, the status that it ``becomes``, ``host`` and ``node``.
+    """
+    return _CLAIM.run(tx, rows, now=tx.now)
+
+
+def other_sides(connection: Connection, migration_uuid: str | None = None) -> Iterator[OtherSide]:
+    """Yield where else servers hold room, of all migrations under way or of one.
+
+    A resize on the same hypervisor has one side only, as far as places go.
+    """
+    columns = (_I.host.label("present_host"), _I.node.label("present_node"), _I.group_uuid, _I.image_properties)
+    wanted = (
+        sa.select(t.server_migrations, *columns)
+        .join(t.instances, _I.uuid == _M.instance_uuid)
+        .where(IS_OPEN, _M.dest_host.is_not(None), _I.deleted.is_(False))
+        .order_by(_M.id)
+    )
+    if migration_uuid is not None:
+        wanted = wanted.where(_M.uuid == migration_uuid)
+    for row in connection.execute(wanted).mappings():
+        migration = _migration(row)
+        assert migration.dest_host is not None
+        assert migration.dest_node is not None
+        if migration.dest == migration.source:
+            continue
+        moved = (row["present_host"], row["present_node"] or row["present_host"]) == migration.dest
+        host, node = migration.source if moved else (migration.dest_host, migration.dest_node)
+        flavor = migration.old_flavor if moved else migration.new_flavor
+        yield OtherSide(migration, host, node, flavor, row["group_uuid"], row["image_properties"] or {})
+
+
+def _migration(row: Mapping[Any, Any]) -> ServerMigration:
+    values = {name: row[name] for name in ServerMigration.__dataclass_fields__ if name not in _FLAVORS}
+    values |= {name: flavors.from_json(row[name]) for name in _FLAVORS}
+    return ServerMigration(
+        **{
+            **values,
+            "migration_type": MigrationType(row["migration_type"]),
+            "status": MigrationStatus(row["status"]),
+        }
+    )

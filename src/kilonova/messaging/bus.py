@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What both ends need of a message bus, whatever carries the messages."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kilonova.messaging.lanes import AgentLane
+from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One message that an agent has accepted. ``run`` handles it and returns what waits behind it, if anything."""
+
+    lane: AgentLane
+    run: Callable[[], "Work | None"]
+
+
+#: Takes a message in order, without waiting for anything, and returns the work to do for it now, if any.
+Accept = Callable[[AgentMessage], Work | None]
+
+
+class Bus(Protocol):
+    """Carries messages, and runs what they set off on threads of its own, in lanes that do not hold each other up."""
+
+    def serve_agent(self, host: str, accept: Accept) -> None:
+        """Have the messages for ``host`` go to ``accept`` from now on."""
+
+    def serve_conductor(
+        self, handler: Callable[[ConductorMessage], None], greeter: Callable[[HostsStarted], Orphans]
+    ) -> None:
+        """Have messages of agents go to ``handler``, and announcements to ``greeter``."""
+
+    def cast(self, host: str, message: AgentMessage) -> None:
+        """Hand a message to the agent of ``host``. Raises: Unavailable when there is none."""
+
+    def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
+        """Hand a message to the conductor. Raises: Unavailable when there is none.
+
+        ``urgent``: ahead of all that is not; for what comes of interrupts and deletes.
+        """
+
+    def announce(self, message: HostsStarted) -> Orphans:
+        """Tell the conductor of agents that start, and wait for its answer."""
+
+    def run_in_conductor(self, work: Callable[[], None]) -> None:
+        """Run the conductor's own work in the background."""
+
+    def run_urgently(self, work: Callable[[], None]) -> None:
+        """Run the conductor's own work that must not wait behind ordinary work: interrupts and deletes."""
+
+    def run_aside(self, work: Callable[[], None]) -> None:
+        """Run the conductor's own work where it may wait for seconds and hold nothing else up."""

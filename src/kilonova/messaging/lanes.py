@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads in lanes: work of one lane never waits behind that of another, however long that takes."""
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from kilonova.messaging.messages import (
+    AbortLiveMigration,
+    AgentMessage,
+    AskStep,
+    DestroyGuest,
+    FinishMove,
+    ForceCompleteLiveMigration,
+    LiveMigrate,
+    MoveAway,
+)
+
+LOG = logging.getLogger(__name__)
+
+
+class AgentLane(StrEnum):
+    """Where an agent's work runs. ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks."""
+
+    INTERRUPT = "interrupt"
+    DELETE = "delete"
+    ORDINARY = "ordinary"
+    MOVE = "move"
+
+
+class ConductorLane(StrEnum):
+    """Where the conductor's work runs. ``ASIDE`` may wait for seconds."""
+
+    URGENT = "urgent"
+    ORDINARY = "ordinary"
+    ASIDE = "aside"
+
+
+_LANES: Mapping[type, AgentLane] = {
+    AbortLiveMigration: AgentLane.INTERRUPT,
+    AskStep: AgentLane.INTERRUPT,
+    ForceCompleteLiveMigration: AgentLane.INTERRUPT,
+    DestroyGuest: AgentLane.DELETE,
+    MoveAway: AgentLane.MOVE,
+    FinishMove: AgentLane.MOVE,
+    LiveMigrate: AgentLane.MOVE,
+}
+L = TypeVar("L", bound=StrEnum)
+
+
+def lane_of(message: AgentMessage) -> AgentLane:
+    """Return the lane in which an agent handles a message."""
+    return _LANES.get(type(message), AgentLane.ORDINARY)
+
+
+class Lanes(Generic[L]):
+    """A pool of threads for each lane.
+
+    ``threads``: how many there may be, made when they are needed; the lanes are closed in this order.
+    """
+
+    def __init__(self, name: str, threads: Mapping[L, int]) -> None:
+        self._pools = {
+            lane: ThreadPoolExecutor(count, thread_name_prefix=f"{name}-{lane}") for lane, count in threads.items()
+        }
+
+    def run(self, lane: L, work: Callable[[], None]) -> None:
+        self._pools[lane].submit(_guarded, work)
+
+    def close(self) -> None:
+        """Drop what waits, and wait for what runs."""
+        for pool in self._pools.values():
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _guarded(work: Callable[[], None]) -> None:
+    """Run work at the border of a message: what it raises is logged, never lost in a pool."""
+    try:
+        work()
+    except Exception:
+        LOG.exception("A message could not be handled")

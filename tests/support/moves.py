@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers on hosts and orders to move them, with the rows that a request for a move leaves behind before its claim."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.claims.claimer import Job, Order
+from kilonova.claims.moving import Moving
+from kilonova.claims.placing import Chosen
+from kilonova.db import instances, moves, server_migrations, workflows
+from kilonova.db import tables as t
+from kilonova.db.transaction import Transaction
+from kilonova.db.workflows import Workflow
+from kilonova.identifiers import new_uuid
+from kilonova.model.flavor import Flavor
+from kilonova.model.instance import TaskState, VmState
+from kilonova.model.quota import NO_LIMITS
+from kilonova.model.request_spec import RequestSpec
+from kilonova.model.server_migration import MigrationStatus, MigrationType, MoveKind, ServerMigration
+from support.cell import IMAGE, SMALL, Cell
+from support.orders import order
+
+_KINDS = {
+    MigrationType.RESIZE: (MoveKind.RESIZE, TaskState.RESIZE_PREP),
+    MigrationType.MIGRATION: (MoveKind.COLD_MIGRATE, TaskState.RESIZE_PREP),
+    MigrationType.LIVE_MIGRATION: (MoveKind.LIVE_MIGRATE, TaskState.MIGRATING),
+}
+
+
+def servers(cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None) -> list[str]:
+    """Place servers that then run, and return their uuids."""
+    placed = cell.claimer.place(order(cell, count, flavor=flavor, group=group)).workflows
+    uuids = [flow.instance_uuid for flow in placed]
+
+    def settle(tx: Transaction) -> None:
+        workflows.finish_all(tx, placed, cell.conductor.owner)
+        for uuid in uuids:
+            instances.change(tx, uuid, vm_state=VmState.ACTIVE, task_state=None)
+
+    cell.database.write(settle)
+    return uuids
+
+
+def move(
+    cell: Cell,
+    uuid: str,
+    *,
+    to: Flavor | None = None,
+    kind: MigrationType = MigrationType.RESIZE,
+    leaving: Sequence[str] | None = None,
+) -> Order:
+    """Begin to move a server, and return the order that asks for its destination."""
+    with cell.database.read() as connection:
+        server = instances.get(connection, uuid)
+        group = instances.group_of(connection, uuid)
+    assert server.host is not None
+    assert server.node is not None
+    flow = Workflow(new_uuid(), "move", uuid, "r-1", "req-move", "claim")
+    move_kind, task = _KINDS[kind]
+    migration = ServerMigration(
+        uuid=new_uuid(),
+        instance_uuid=uuid,
+        migration_type=kind,
+        status=MigrationStatus.ACCEPTED,
+        source_host=server.host,
+        source_node=server.node,
+        old_flavor=server.flavor,
+        new_flavor=to or server.flavor,
+        request_id="req-move",
+        user_id="u",
+        project_id="p",
+    )
+
+    def begin(tx: Transaction) -> ServerMigration:
+        instances.change(tx, uuid, expected_tasks={None}, task_state=task)
+        workflows.insert(tx, [flow], cell.conductor.owner)
+        return moves.begin(tx, migration, NO_LIMITS)
+
+    migration = cell.database.write(begin)
+    spec = RequestSpec(server.flavor, IMAGE, "p", "u", "req-move", (uuid,)).moving(
+        move_kind, uuid, leaving=(server.host,) if leaving is None else leaving, flavor=to
+    )
+
+    def at_host(chosen: Chosen) -> Workflow:
+        return replace(flow, step="prepare", attempt=1, body={"host": chosen.host})
+
+    return Order(spec, (Job(uuid, at_host),), group, Moving(migration, task))
+
+
+def settle(cell: Cell, uuid: str) -> None:
+    """The move of a server is over: nothing is under way any more."""
+
+    def clear(tx: Transaction) -> None:
+        instances.change(tx, uuid, task_state=None)
+        tx.execute(sa.delete(t.workflows).where(t.workflows.c.instance_uuid == uuid))
+
+    cell.database.write(clear)
+
+
+def again(wanted: Order, tried: ServerMigration) -> Order:
+    """Return the order for another destination, after the first came to nothing."""
+    job = wanted.jobs[0]
+    spec = replace(wanted.spec, tried=((str(tried.dest_host), str(tried.dest_node)),))
+    return replace(wanted, spec=spec, jobs=(Job(job.instance_uuid, lambda at: replace(job.at_host(at), attempt=2)),))
+
+
+def migration_of(cell: Cell, wanted: Order) -> ServerMigration:
+    """Return the migration of an order as it is now."""
+    with cell.database.read() as connection:
+        return migration_in(connection, wanted)
+
+
+def migration_in(connection: Connection, wanted: Order) -> ServerMigration:
+    """Return the migration of an order as a transaction sees it."""
+    assert isinstance(wanted.placing, Moving)
+    return server_migrations.get(connection, wanted.placing.migration.uuid)
+
+
+def held(cell: Cell) -> dict[str, dict[str, dict[str, int]]]:
+    """Return consumer uuid → provider name → resource class → amount."""
+    allocation, provider, resource = t.allocations.c, t.resource_providers, t.resource_classes
+    joined = (
+        sa.select(allocation.consumer_uuid, provider.c.name, resource.c.name, allocation.used)
+        .join(provider, provider.c.id == allocation.resource_provider_id)
+        .join(resource, resource.c.id == allocation.resource_class_id)
+    )
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    with cell.database.read() as connection:
+        for consumer, name, resource_class, used in connection.execute(joined):
+            found.setdefault(consumer, {}).setdefault(name, {})[resource_class] = used
+    return found

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One simulated host with its agent, on a bus where nothing happens by itself, and a conductor that takes notes."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kilonova.compute.agent import Agent
+from kilonova.compute.virt.fake import FakeDriver
+from kilonova.messaging.messages import AgentMessage, AskStep, HostsStarted, Orphans, StepId, StepReply, StepStatus
+from kilonova.model.instance import GuestSpec
+from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from support.manual_bus import ManualBus
+
+T = TypeVar("T")
+_ATTEMPTS = itertools.count(1)
+
+
+def new_step(workflow: str = "w") -> StepId:
+    return StepId(workflow, "s", next(_ATTEMPTS))
+
+
+def guest(uuid: str = "a", *, memory_mib: int = 512, **more: Any) -> GuestSpec:
+    return GuestSpec(uuid, uuid, uuid, 1, memory_mib, 1, **more)
+
+
+class OneHost:
+    """A host by its files: another one of the same name and folder is the same host after a crash."""
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str = "node1",
+        *,
+        event: Callable[[str], None] = lambda _: None,
+        driver: type[FakeDriver] = FakeDriver,
+        may_act: Callable[[], bool] = lambda: True,
+        **facts: Any,
+    ) -> None:
+        self.name = name
+        self.file = folder / f"{name}.json"
+        self.told: list[Any] = []
+        self.bus = ManualBus(event=event)
+        self.bus.serve_conductor(self.told.append, self._greet)
+        self.driver = driver(SimulatedHost(name, **facts), self.file, AllocationRatios())
+        self.agent = Agent(name, self.driver, self.bus, may_act=may_act)
+        self.bus.serve_agent(name, self.agent.accept)
+
+    def send(self, message: AgentMessage) -> None:
+        self.bus.cast(self.name, message)
+
+    def do(self, message: AgentMessage) -> StepReply:
+        """Send a message, let everything happen, and return its reply."""
+        self.send(message)
+        self.bus.run()
+        return self.replies[-1]
+
+    def ask(self, step: StepId, uuid: str = "a") -> StepStatus:
+        """Ask for a step and return the answer, before anything else happens."""
+        self.send(AskStep(step, uuid))
+        self.bus.step()
+        self.bus.step()
+        return self.told_of(StepStatus)[-1]
+
+    @property
+    def replies(self) -> list[StepReply]:
+        return self.told_of(StepReply)
+
+    def told_of(self, kind: type[T]) -> list[T]:
+        return [message for message in self.told if isinstance(message, kind)]
+
+    def size_of(self, uuid: str = "a") -> int:
+        """The memory of a guest, in MiB."""
+        found = self.driver._guests.guest(uuid)
+        assert found is not None
+        return found.memory_mib
+
+    def _greet(self, message: HostsStarted) -> Orphans:
+        return Orphans({report.host: tuple(message.guests[report.host]) for report in message.reports})

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Live migrations between simulated hosts: abort and force complete at every moment, repetitions, kills."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kilonova.compute.virt.base import AgentStopsError, CopyProgress, MigrationMonitor
+from kilonova.compute.virt.fake import FakeDriver
+from kilonova.messaging.lanes import AgentLane
+from kilonova.messaging.messages import (
+    AbandonMove,
+    AbortLiveMigration,
+    ActivateMigrated,
+    ConfirmMove,
+    FinishMove,
+    ForceCompleteLiveMigration,
+    LiveMigrate,
+    MigrationProgress,
+    PrepareLiveMigration,
+    ReturnHome,
+    SpawnGuest,
+    StartGuest,
+    StepId,
+    StepReply,
+    StepState,
+    StopGuest,
+)
+from kilonova.model.instance import PowerState
+from support.one_host import OneHost, guest, new_step
+from support.waiting import wait_until
+
+RUNNING, PAUSED, SHUTDOWN = PowerState.RUNNING, PowerState.PAUSED, PowerState.SHUTDOWN
+ABORTED = "The live migration was aborted."
+
+
+def source(folder: Path, **options: object) -> OneHost:
+    """A host with a running guest."""
+    host = OneHost(folder, **options)  # type: ignore[arg-type]
+    host.do(SpawnGuest(new_step("build"), guest()))
+    return host
+
+
+def migrate(workflow: str = "w") -> LiveMigrate:
+    return LiveMigrate(new_step(workflow), "a", "node2")
+
+
+def test_a_guest_moves_while_it_runs(tmp_path: Path) -> None:
+    one, two = source(tmp_path), OneHost(tmp_path, "node2")
+    assert two.do(PrepareLiveMigration(new_step(), guest(), "node1")).power_state is PAUSED
+    assert one.do(migrate()).power_state is RUNNING
+    assert one.driver.list_guests() == {"a": SHUTDOWN}
+    assert two.do(ActivateMigrated(new_step(), "a")).power_state is RUNNING
+    assert one.do(ConfirmMove(new_step(), "a")).error is None
+    assert (one.driver.list_guests(), two.driver.list_guests()) == ({}, {"a": RUNNING})
+
+
+def test_every_step_may_come_again_from_another_attempt_and_to_another_process(tmp_path: Path) -> None:
+    source(tmp_path)
+    for _ in range(2):
+        assert OneHost(tmp_path, "node2").do(PrepareLiveMigration(new_step(), guest(), "node1")).power_state is PAUSED
+    for _ in range(2):
+        assert OneHost(tmp_path).do(migrate()).power_state is RUNNING
+    for _ in range(2):
+        assert OneHost(tmp_path, "node2").do(ActivateMigrated(new_step(), "a")).power_state is RUNNING
+    for _ in range(2):
+        assert OneHost(tmp_path).do(ConfirmMove(new_step(), "a")).error is None
+    assert OneHost(tmp_path).driver.list_guests() == {}
+    assert OneHost(tmp_path, "node2").driver.list_guests() == {"a": RUNNING}
+
+
+def test_a_paused_guest_arrives_paused_and_may_return_paused(tmp_path: Path) -> None:
+    one, two = source(tmp_path), OneHost(tmp_path, "node2")
+    one.driver._set_state("a", PAUSED)
+    two.do(PrepareLiveMigration(new_step(), guest(), "node1"))
+    assert one.do(migrate()).power_state is PAUSED
+    assert one.do(ReturnHome(new_step(), guest(), power_on=True)).power_state is PAUSED
+    assert one.do(migrate()).power_state is PAUSED
+    assert two.do(ActivateMigrated(new_step(), "a", paused=True)).power_state is PAUSED
+    assert two.driver.list_guests() == {"a": PAUSED}
+
+
+def test_what_came_to_nothing_leaves_the_guest_at_home(tmp_path: Path) -> None:
+    one, two = source(tmp_path, failing_live_migrations=1), OneHost(tmp_path, "node2")
+    two.do(PrepareLiveMigration(new_step(), guest(), "node1"))
+    failed = one.do(migrate())
+    assert (failed.error, failed.aborted) == ("Simulated failure to copy the guest.", False)
+    for _ in range(2):
+        assert one.do(ReturnHome(new_step(), guest(), power_on=True)).power_state is RUNNING
+        assert two.do(AbandonMove(new_step(), "a")).error is None
+    assert (one.driver.list_guests(), two.driver.list_guests()) == ({"a": RUNNING}, {})
+    assert one.do(migrate()).error is None
+
+
+def test_an_incoming_guest_is_nobodys_to_start(tmp_path: Path) -> None:
+    two = OneHost(tmp_path, "node2")
+    two.do(PrepareLiveMigration(new_step(), guest(), "node1"))
+    for message in (StartGuest(new_step(), "a"), StopGuest(new_step(), "a")):
+        assert two.do(message).error == "Guest a is not here yet."
+    assert two.do(FinishMove(new_step(), guest(), "node1", power_on=True)).error is not None
+    assert two.driver.list_guests() == {"a": PAUSED}
+
+
+@pytest.mark.parametrize(
+    ("stopped", "error"), [(True, "Guest a does not run."), (False, "Guest a is there already, and does not come")]
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, stopped: bool, error: str) -> None:
+    one = source(tmp_path)
+    if stopped:
+        one.do(StopGuest(new_step(), "a"))
+        reply = one.do(migrate())
+    else:
+        reply = one.do(PrepareLiveMigration(new_step(), guest(), "node2"))
+    assert (reply.error or "").startswith(error)
+    assert one.driver.list_guests() == {"a": SHUTDOWN if stopped else RUNNING}
+
+
+# --- abort and force complete -----------------------------------------------------------------------------------------
+
+
+class Copying(FakeDriver):
+    """Does something when the copying of a guest begins, on the thread that copies."""
+
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+
+    def _copy(self, guest: object, monitor: MigrationMonitor) -> None:
+        self.meanwhile()
+        super()._copy(guest, monitor)  # type: ignore[arg-type]
+
+
+class Copied(FakeDriver):
+    """Does something when a guest has been handed over and the reply is not yet sent."""
+
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+
+    def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
+        state = super().live_migrate(uuid, destination, monitor)
+        self.meanwhile()
+        return state
+
+
+def urgently(host: OneHost, message: AbortLiveMigration | ForceCompleteLiveMigration) -> Callable[[], object]:
+    """Send a message and have it handled, though something else is under way."""
+
+    def send() -> None:
+        host.send(message)
+        assert host.bus.step()
+
+    return send
+
+
+def test_an_abort_while_it_copies(tmp_path: Path) -> None:
+    host = source(tmp_path, driver=Copying, live_migration_s=600)
+    order = migrate()
+    host.driver.meanwhile = urgently(host, AbortLiveMigration(order.step, "a"))  # type: ignore[attr-defined]
+    reply = host.do(order)
+    assert (reply.error, reply.aborted, reply.power_state) == (ABORTED, True, RUNNING)
+    assert host.driver.list_guests() == {"a": RUNNING}
+    assert [told.step for told in host.replies[1:]] == [order.step], "an abort has no reply of its own"
+    assert host.ask(order.step).reply == reply
+
+
+def test_an_abort_when_everything_is_copied_has_no_effect(tmp_path: Path) -> None:
+    host = source(tmp_path, driver=Copied)
+    order = migrate()
+    host.driver.meanwhile = urgently(host, AbortLiveMigration(order.step, "a"))  # type: ignore[attr-defined]
+    reply = host.do(order)
+    assert (reply.error, reply.aborted, reply.power_state) == (None, False, RUNNING)
+    assert host.driver.list_guests() == {"a": SHUTDOWN}
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_abort_before_it_begins(tmp_path: Path, waits: bool) -> None:
+    host = source(tmp_path)
+    order = migrate()
+    stop = StopGuest(new_step(), "a")
+    host.send(stop)
+    if waits:
+        host.send(order)
+    host.send(AbortLiveMigration(StepId("w", "another", 9), "a"))
+    host.bus.run()
+    if not waits:
+        host.send(order)
+        host.bus.run()
+    assert [told.step for told in host.replies[1:]] == [stop.step, order.step]
+    assert (host.replies[-1].error, host.replies[-1].aborted) == (ABORTED, True)
+
+
+def test_an_abort_of_one_migration_is_not_that_of_another(tmp_path: Path) -> None:
+    host = source(tmp_path, driver=Copying)
+    host.driver.meanwhile = urgently(host, AbortLiveMigration(new_step("earlier"), "a"))  # type: ignore[attr-defined]
+    assert host.do(migrate("later")).error is None
+
+
+def test_force_complete_ends_it_at_once(tmp_path: Path) -> None:
+    host = source(tmp_path, driver=Copying, live_migration_s=600)
+    order = ForceCompleteLiveMigration(new_step("force"), "a")
+    host.send(order)
+    host.bus.run()  # nothing runs: no effect, also not on what comes later
+    host.driver.meanwhile = urgently(host, order)  # type: ignore[attr-defined]
+    assert host.do(migrate()).error is None
+    assert host.driver.list_guests() == {"a": SHUTDOWN}
+
+
+def test_how_far_it_is_is_told_while_it_copies(tmp_path: Path) -> None:
+    host = source(tmp_path, live_migration_s=1.1)
+    order = migrate()
+    host.do(order)
+    mib, gib = 1 << 20, 1 << 30
+    first, second = host.told_of(MigrationProgress)
+    assert first == MigrationProgress(order.step, "node1", "a", 512 * mib, 0, 512 * mib, gib, 0, gib)
+    assert second.memory_processed_bytes == int(512 * mib / 1.1)
+    assert second.memory_processed_bytes + second.memory_remaining_bytes == second.memory_total_bytes
+    assert second.disk_processed_bytes + second.disk_remaining_bytes == second.disk_total_bytes
+
+
+def test_progress_that_cannot_be_told_does_not_stop_a_migration(tmp_path: Path) -> None:
+    def refuse(what: str) -> None:
+        if "MigrationProgress" in what:
+            raise RuntimeError("closed")
+
+    assert source(tmp_path, event=refuse).do(migrate()).error is None
+
+
+@pytest.mark.parametrize("aborted", [True, False])
+def test_a_migration_that_takes_long_is_asked_for_aborted_and_stopped_from_other_threads(
+    tmp_path: Path, aborted: bool
+) -> None:
+    host = source(tmp_path, live_migration_s=600)
+    order = migrate()
+    work = host.agent.accept(order)
+    assert work is not None
+    assert work.lane is AgentLane.MOVE
+    thread = threading.Thread(target=work.run)
+    thread.start()
+    wait_until(lambda: host.agent._migrations._running, "the migration runs")
+    assert host.agent._steps.status("node1", "a", order.step).state is StepState.RUNNING
+    if aborted:
+        interrupt = host.agent.accept(AbortLiveMigration(order.step, "a"))
+        assert interrupt is not None
+        interrupt.run()
+    else:
+        host.agent.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+    host.bus.run()
+    assert [told.aborted for told in host.told_of(StepReply)[1:]] == [True] * aborted
+    state = StepState.DONE if aborted else StepState.UNKNOWN
+    assert host.agent._steps.status("node1", "a", order.step).state is state
+    assert host.driver.list_guests() == {"a": RUNNING}
+    assert host.agent._waiting == {}
+    if not aborted:
+        assert host.agent.accept(migrate("next")).run() is None  # type: ignore[union-attr]
+        assert host.driver.list_guests() == {"a": RUNNING}, "an agent that stops begins no migration"
+
+
+def test_a_kill_while_it_copies_leaves_it_as_if_it_had_not_begun(tmp_path: Path) -> None:
+    class Killed(FakeDriver):
+        def _copy(self, guest: object, monitor: MigrationMonitor) -> None:
+            monitor.report(CopyProgress())
+            raise AgentStopsError
+
+    order = migrate()
+    host = source(tmp_path, driver=Killed)
+    host.send(order)
+    host.bus.run()
+    again = OneHost(tmp_path)
+    assert again.ask(order.step).state is StepState.UNKNOWN
+    assert again.driver.list_guests() == {"a": RUNNING}
+    assert again.do(order).power_state is RUNNING
+
+
+def test_a_kill_after_it_was_handed_over_lets_the_next_agent_say_so(tmp_path: Path) -> None:
+    order = migrate()
+    source(tmp_path).do(order)
+    again = OneHost(tmp_path)
+    assert again.ask(order.step).state is StepState.UNKNOWN
+    assert again.do(order).power_state is RUNNING
+    assert again.driver.list_guests() == {"a": SHUTDOWN}
+    assert again.do(ReturnHome(new_step(), guest(), power_on=True)).power_state is RUNNING

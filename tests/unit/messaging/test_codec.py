@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+import dataclasses
+import json
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+import pytest
+
+from kilonova.messaging.codec import MESSAGES, VERSION, decode, encode
+from kilonova.messaging.messages import LiveMigrate, StepId, StepReply, StopGuest
+
+
+def a_value_of(kind: Any) -> Any:
+    """A value of a type in which nothing is left at its default."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return {"nested": [1, None, "\u00fc"]}
+    if origin is tuple:
+        return tuple(a_value_of(argument) for argument in arguments if argument is not ...)
+    if origin is frozenset:
+        return frozenset(a_value_of(argument) for argument in arguments)
+    if origin is Mapping:
+        key, value = arguments
+        return MappingProxyType({a_value_of(key): a_value_of(value)})
+    if arguments:  # one of several, None among them
+        return a_value_of(next(argument for argument in arguments if argument is not type(None)))
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{field.name: a_value_of(hints[field.name]) for field in dataclasses.fields(kind)})
+    if issubclass(kind, Enum):
+        return list(kind)[-1]
+    return {str: 'l\u00fctt\n\x00"', int: 2**53 + 1, float: 0.1, bool: True}[kind]
+
+
+def test_every_message_has_its_name() -> None:
+    assert len(MESSAGES) > 15
+    assert MESSAGES["StopGuest"] is StopGuest
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_message_comes_out_as_it_went_in(name: str) -> None:
+    message = a_value_of(MESSAGES[name])
+    back = decode(encode(message))
+    assert back == message
+    assert type(back) is MESSAGES[name]
+
+
+def test_a_message_of_a_newer_release_is_read_as_far_as_it_is_known() -> None:
+    sent = json.loads(encode(LiveMigrate(StepId("w", "copy", 1), "a", "node2")))
+    sent["body"]["bandwidth"] = {"limit": 3}
+    sent["priority"] = 1
+    assert decode(json.dumps(sent).encode()) == LiveMigrate(StepId("w", "copy", 1), "a", "node2")
+
+
+def test_a_message_of_an_older_release_gets_the_defaults() -> None:
+    sent = json.loads(encode(StepReply(StepId("w", "copy", 1), "node1", "a", "No.", aborted=True)))
+    del sent["body"]["aborted"]
+    assert decode(json.dumps(sent).encode()) == StepReply(StepId("w", "copy", 1), "node1", "a", "No.")
+
+
+@pytest.mark.parametrize(
+    ("changed", "wrong"),
+    [
+        ({"version": VERSION + 1}, f"Version {VERSION + 1} is not understood"),
+        ({"message": "Nonsense"}, "There is no message 'Nonsense'"),
+        ({"body": {}}, "missing required field `step`"),
+        (
+            {"body": {"step": {"workflow": "w", "step": "s", "attempt": "1"}, "instance_uuid": "a"}},
+            r"\$\.step\.attempt",
+        ),
+    ],
+)
+def test_what_cannot_be_understood_is_refused(changed: dict[str, Any], wrong: str) -> None:
+    sent = {**json.loads(encode(StopGuest(StepId("w", "s", 1), "a"))), **changed}
+    with pytest.raises(msgspec.DecodeError, match=wrong):
+        decode(json.dumps(sent).encode())
