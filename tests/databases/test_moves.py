@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-
 from kilonova.conductor.actions import release_claim
+
 from kilonova.db import host_devices, instances, moves, quotas
 from kilonova.db import tables as t
 from kilonova.db.database import Database

@@ -10,12 +10,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import sqlalchemy as sa
+from kilonova.conductor.actions import release_claim
 
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Order
 from kilonova.claims.replay import NoReplay, Outcome, Replay, replay_all
 from kilonova.cli.rules import build_engine
-from kilonova.conductor.actions import release_claim
 from kilonova.db import aggregates, change_log, checkpoints, decisions, instances, services
 from kilonova.db import tables as t
 from kilonova.db.database import Database

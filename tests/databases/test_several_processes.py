@@ -61,7 +61,7 @@ def run(*cells: Cell) -> None:
     while busy:
         busy = False
         for cell in cells:
-            inherited = cell.conductor.take_inheritance()
+            inherited = cell.conductor.membership.take_inheritance()
             busy = bool(inherited) or bool(cell.bus._work) or busy
             cell.bus.run()
 
@@ -213,7 +213,7 @@ def test_what_is_handed_to_a_process_that_dies_waits_for_its_successor(
         cell.renew_leases()
     run(one, successor)
     assert check([one, successor]) == dict.fromkeys(uuids, VmState.ACTIVE)
-    assert dead.conductor.take_inheritance() == 0
+    assert dead.conductor.membership.take_inheritance() == 0
 
 
 def test_a_host_whose_process_died_for_good_is_given_up(start: Callable[..., Cell], clock: Clock) -> None:

@@ -214,7 +214,8 @@ def start_cell(
         aliases=read_aliases(config.pci_alias),
         piece=piece,
     )
-    conductor = Conductor(database, claimer, bus, owner, max_attempts=max_attempts, limits=limits, lease=lease, pause_s=lambda _tries: 0.0
+    conductor = Conductor(
+        database, claimer, bus, owner, max_attempts=max_attempts, limits=limits, lease=lease, pause_s=lambda _tries: 0.0
     )
     (folder / "hypervisors").mkdir(exist_ok=True)
     drivers = {host.name: FakeDriver(host, folder / "hypervisors" / f"{host.name}.json", PLAIN) for host in hosts}

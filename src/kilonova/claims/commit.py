@@ -100,7 +100,6 @@ _USE = ManyRows(
 )
 
 
-
 def _use_inventories(tx: Transaction, claims: Sequence[Claim]) -> None:
     wanted: dict[tuple[int, int], int] = defaultdict(int)
     for claim in claims:

@@ -23,7 +23,8 @@ class Phase(StrEnum):
 class WorkflowEvent:
     """One turn of a workflow, told after the commit that made it so.
 
-    ``word``: what a server is when the workflow is done. ``message``: why it failed. ``seconds``: since the step began.
+    ``step``: that was done or failed. ``word``: what a server is when the workflow is done.
+    ``message``: why it failed. ``seconds``: since the step began.
     """
 
     phase: Phase

@@ -351,7 +351,7 @@ class Runner:
                 self._bus.cast(effect.host, message)
             except Unavailable as error:
                 del self._awaited[uuid]
-                refused = StepReply(run.step_id, effect.host, run.instance_uuid, UNREACHABLE, error.message)
+                refused = _unreachable(run, effect.host, error)
             else:
                 return None
         if self._hand_over(run, effect.host):
@@ -425,6 +425,7 @@ class Runner:
         if status.state is StepState.DONE and status.reply is not None:
             self.take_reply(status.reply)
             return
+        lost: StepReply | None = None
         with self._lock:
             waits = self._awaited.get(status.step.workflow)
             if waits is None or waits.run.row.attempt != status.step.attempt:
@@ -434,8 +435,10 @@ class Runner:
             if status.state is StepState.UNKNOWN and self.may_act:
                 try:
                     self._bus.cast(waits.effect.host, waits.effect.message)
-                except Unavailable:
-                    waits.due = self._clock()
+                except Unavailable as error:
+                    lost = _unreachable(waits.run, waits.effect.host, error)
+        if lost is not None:
+            self.take_reply(lost)
 
     def ask_overdue(self) -> None:
         """Ask the agents whose replies are overdue how far they are; one that never answers counts as unreachable."""
@@ -449,7 +452,7 @@ class Runner:
                 try:
                     self._ask(host, run, waits.questions)
                 except Unavailable as error:
-                    lost.append(StepReply(run.step_id, host, run.instance_uuid, UNREACHABLE, error.message))
+                    lost.append(_unreachable(run, host, error))
         for reply in lost:
             self.take_reply(reply)
 
@@ -643,7 +646,12 @@ class Runner:
         row = turn.run.row
         seconds = max(0.0, (turns.now() - row.since).total_seconds()) if row.since is not None else 0.0
         word = self.registry[row.kind].done
-        facts = row.kind, row.step, row.instance_uuid, row.request_id, turn.host
+        facts = row.kind, turn.step or row.step, row.instance_uuid, row.request_id, turn.host
         event = WorkflowEvent(turn.phase, *facts, word, turn.message, seconds)
         for observer in self._observers:
             observer(event)
+
+
+def _unreachable(run: Run[Any], host: str, error: Unavailable) -> StepReply:
+    """Return the reply that a workflow gives itself when its host has no agent."""
+    return StepReply(run.step_id, host, run.instance_uuid, UNREACHABLE, error.message)

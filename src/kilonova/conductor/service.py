@@ -63,9 +63,7 @@ class Conductor:
         self.claimer = claimer
         self.owner = owner
         self.lease = lease or Lease(host_agents.LEASE)
-        self._services = Services(
-            database, claimer, owner, max_attempts, begin=self._begin, limits=limits
-        )
+        self._services = Services(database, claimer, owner, max_attempts, begin=self._begin, limits=limits)
         self.runner = Runner(self._services, bus, REGISTRY, self.lease, (story.tell, *observers), pause_s=pause_s)
         self.membership = Membership(database, self.runner, owner, self.lease)
         self.operations = Operations(self._services, self.runner)

@@ -19,7 +19,7 @@ class Turn:
 
     ``after``: its next row; None when it ends. ``shows``: the task state that its server has from then on.
     ``ended``: the step that users see as ended with it. ``failed``: the whole action has failed.
-    ``phase``, ``message``: what observers are told.
+    ``phase``, ``message``, ``host``, ``step``: what observers are told; no step stands for the one in ``run``.
     """
 
     run: Run[Any]
@@ -31,6 +31,7 @@ class Turn:
     failed: bool = False
     message: str = ""
     host: str | None = None
+    step: str = ""
 
 
 def now() -> datetime:
@@ -58,7 +59,7 @@ def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: 
     """The present step has failed; the workflow may still walk back."""
     step = workflow.steps[workflow.index(run.row.step)]
     ended = _event(workflow, step, run, ERROR, failure)
-    row = replace(run.row, failure=asdict(failure))
+    row = replace(run.row, failure=asdict(replace(failure, step=run.row.step)))
     index = workflow.index(run.row.step) - failure.undone
     if index < 0:
         return replace(_unwound(services, workflow, replace(run, row=row), ()), ended=ended)
@@ -87,7 +88,7 @@ def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes:
         return Turn(run, None, phase, writes, failed=last.failed, message=message, host=failure.host)
     after = workflow.at(run, workflow.steps[0].name, undoing=False, facts=last.facts, failure=None)
     after = replace(after, since=now())
-    return Turn(run, after, Phase.RESTARTED, writes, message=failure.message, host=failure.host)
+    return Turn(run, after, Phase.RESTARTED, writes, message=failure.message, host=failure.host, step=failure.step)
 
 
 def _writes(write: Write | None) -> tuple[Write, ...]:

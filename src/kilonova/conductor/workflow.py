@@ -56,7 +56,7 @@ class Failure:
     """Why a step failed. ``message`` is for the owner of the server, ``details`` are for administrators.
 
     ``unreachable``: the host never heard of the step. ``power_state``: the guest's afterwards, if anybody knows.
-    ``undone``: the step that failed has left nothing to undo.
+    ``undone``: the step that failed, ``step``, has left nothing to undo.
     """
 
     message: str
@@ -67,6 +67,7 @@ class Failure:
     power_state: int | None = None
     undone: bool = False
     code: int = 500
+    step: str = ""
 
     @classmethod
     def of(cls, reply: StepReply) -> "Failure":

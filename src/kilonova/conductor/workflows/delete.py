@@ -76,9 +76,9 @@ def _vanish(_services: Services, run: Run[DeleteFacts], _power_state: PowerState
     def vanish(tx: Transaction) -> None:
         for host in run.facts.absent:
             require_absent(tx, host)
-        host, group_uuid = instances.place_of(tx.connection, run.instance_uuid)
-        moves.release_all(tx, run.instance_uuid, group_uuid, host)
-        release_claim(tx, run.instance_uuid, group_uuid, host)
+        home, group_uuid = instances.place_of(tx.connection, run.instance_uuid)
+        moves.release_all(tx, run.instance_uuid, group_uuid, home)
+        release_claim(tx, run.instance_uuid, group_uuid, home)
         group_guards.forget_members(tx, [run.instance_uuid])
         instances.mark_deleted(tx, run.instance_uuid)
 
