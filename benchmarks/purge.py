@@ -54,13 +54,8 @@ def _add(tx: Transaction, count: int, *, deleted: bool) -> None:
     request_specs.insert(tx, [StoredRequest(str(server.request_spec_uuid), spec, None, None) for server in servers])
     inputs = {server.uuid: str(uuid4()) for server in servers}
     decisions.insert_circumstances(tx, dict.fromkeys(inputs.values(), b"x" * 500))
-    decided = {
-        "request_id": "req",
-        "created_at": tx.now,
-        "seq": 1,
-        "body": {"chosen": "node1"},
-        "removed_by": b"x" * 500,
-    }
+    decided = {"request_id": "req", "created_at": tx.now, "seq": 1, "body": {"chosen": "node1"}}
+    decided |= {"removed_by": b"x" * 500, "roster": "r"}
     tx.execute(
         sa.insert(t.decisions),
         [

@@ -134,6 +134,7 @@ class Settings:
     """Everything that a control process was told. ``conf`` is for libraries that read oslo.config themselves."""
 
     database_url: str
+    database_response_timeout_s: float = 3.0
     api: ApiSettings = field(default_factory=ApiSettings)
     bodies: BodyLimits = field(default_factory=BodyLimits)
     fake: FakeSettings = field(default_factory=FakeSettings)
@@ -231,7 +232,16 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             "max_request_body_size", default=114_688, min=1, help="Largest body of a compute API request, in bytes."
         ),
     ),
-    "database": (cfg.StrOpt("connection", secret=True, help="sqlite:///FILE, postgresql://… or mysql://…"),),
+    "database": (
+        cfg.StrOpt("connection", secret=True, help="sqlite:///FILE, postgresql://… or mysql://…"),
+        cfg.FloatOpt(
+            "response_timeout",
+            default=3.0,
+            min=0.1,
+            help="Seconds in which a database server says nothing to anybody, after which it counts as hung: requests "
+            "are refused with 503 until it answers again (Kilonova's own).",
+        ),
+    ),
     "placement": (
         cfg.IntOpt(
             "max_request_body_size",
@@ -437,6 +447,7 @@ def _settings(conf: Any) -> Settings:
     try:
         return Settings(
             database_url=conf.database.connection,
+            database_response_timeout_s=conf.database.response_timeout,
             api=ApiSettings(
                 auth_strategy=conf.api.auth_strategy,
                 bind_host=host,

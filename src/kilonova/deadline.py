@@ -6,12 +6,17 @@ so often, and reads of the database end with it. Threads that work for nobody in
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kilonova.errors import ClientGone, DeadlineExceeded
+
+T = TypeVar("T")
+#: Items of a long list that are handled between two looks at the deadline: some tenths of a millisecond.
+_ITEMS_BETWEEN_LOOKS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +72,11 @@ def check() -> None:
     deadline = _current.get()
     if deadline is not None:
         deadline.check()
+
+
+def heeding(items: Iterable[T]) -> Iterator[T]:
+    """Yield the items of a list that may be long, as long as they are wanted. Raises: ClientGone, DeadlineExceeded."""
+    for number, item in enumerate(items):
+        if number % _ITEMS_BETWEEN_LOOKS == 0:
+            check()
+        yield item

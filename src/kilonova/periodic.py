@@ -13,7 +13,8 @@ LOG = logging.getLogger(__name__)
 class PeriodicThread:
     """Does ``task`` every ``every_s`` seconds, from the start or after the first ``every_s``.
 
-    A failure is logged under ``complaint``, in one line where something cannot be reached, and the next turn comes.
+    A failure is logged under ``complaint``, and the next turn comes. Where something cannot be reached that takes one
+    line, and no more until a turn goes well or another thing is missing.
     """
 
     def __init__(
@@ -42,11 +43,15 @@ class PeriodicThread:
     def _run(self) -> None:
         if not self._from_start and self.rest(self._every_s):
             return
+        told = None
         while True:
             try:
                 self._task()
+                told = None
             except Unavailable as error:
-                LOG.warning("%s: %s", self._complaint, error.message)
+                if error.message != told:
+                    LOG.warning("%s: %s", self._complaint, error.message)
+                told = error.message
             except Exception:
                 LOG.exception("%s", self._complaint)
             if self.rest(self._every_s):

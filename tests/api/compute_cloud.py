@@ -10,11 +10,9 @@ from uuid import uuid4
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from kilonova.api.application import WsgiApp, family_app, mount
-from kilonova.api.auth import noauth2
+from kilonova.api.application import WsgiApp
 from kilonova.api.backend import Backend
-from kilonova.api.compute.family import RULES, ComputeFamily
-from kilonova.api.policy import Policy
+from kilonova.cli.apis import application_of, policy_of
 from kilonova.config import ApiSettings, Settings
 from kilonova.db import compute_nodes, instances, provider_traits, providers, services
 from kilonova.db import tables as t
@@ -28,7 +26,6 @@ from kilonova.model.provider import Inventory
 from support.api_client import Client
 
 MAX_LIMIT = 5
-PLAIN_ROLES = ("member", "reader")
 
 
 @dataclass
@@ -178,6 +175,5 @@ def start_cloud(url: str) -> Cloud:
     database = Database(settings.database_url)
     mirror = Mirror.follow(database)
     nothing = cast("Any", None)
-    backend = Backend(settings, database, mirror, Policy(conf, RULES), conductor=nothing, images=nothing)
-    app = noauth2(family_app(ComputeFamily(), backend), plain_roles=PLAIN_ROLES)
-    return Cloud(database, mirror, mount({"/compute": app}))
+    backend = Backend(settings, database, mirror, policy_of(conf), conductor=nothing, images=nothing)
+    return Cloud(database, mirror, application_of(settings, backend))

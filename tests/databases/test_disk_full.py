@@ -30,7 +30,7 @@ REFUSALS = {
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[io.StringIO]:
-    caplog.set_level(logging.INFO, "kilonova.db.database")
+    caplog.set_level(logging.INFO, "kilonova.db.writer")
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     handler.setFormatter(OneLineFormatter(logging.Formatter("%(levelname)s %(message)s")))
@@ -51,10 +51,10 @@ def grow(size: int) -> Callable[[Transaction], None]:
 @pytest.mark.parametrize("beside", [0, 3])
 def test_an_sqlite_file_that_may_not_grow(database: Database, log: io.StringIO, beside: int) -> None:
     database.write(grow(10))
-    assert database._writing is not None
-    pages = database._writing.exec_driver_sql("PRAGMA page_count").scalar()
-    database._writing.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
-    database._writing.commit()
+    assert database._writer._writing is not None
+    pages = database._writer._writing.exec_driver_sql("PRAGMA page_count").scalar()
+    database._writer._writing.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    database._writer._writing.commit()
     futures = [database.submit(grow(1_000_000)) for _ in range(beside + 1)]
     for future in futures:
         with pytest.raises(StorageFull, match="There is no room left to store this; nothing was changed"):

@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who holds what while a server moves: at every moment everything adds up, and one side is whole."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from kilonova.conductor.actions import release_claim
 
-from kilonova.db import host_devices, instances, moves, quotas
+from kilonova.claims.checkpointer import Checkpointer
+from kilonova.claims.replay import Replay, replay_all
+from kilonova.cli.rules import build_engine
+from kilonova.conductor.host_registration import register_hosts
+from kilonova.conductor.workflows.release import release_server
+from kilonova.db import allocations, audit, decisions, host_devices, instances, moves, quotas
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound, NoValidHost
+from kilonova.messaging.messages import HostsStarted
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
-from kilonova.model.instance import Instance
+from kilonova.model.instance import Instance, PowerState
 from kilonova.model.quota import Usage
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
 from kilonova.scenario.model import SimulatedCell, SimulatedHost, SimulatedPool
+from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
 from support.cell import Cell, host, start_cell
 from support.manual_bus import ManualBus
@@ -59,7 +66,7 @@ def check(cell: Cell) -> None:
     """All sums are right, the mirror is what a new one would be, and the one that followed the log, too."""
     with cell.database.read() as connection:
         check_books(connection)
-    assert not cell.mirror._assumed
+    assert cell.mirror.assumed() == ()
     assert_equal(cell.mirror, Mirror.follow(cell.database))
 
 
@@ -192,7 +199,7 @@ def test_a_server_that_is_deleted_while_it_moves_leaves_nothing(
         cell.database.write(lambda tx: moves.switch(tx, migration_in(tx.connection, wanted)))
 
     def delete(tx: Transaction) -> None:
-        release_claim(tx, uuid, group, instances.get(tx.connection, uuid).host)
+        release_server(tx, uuid)
         instances.mark_deleted(tx, uuid)
 
     cell.database.write(delete)
@@ -295,3 +302,89 @@ def test_a_move_whose_server_has_changed_claims_nothing(start: Callable[..., Cel
     assert placed.workflows == ()
     assert held(cell) == before
     assert migration_of(cell, wanted).dest_host is None
+
+
+@pytest.mark.parametrize("switched", [False, True])
+@pytest.mark.parametrize("lost", ["migration", "source", "destination"])
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_the_audit_knows_moves(start: Callable[..., Cell], lost: str, *, switched: bool) -> None:
+    cell = start(machine("a"), machine("b"))
+    (uuid,) = servers(cell, flavor=PINNED)
+    wanted = move(cell, uuid, to=LARGE)
+    cell.claimer.place(wanted)
+    migration = migration_of(cell, wanted)
+    if switched:
+        cell.database.write(lambda tx: moves.switch(tx, migration))
+    settle(cell, uuid)
+    before = held(cell)
+
+    def findings() -> tuple[audit.Finding, ...]:
+        with cell.database.read() as connection:
+            return audit.find_all(connection)
+
+    assert findings() == ()
+    if lost == "migration":
+        cell.database.write(lambda tx: tx.execute(sa.delete(t.server_migrations)))
+        cell.database.write(lambda tx: instances.change(tx, uuid, host=server(cell, uuid).host))
+    else:
+        consumer = migration.uuid if lost == "source" else uuid
+        cell.database.write(lambda tx: allocations.delete_for_consumer(tx, consumer))
+    assert {finding.kind for finding in findings()} & {"allocation", "server"}
+    for _ in range(3):
+        for finding in findings():
+            cell.database.write(finding.mend)
+    assert findings() == ()
+    if lost != "migration":
+        assert held(cell) == before
+        check(cell)
+    else:
+        assert set(held(cell)) == {uuid}
+
+
+def test_a_guest_may_be_on_both_hosts_while_it_moves(start: Callable[..., Cell]) -> None:
+    cell = start(host("a"), host("b"))
+    (uuid,) = servers(cell)
+    home = str(server(cell, uuid).host)
+
+    def hosts() -> dict[str, frozenset[str]]:
+        with cell.database.read() as connection:
+            return instances.hosts_of(connection, [uuid, "unknown"])
+
+    def orphans() -> Mapping[str, tuple[str, ...]]:
+        reports = tuple(driver.report() for driver in cell.drivers.values())
+        started = HostsStarted(reports, {name: {uuid: PowerState.RUNNING} for name in cell.drivers})
+        found = cell.database.write(lambda tx: register_hosts(tx, started, None, timedelta(seconds=60)))
+        return found.guests
+
+    wanted = move(cell, uuid)
+    assert hosts() == {uuid: {home}}
+    cell.claimer.place(wanted)
+    migration = migration_of(cell, wanted)
+    assert hosts() == {uuid: {"a", "b"}}
+    assert orphans() == {}
+    cell.database.write(lambda tx: moves.switch(tx, migration))
+    assert hosts() == {uuid: {"a", "b"}}
+    cell.database.write(lambda tx: moves.confirm(tx, migration))
+    assert hosts() == {uuid: {migration.dest_host}}
+    assert orphans() == {home: (uuid,)}
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_every_move_leaves_a_decision_that_can_be_made_again(start: Callable[..., Cell]) -> None:
+    cell = start(host("a"), host("b"))
+    group = cell.add_group("affinity")
+    Checkpointer(cell.database, 4).take_if_due()
+    (uuid,) = servers(cell, group=group)
+    for kind in (MigrationType.RESIZE, MigrationType.MIGRATION, MigrationType.LIVE_MIGRATION):
+        wanted = move(cell, uuid, to=LARGE if kind is MigrationType.RESIZE else None, kind=kind)
+        cell.claimer.place(wanted)
+        migration = migration_of(cell, wanted)
+        cell.database.write(lambda tx: moves.undo_claim(tx, migration))  # noqa: B023
+        settle(cell, uuid)
+    cell.database.write(lambda _: None)  # decisions are stored in the background, in order
+    with cell.database.read() as connection:
+        found = decisions.find(connection, uuid)
+        assert [each.body["move"] for each in found] == ["live-migrate", "migrate", "resize", None]
+        for outcome in replay_all(connection, build_engine(CONFIG), "", found, read_aliases(CONFIG.pci_alias)):
+            assert isinstance(outcome, Replay), outcome
+            assert outcome.differences == ()

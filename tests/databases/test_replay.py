@@ -10,12 +10,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import sqlalchemy as sa
-from kilonova.conductor.actions import release_claim
 
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Order
 from kilonova.claims.replay import NoReplay, Outcome, Replay, replay_all
 from kilonova.cli.rules import build_engine
+from kilonova.conductor.workflows.release import release_claim
+from kilonova.config import scheduling_digest
 from kilonova.db import aggregates, change_log, checkpoints, decisions, instances, services
 from kilonova.db import tables as t
 from kilonova.db.database import Database
@@ -40,6 +41,7 @@ CHANCE = build_engine(
 )
 POLICIES = ("affinity", "anti-affinity", "soft-anti-affinity")
 NO_TIME = timedelta(0)
+AS_CONFIGURED = scheduling_digest(SchedulerConfig())
 
 
 def cell_on(database: Database, folder: Path, engine: Engine = CHANCE, hosts: int = 8) -> Cell:
@@ -92,7 +94,7 @@ def heartbeat(database: Database, host_name: str) -> None:
     database.write(lambda tx: services.record_heartbeats(tx, [host_name]))
 
 
-def replayed(cell: Cell, engine: Engine = CHANCE, configuration: str = "") -> list[Outcome]:
+def replayed(cell: Cell, engine: Engine = CHANCE, configuration: str = AS_CONFIGURED) -> list[Outcome]:
     cell.database.write(lambda tx: tx.now)  # whatever was queued before is stored by then
     with cell.database.read() as connection:
         found = decisions.find(connection, "req-1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts behind the API, wired by hand on an SQLite file: claims, conductor, agents, simulated hypervisors.
+"""What is behind the APIs of a control process, on a bus and a database of the test's own.
 
 ``Cell.restart`` stands for a new process after ``kill -9``: everything in memory is new, files and database stay.
 """
@@ -7,6 +7,7 @@
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,15 @@ import numpy as np
 import sqlalchemy as sa
 
 from kilonova.claims.claimer import Claimer
-from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.outside_driver import OutsideDriver
-from kilonova.cli.rules import build_engine
+from kilonova.cli.core import Parts, start_core
+from kilonova.cli.rules import Rules, build_engine
 from kilonova.compute.agent import Agent, start_agents
-from kilonova.compute.virt.fake import FakeDriver
 from kilonova.conductor.lease import Lease
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
-from kilonova.db import instances, server_groups
+from kilonova.config import ComputeSettings, FakeSettings, Settings
+from kilonova.db import host_agents, instances, server_groups
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Merged
@@ -37,13 +38,17 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.model.requester import Requester
 from kilonova.model.server_group import ServerGroup
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
-from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig
 from support.manual_bus import ManualBus
 from support.world import check_world, guests_on_disk
 
 SMALL = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
 IMAGE = Image("70a599e0-31e7-49b7-b260-868f441e862b", "cirros")
+#: Hosts have room for exactly what they have.
+AS_BIG_AS_IT_IS = ComputeSettings(
+    cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0, disk_allocation_ratio=1.0, reserved_host_memory_mib=0
+)
+#: The same, as simulated hypervisors are told.
 PLAIN = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
 
 
@@ -83,7 +88,7 @@ class Cell:
     mirror: Mirror
     claimer: Claimer
     conductor: Conductor
-    drivers: Mapping[str, FakeDriver] = field(default_factory=dict)
+    drivers: Mapping[str, Any] = field(default_factory=dict)
     agents: Sequence[Agent] = ()
 
     def boot(
@@ -195,33 +200,32 @@ def start_cell(
     limits: Limits = NO_LIMITS,
     config: SchedulerConfig | None = None,
 ) -> Cell:
-    """Start a control process as ``cli/control.py`` does, on a bus of the test's own."""
+    """Start what is behind the APIs as every control process does."""
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
-    bus = bus or ManualBus()
-    mirror = Mirror.follow(database)
-    owner = new_uuid()
-    config = config or SchedulerConfig()
-    engine = engine or build_engine(config)
-    log = DecisionLog(database, 1000)
-    claimer = Claimer(
-        database,
-        mirror,
-        engine,
-        owner,
-        log,
-        rng=np.random.default_rng(1),
-        driver=driver,
-        aliases=read_aliases(config.pci_alias),
-        piece=piece,
-    )
-    conductor = Conductor(
-        database, claimer, bus, owner, max_attempts=max_attempts, limits=limits, lease=lease, pause_s=lambda _tries: 0.0
+    config = replace(config or SchedulerConfig(), max_attempts=max_attempts)
+    settings = Settings(
+        str(database.url),
+        fake=FakeSettings(state_dir=folder / "hypervisors"),
+        compute=AS_BIG_AS_IT_IS,
+        scheduler=config,
+        decision_retention=1000,
+        lease_s=host_agents.LEASE.total_seconds(),
     )
     (folder / "hypervisors").mkdir(exist_ok=True)
-    drivers = {host.name: FakeDriver(host, folder / "hypervisors" / f"{host.name}.json", PLAIN) for host in hosts}
-    agents = [Agent(name, driver, bus, may_act=lambda: conductor.runner.may_act) for name, driver in drivers.items()]
-    conductor.membership.enter(lambda: start_agents(agents, bus))
-    return Cell(folder, hosts, database, bus, mirror, claimer, conductor, drivers, agents)
+    parts = Parts(
+        rules=Rules(engine or build_engine(config), driver),
+        bus=bus or ManualBus(),
+        lease=lease,
+        limits=limits,
+        rng=np.random.default_rng(1),
+        piece=piece,
+        pause_s=lambda _tries: 0.0,
+    )
+    with ExitStack() as undo:
+        core = start_core(settings, database, hosts, undo, parts)
+        undo.pop_all()
+    drivers = {agent.host: agent.driver for agent in core.agents}
+    return Cell(folder, hosts, database, core.bus, core.mirror, core.claimer, core.conductor, drivers, core.agents)
 
 
 def new_cell(template: Path, folder: Path, *hosts: SimulatedHost, **options: Any) -> Cell:

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.cli.control import ControlProcess, image_id, start_control_process
+from kilonova.cli.core import Parts
 from kilonova.config import Settings, load
 from kilonova.db import tables as t
 from support.api_client import Answer, Client
@@ -102,4 +103,4 @@ class Control:
 
 
 def start_control(folder: Path, *, decision_lock: Any = None, **options: Any) -> Control:
-    return Control(folder, start_control_process(settings_of(folder, **options), decision_lock=decision_lock))
+    return Control(folder, start_control_process(settings_of(folder, **options), Parts(decision_lock=decision_lock)))

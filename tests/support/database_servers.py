@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pymysql
 
@@ -98,6 +99,21 @@ class DatabaseServer(ABC):
     def kill(self) -> None:
         """End the server as a crash would."""
         self._signal(signal.SIGKILL)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all of the server's processes meanwhile; its connections stay, and more are accepted by the system."""
+        assert self._process is not None
+        parent = psutil.Process(self._process.pid)
+        everyone = [parent, *parent.children(recursive=True)]
+        for each in everyone:
+            each.suspend()
+        try:
+            yield
+        finally:
+            for each in everyone:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.resume()
 
     def stop(self) -> None:
         """End the server and throw its data away."""

@@ -60,7 +60,8 @@ class ManualBus:
         if isinstance(message, StepReply):
             self.replies.append(message)
         conductor = self._conductor
-        assert conductor is not None
+        if conductor is None:
+            raise Unavailable("No conductor is there.")
         add = self.run_urgently if urgent else self.run_in_conductor
         for _ in range(self._copies):
             add(lambda: conductor(message))
@@ -75,7 +76,8 @@ class ManualBus:
         self._work.append(work)
 
     def announce(self, message: HostsStarted) -> Orphans:
-        assert self._greeter is not None
+        if self._greeter is None:
+            raise Unavailable("No conductor is there.")
         return self._greeter(message)
 
     def close(self) -> None:

@@ -30,9 +30,11 @@ _KINDS = {
 }
 
 
-def servers(cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None) -> list[str]:
-    """Place servers that then run, and return their uuids."""
-    placed = cell.claimer.place(order(cell, count, flavor=flavor, group=group)).workflows
+def servers(
+    cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None, on: str | None = None
+) -> list[str]:
+    """Place servers that then run, ``on`` this host or any, and return their uuids."""
+    placed = cell.claimer.place(order(cell, count, flavor=flavor, group=group, to=on)).workflows
     uuids = [flow.instance_uuid for flow in placed]
 
     def settle(tx: Transaction) -> None:

@@ -21,8 +21,10 @@ from kilonova.model.request_spec import RequestSpec
 from support.cell import IMAGE, SMALL, Cell
 
 
-def order(cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None) -> Order:
-    """Store instances that wait for a host, and return the order that asks for one."""
+def order(
+    cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None, to: str | None = None
+) -> Order:
+    """Store instances that wait for a host, and return the order that asks for one. ``to``: only this one will do."""
     uuids = [new_uuid() for _ in range(count)]
     flows = [
         BUILD.first_row(WorkflowRow(new_uuid(), "build", uuid, "r-1", "req-1", ""), BuildFacts()) for uuid in uuids
@@ -36,7 +38,7 @@ def order(cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | No
         workflows.insert(tx, flows, cell.conductor.owner)
 
     cell.database.write(store)
-    spec = RequestSpec(flavor, IMAGE, "p", "u", "req-1", tuple(uuids))
+    spec = RequestSpec(flavor, IMAGE, "p", "u", "req-1", tuple(uuids), requested_host=to)
     return Order(spec, tuple(job(flow) for flow in flows), group)
 
 

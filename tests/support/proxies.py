@@ -12,11 +12,14 @@ class Proxy:
 
     ``"before"``: the server never hears of it. ``"after"``: the server has done it, and its answer is swallowed.
     Each setting breaks one connection, then None is back. ``"for good"``: as after, and nobody gets through any more.
+    ``is_black_hole``: for as long as it is set whatever comes gets lost, in both directions, and no connection ends.
     """
 
     def __init__(self, port: int) -> None:
         self.cut: str | None = None
         self.cuts = 0
+        self.is_black_hole = False
+        self._pairs: list[_Pair] = []
         self._target = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -27,6 +30,11 @@ class Proxy:
             self._listener.shutdown(socket.SHUT_RDWR)  # closing alone does not wake who accepts
         self._listener.close()
 
+    def drop(self) -> None:
+        """End every connection."""
+        for pair in self._pairs:
+            pair.end()
+
     def _accept(self) -> None:
         while True:
             try:
@@ -35,6 +43,7 @@ class Proxy:
                 return
             server = socket.create_connection(("127.0.0.1", self._target))
             pair = _Pair(self, client, server)
+            self._pairs.append(pair)
             threading.Thread(target=pair.forward_requests, daemon=True).start()
             threading.Thread(target=pair.forward_answers, daemon=True).start()
 
@@ -47,6 +56,8 @@ class _Pair:
     def forward_requests(self) -> None:
         with self._ending():
             while data := self._client.recv(65536):
+                if self._proxy.is_black_hole:
+                    continue
                 commits = b"COMMIT" in data and b"COMMITTED" not in data  # which is how a transaction begins
                 if commits and self._proxy.cut is not None:
                     when, self._proxy.cut = self._proxy.cut, None
@@ -63,12 +74,17 @@ class _Pair:
             while data := self._server.recv(65536):
                 if self._swallow.is_set():
                     return
+                if self._proxy.is_black_hole:
+                    continue
                 self._client.sendall(data)
 
     @contextlib.contextmanager
     def _ending(self) -> Iterator[None]:
         with contextlib.suppress(OSError):
             yield
+        self.end()
+
+    def end(self) -> None:
         for one in (self._client, self._server):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

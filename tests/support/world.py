@@ -11,9 +11,10 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.db import audit, host_devices, server_migrations
 from kilonova.db import tables as t
-from kilonova.model.instance import VmState
+from kilonova.model.instance import PowerState, VmState
 from kilonova.model.server_migration import OPEN
 
 SETTLED = {VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}
@@ -134,3 +135,9 @@ def guests_on_disk(folder: Path) -> dict[str, set[str]]:
     """Return the guests in the files of the simulated hypervisors."""
     found: dict[str, Any] = {file.stem: orjson.loads(file.read_bytes()) for file in folder.glob("*.json")}
     return {host: set(guests) for host, guests in found.items()}
+
+
+def power_states_on_disk(folder: Path) -> dict[str, PowerState]:
+    """Return what the simulated hypervisors have for each instance: whether its guest runs."""
+    files = (GuestFile(file.stem, file) for file in folder.glob("*.json"))
+    return {uuid: place.power_state for file in files for uuid, place in file.places.items()}

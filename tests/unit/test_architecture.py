@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "scheduler": {"model", "placement", "errors"},
     "scenario": {"model", "scheduler", "errors"},
     "config": {"logs", "model", "placement", "scheduler", "errors"},
-    "db": {"deadline", "model", "scheduler", "errors", "identifiers"},
+    "db": {"deadline", "model", "scheduler", "errors", "identifiers", "periodic"},
     "mirror": {"db", "deadline", "model", "placement", "scheduler", "errors"},
     "claims": {"db", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
     "messaging": {"model", "errors"},
@@ -45,8 +45,8 @@ ALLOWED: dict[str, set[str]] = {
         "model", "placement", "scheduler", "wsgi_keys",
     },
     "cli": {
-        "api", "claims", "companions", "compute", "conductor", "config", "db", "errors", "identity", "images", "logs",
-        "messaging", "mirror", "model", "scenario", "scheduler", "server",
+        "api", "claims", "companions", "compute", "conductor", "config", "db", "errors", "identifiers", "identity",
+        "images", "logs", "messaging", "mirror", "model", "scenario", "scheduler", "server",
     },
     "wsgi": {"cli"},
     "__main__": {"cli"},
@@ -222,6 +222,20 @@ def test_pure_packages_take_chance_and_time_as_arguments(part: str) -> None:
 def test_libraries_have_owners(library: str) -> None:
     users = {top for top, file in MODULES if library in {name.split(".")[0] for name in imported(file)}}
     assert users <= OWNERS[library]
+
+
+@pytest.mark.parametrize(
+    ("made", "place"), [("Claimer", "core.py"), ("Conductor", "core.py"), ("family_app", "apis.py")]
+)
+def test_control_processes_are_wired_in_one_place(made: str, place: str) -> None:
+    """Tests, too, have theirs from there: with parts of their own, but wired as the real ones."""
+    tests = Path(__file__).parents[1]
+    makers = set()
+    for file in [*ROOT.rglob("*.py"), *tests.rglob("*.py")]:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == made:
+                makers.add(file)
+    assert makers == {ROOT / "cli" / place}
 
 
 def test_no_driver_imports_another() -> None:

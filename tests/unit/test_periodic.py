@@ -50,14 +50,15 @@ def test_the_first_turn_comes_at_once_or_after_the_first_wait(from_start: bool) 
 
 
 def test_a_failure_is_told_and_the_next_turn_comes(caplog: pytest.LogCaptureFixture) -> None:
-    task = Task(Unavailable("The database cannot be reached."), ZeroDivisionError())
+    away = Unavailable("The database cannot be reached.")
+    task = Task(away, away, away, ZeroDivisionError())
     thread = PeriodicThread("t", task, 0.001, complaint="Nothing was swept")
     with caplog.at_level(logging.WARNING):
         thread.start()
-        wait_until(lambda: task.turns >= 3, "a turn after two failures")
+        wait_until(lambda: task.turns >= 5, "a turn after the failures")
         thread.stop()
-    away, broken = caplog.records
-    assert (away.levelname, away.getMessage(), away.exc_info) == (
+    one, broken = caplog.records
+    assert (one.levelname, one.getMessage(), one.exc_info) == (
         "WARNING",
         "Nothing was swept: The database cannot be reached.",
         None,

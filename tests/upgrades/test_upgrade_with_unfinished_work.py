@@ -6,7 +6,6 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -17,7 +16,7 @@ from kilonova.db import schema
 from kilonova.model.instance import PowerState, VmState
 from support.database_servers import DatabaseServer
 from support.waiting import wait_until_idle
-from support.world import check_world, guests_on_disk
+from support.world import check_world, guests_on_disk, power_states_on_disk
 
 _STATUS = {"ACTIVE": VmState.ACTIVE, "SHUTOFF": VmState.STOPPED}
 
@@ -66,12 +65,9 @@ def _require_untouched(cloud: Cloud) -> None:
 def test_everything_is_there_and_what_was_under_way_ends(cloud: Cloud) -> None:
     before = json.loads((cloud.folder / "facts.json").read_text(encoding="utf-8"))
     unfinished = before.pop("unfinished")
-    guests: dict[str, Any] = {}
     with opened(cloud) as database:
         assert schema.current(database) == schema.head()
         wait_until_idle(database)
-        for file in (cloud.folder / "hypervisors").glob("*.json"):
-            guests |= json.loads(file.read_bytes())
         with database.read() as connection:
             states = check_world(connection, guests_on_disk(cloud.folder / "hypervisors"))
 
@@ -90,7 +86,7 @@ def test_everything_is_there_and_what_was_under_way_ends(cloud: Cloud) -> None:
         uuid: _STATUS.get(told["ends"]) for uuid, told in unfinished.items()
     }
     power = {VmState.ACTIVE: PowerState.RUNNING, VmState.STOPPED: PowerState.SHUTDOWN}
-    assert {uuid: PowerState(state) for uuid, state in guests.items()} == {
+    assert power_states_on_disk(cloud.folder / "hypervisors") == {
         uuid: power[VmState(state)] for uuid, state in states.items() if state != VmState.ERROR
     }
 

@@ -31,6 +31,7 @@ from kilonova.mirror.mirror import Mirror
 from kilonova.mirror.state import Assumption
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
+from kilonova.model.server_migration import MoveKind
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of
@@ -48,7 +49,7 @@ _MAX_RACES = 32
 _CLASS_IDS = sa.select(t.resource_classes.c.name, t.resource_classes.c.id)
 #: Of a resource class that was deleted since the decision: no inventory has it, so the claim is lost.
 _NO_CLASS = -1
-_PIECE = 100
+PIECE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class _Plan:
     circumstances: Circumstances | None = None
     server_indices: tuple[int, ...] = ()
     alternates: tuple[RankedHost, ...] = ()
+    move: MoveKind | None = None
 
 
 @dataclass(slots=True)
@@ -134,7 +136,7 @@ class Claimer:
         aliases: Mapping[str, Alias] | None = None,
         alternates: int = 2,
         driver: OutsideDriver | None = None,
-        piece: int = _PIECE,
+        piece: int = PIECE,
     ) -> None:
         #: How many servers one transaction claims at most, so that others wait for no more than these.
         self.piece = piece
@@ -220,7 +222,7 @@ class Claimer:
 
     def _plan(self, order: Order) -> _Plan:
         """Decide and assume; what was assumed is forgotten before anybody else decides when it comes to nothing."""
-        plan = _Plan()
+        plan = _Plan(move=order.spec.move)
         answer = None if self._driver is None else self._ask(self._driver, order)
         self._mirror.catch_up()
         try:
@@ -355,6 +357,7 @@ class Claimer:
             ],
             alternates=plan.alternates,
             kept=kept,
+            move=plan.move,
         )
 
     def _add_allocations(self, plan: _Plan) -> None:

@@ -15,6 +15,7 @@ from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.model.request_spec import ResourceQuery
+from kilonova.model.server_migration import MoveKind
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
 
@@ -41,10 +42,11 @@ class Record:
     names: bytes
     kept: "Kept | None"
     server_index: int
+    move: MoveKind | None = None
 
     @property
     def body(self) -> dict[str, Any]:
-        return decisions.body_of(self.decision, self.chosen, self.alternates)
+        return decisions.body_of(self.decision, self.chosen, self.alternates, self.move)
 
     @property
     def removed_by(self) -> bytes:
@@ -85,10 +87,12 @@ class DecisionLog:
         made: Sequence[tuple[str, int, Decision, str | None]],
         alternates: Sequence[RankedHost] = (),
         kept: Kept | None = None,
+        move: MoveKind | None = None,
     ) -> None:
         """Store the decisions of a request and the reason for every host that they passed over; returns at once.
 
         ``made``: (instance uuid, which server of the request, decision, chosen host), of each.
+        ``move``: why a server that exists was placed anew.
         """
         if not self._retention:
             return
@@ -106,6 +110,7 @@ class DecisionLog:
                 names,
                 reference if number else kept,
                 server_index,
+                move,
             )
             for number, (instance_uuid, server_index, decision, chosen) in enumerate(made)
         ]

@@ -2,6 +2,7 @@
 """`kilonova api`: serve the API alone (with the scheduler, the conductor and any simulated hosts it was told of)."""
 
 import atexit
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from kilonova.logs import setup
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
 _SWITCH_INTERVAL_S = 0.0005
+#: New objects after which the collector looks for cycles. Requests leave none; 700 would be one look in two requests.
+_COLLECT_AFTER = 20_000
 
 
 def api(
@@ -56,6 +59,7 @@ def application() -> Callable[..., Any]:
         raise ConfigurationError(f"{CONFIG_VARIABLE} names no configuration file.")
     strip_environment_headers()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    gc.set_threshold(_COLLECT_AFTER)
     settings = config.load(files)
     configure_log(settings)
     control = start_control_process(settings)

@@ -58,7 +58,7 @@ def query_of(*, replay: bool, hosts: bool, host: str) -> dict[str, str]:
 
 
 def find_decisions(api: Api, name: str, **query: str) -> Decisions:
-    """Return the decisions of a request or a server, oldest first. Raises: InvalidRequest when there are none."""
+    """Return the decisions of a request, or of a server with the newest first. Raises: InvalidRequest for none."""
     try:
         return _decisions(api, name, query)
     except NotFound:
@@ -90,23 +90,32 @@ def _server_id(api: Api, name: str) -> str:
 
 def show(decisions: Decisions, console: Console) -> None:
     """Print one funnel for each decision."""
-    attempts: dict[str, int] = {}
+    attempts = _attempts(decisions)
     for number, decision in enumerate(decisions):
         if number:
             console.print()
-        server = decision["server_id"]
-        attempts[server] = attempts.get(server, 0) + 1
-        _show_one(decision, attempts[server], console)
+        _show_one(decision, attempts[number], console)
     if lines := unread_lines(*decisions):
         console.print()
         for line in lines:
             console.print(line, soft_wrap=True)
 
 
+def _attempts(decisions: Decisions) -> Sequence[int]:
+    """Return for each decision how many there were by then for the same server and request."""
+    made: dict[tuple[str, str], int] = {}
+    numbers = dict.fromkeys(range(len(decisions)), 0)
+    for number in sorted(numbers, key=lambda number: str(decisions[number]["created_at"])):
+        key = decisions[number]["server_id"], decisions[number]["request_id"]
+        numbers[number] = made[key] = made.get(key, 0) + 1
+    return list(numbers.values())
+
+
 def _show_one(decision: Mapping[str, Any], attempt: int, console: Console) -> None:
     steps, ranked = decision["steps"], decision["ranked"]
+    move = f", {decision['move']}" if decision.get("move") else ""
     again = f", attempt {attempt}" if attempt > 1 else ""
-    console.print(Text(f"Server {decision['server_id']}{again}", style="bold"))
+    console.print(Text(f"Server {decision['server_id']}{move}{again}", style="bold"))
     console.print(f"request {decision['request_id']}, decided {decision['created_at']}")
     if decision["forced"]:
         console.print("The host was forced: no filter was asked.")

@@ -253,7 +253,7 @@ class Replay:
         return Story(Landing(None, emptied[-1] if emptied else SPAWN), (*why, f"fault: {fault}"))
 
     def _decisions(self, server_id: str) -> Sequence[Mapping[str, Any]]:
-        """Return the server's decisions; they are stored a moment after they were made."""
+        """Return the server's decisions, oldest first; they are stored a moment after they were made."""
         for attempt in range(10):
             try:
                 found = self._admin.api.get(OPERATOR, f"/decisions/{server_id}")
@@ -261,7 +261,7 @@ class Replay:
                 time.sleep(_POLL_S if attempt else 0)
             else:
                 decisions: Sequence[Mapping[str, Any]] = found["decisions"]
-                return decisions
+                return decisions[::-1]
         return ()
 
     # --- taking it away -----------------------------------------------------------------------------------------------

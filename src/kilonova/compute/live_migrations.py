@@ -20,7 +20,7 @@ from kilonova.messaging.messages import (
 
 _TOLD_EVERY_S = 0.9
 #: So many workflows whose migration was aborted are remembered, in case that it has not begun.
-_ABORTED = 10_000
+_ABORTED = 1_000
 
 
 class Monitor:

@@ -7,8 +7,9 @@ from cachetools import LRUCache
 
 from kilonova.messaging.messages import StepId, StepReply, StepState, StepStatus
 
-#: Of so many steps an agent remembers the replies. Whoever sends or asks again does so within minutes.
-_REMEMBERED = 10_000
+#: Of so many steps an agent remembers the replies: more than a host carries out until somebody asks, and little
+#: enough where one process has the agents of thousands of simulated hosts. One that is forgotten is carried out again.
+_REMEMBERED = 1_000
 
 
 class StepMemory:

@@ -16,6 +16,7 @@ from kilonova.db import compute_nodes, isolation_guard
 from kilonova.db import tables as t
 from kilonova.db.statements import insert_missing
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
@@ -208,7 +209,8 @@ def _zones(
     )
     if hosts is not None:
         joined = joined.where(member.host.in_(list(hosts)))
-    return {host: (key, zone) for host, key, zone in connection.execute(joined.order_by(member.id)) if key != without}
+    found = heeding(connection.execute(joined.order_by(member.id)))
+    return {host: (key, zone) for host, key, zone in found if key != without}
 
 
 def _has_instances(tx: Transaction, host: str) -> bool:
@@ -229,14 +231,14 @@ def _read(connection: Connection, aggregate_id: int | None) -> tuple[Aggregate, 
         members = members.where(t.aggregate_hosts.c.aggregate_id == aggregate_id)
         pairs = pairs.where(t.aggregate_metadata.c.aggregate_id == aggregate_id)
     hosts: dict[int, list[str]] = defaultdict(list)
-    for owner, host in connection.execute(members):
+    for owner, host in heeding(connection.execute(members)):
         hosts[owner].append(host)
     metadata: dict[int, dict[str, str]] = defaultdict(dict)
-    for owner, key, value in connection.execute(pairs):
+    for owner, key, value in heeding(connection.execute(pairs)):
         metadata[owner][key] = value
     return tuple(
         Aggregate(**row, hosts=tuple(hosts[row["id"]]), metadata=metadata[row["id"]])
-        for row in connection.execute(rows).mappings()
+        for row in heeding(connection.execute(rows).mappings())
     )
 
 

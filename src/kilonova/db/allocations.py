@@ -21,6 +21,7 @@ from kilonova.db.prepared import Prepared
 from kilonova.db.resource_classes import ids as class_ids_of
 from kilonova.db.statements import ManyRows, insert_many, mapping
 from kilonova.db.transaction import Merged, Transaction, together
+from kilonova.deadline import heeding
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 
 #: The types of the consumers that are servers, and of those that hold what servers are being moved away from.
@@ -120,7 +121,7 @@ def for_provider(
     )
     found: dict[str, tuple[int, dict[str, int]]] = {}
     newest: datetime | None = None
-    for consumer_uuid, generation, name, used, created_at in rows:
+    for consumer_uuid, generation, name, used, created_at in heeding(rows):
         found.setdefault(consumer_uuid, (generation, {}))[1][name] = used
         newest = created_at if newest is None else max(newest, created_at)
     return found, newest

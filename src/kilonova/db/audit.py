@@ -4,13 +4,13 @@
 One function for each kind of inconsistency. It reads one snapshot and yields findings; each finding knows how to mend
 itself in a transaction, where it looks again first: meanwhile others may have written.
 
-Consumers of type INSTANCE are held against the servers only where they use a hypervisor of this cloud: for a Nova that
-uses Kilonova as its Placement, hypervisors and servers are elsewhere.
+Consumers of type INSTANCE and MIGRATION are held against the servers and their moves only where they use a hypervisor
+of this cloud: for a Nova that uses Kilonova as its Placement, hypervisors and servers are elsewhere.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -27,16 +27,19 @@ from kilonova.db import (
     provider_states,
     providers,
     quotas,
+    server_migrations,
     services,
 )
 from kilonova.db import tables as t
-from kilonova.db.allocations import INSTANCE, ConsumerRequest
+from kilonova.db.allocations import INSTANCE, MIGRATION, ConsumerRequest
 from kilonova.db.request_specs import get_many as request_specs_of
 from kilonova.db.statements import mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict
+from kilonova.model.flavor import Flavor
 from kilonova.model.host import COMPUTE
 from kilonova.model.host_devices import DeviceShare
+from kilonova.model.instance import Instance
 from kilonova.model.provider import floored_capacity
 from kilonova.model.quota import Usage
 from kilonova.model.request_spec import RequestSpec
@@ -162,13 +165,14 @@ def allocations_without_consumer(connection: Connection) -> Iterator[Finding]:
         .group_by(_ALLOCATION.consumer_uuid)
     )
     for uuid, count in connection.execute(lost):
-        owner = instances.find(connection, uuid)
+        owner = _owner(connection, uuid)
+        kind = "" if owner is None else "a server" if owner.uuid == uuid else "the migration of a server"
         yield Finding(
             "consumer",
             f"consumer {uuid}",
             f"it has {count} allocations",
             "it has no row of its own, so they cannot be listed or freed",
-            "adds the row: it is a server" if owner is not None else "frees them: there is no such server",
+            f"adds the row: it is {kind}" if kind else "frees them: there is no such server",
             partial(_mend_consumer, uuid=uuid),
         )
 
@@ -176,12 +180,19 @@ def allocations_without_consumer(connection: Connection) -> Iterator[Finding]:
 def _mend_consumer(tx: Transaction, *, uuid: str) -> None:
     if tx.execute(sa.select(_CONSUMER.uuid).where(_CONSUMER.uuid == uuid)).first() is not None:
         return
-    owner = instances.find(tx.connection, uuid)
+    owner = _owner(tx.connection, uuid)
     if owner is None:
         allocations.delete_for_consumer(tx, uuid)
         return
-    row = {"uuid": uuid, "project_id": owner.project_id, "user_id": owner.user_id, "consumer_type": INSTANCE}
+    kind = INSTANCE if owner.uuid == uuid else MIGRATION
+    row = {"uuid": uuid, "project_id": owner.project_id, "user_id": owner.user_id, "consumer_type": kind}
     tx.execute(sa.insert(t.consumers), {**row, "generation": 1, "created_at": tx.now})
+
+
+def _owner(connection: Connection, uuid: str) -> Instance | None:
+    """Return the server that a consumer is, or whose migration it is."""
+    moving = next((each for each in server_migrations.claimed(connection) if each.uuid == uuid), None)
+    return instances.find(connection, uuid if moving is None else moving.instance_uuid)
 
 
 def consumers_without_allocations(connection: Connection) -> Iterator[Finding]:
@@ -210,26 +221,64 @@ def _mend_idle_consumer(tx: Transaction, *, uuid: str) -> None:
 # --- servers ----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """Who may hold something on which hypervisor. ``label``: how findings call it; ``server``: the server concerned.
+
+    A server that is being moved holds its destination, and its migration the source. ``is_busy``: an operation is under
+    way that may be about to change that.
+    """
+
+    server: str
+    label: str
+    host: str | None
+    node: str | None
+    is_busy: bool
+
+    def is_at(self, host: str, node: str) -> bool:
+        return self.is_busy or (self.host, self.node) == (host, node)
+
+
+def _holders(connection: Connection) -> dict[str, _Holder]:
+    """Return consumer uuid → who that is, of all servers and of the migrations that are under way."""
+    found: dict[str, _Holder] = {}
+    for row in connection.execute(_SERVERS):
+        found[row.uuid] = _Holder(row.uuid, f"server {row.uuid}", row.host, row.node, bool(row.is_busy))
+    for migration in server_migrations.claimed(connection):
+        server = found.get(migration.instance_uuid)
+        if server is not None:
+            found[server.server] = replace(server, host=migration.dest_host, node=migration.dest_node)
+            label = f"migration {migration.uuid}"
+            found[migration.uuid] = _Holder(server.server, label, *migration.source, server.is_busy)
+    return found
+
+
+def _label(kind: str, uuid: str) -> str:
+    return f"{'migration' if kind == MIGRATION else 'server'} {uuid}"
+
+
 def allocations_without_server(connection: Connection) -> Iterator[Finding]:
-    """What servers hold on hypervisors of this cloud where they are not, or no longer."""
-    servers = {row.uuid: row for row in connection.execute(_SERVERS)}
+    """What servers and migrations hold on hypervisors of this cloud where they are not, or no longer."""
+    holders = _holders(connection)
     for row in connection.execute(_HELD):
-        server = servers.get(row.consumer_uuid)
-        if server is not None and (server.is_busy or (server.host, server.node) == (row.host, row.node)):
+        holder = holders.get(row.consumer_uuid)
+        if holder is not None and holder.is_at(row.host, row.node):
             continue
+        label = _label(row.consumer_type, row.consumer_uuid)
+        noun = label.split()[0]
         yield Finding(
             "allocation",
-            f"server {row.consumer_uuid} on host {row.host}",
+            f"{label} on host {row.host}",
             f"it holds room on provider {row.name} ({row.uuid})",
-            "there is no such server" if server is None else f"the server is on {server.host or 'no host'}",
+            f"there is no such {noun}" if holder is None else f"the {noun} is on {holder.host or 'no host'}",
             "frees it",
             partial(_mend_stray_allocation, uuid=row.consumer_uuid, host=row.host, node=row.node),
         )
 
 
 def _mend_stray_allocation(tx: Transaction, *, uuid: str, host: str, node: str) -> None:
-    server = tx.execute(_SERVERS.where(_INSTANCE.uuid == uuid)).first()
-    if server is not None and (server.is_busy or (server.host, server.node) == (host, node)):
+    holder = _holders(tx.connection).get(uuid)
+    if holder is not None and holder.is_at(host, node):
         return
     present = allocations.for_consumer(tx.connection, uuid)
     if present is None:
@@ -244,38 +293,50 @@ def _mend_stray_allocation(tx: Transaction, *, uuid: str, host: str, node: str) 
 
 
 def servers_without_allocation(connection: Connection) -> Iterator[Finding]:
-    """Servers on a host where nothing is allocated to them: the room they take counts as free."""
+    """Servers, and migrations for them, on a host where nothing is allocated to them: their room counts as free."""
     held = {(row.consumer_uuid, row.host, row.node) for row in connection.execute(_ALL_HELD)}
-    for row in connection.execute(_SERVERS.where(_INSTANCE.host.is_not(None))):
-        if not row.is_busy and (row.uuid, row.host, row.node) not in held:
+    for uuid, holder in _holders(connection).items():
+        if holder.host is not None and not holder.is_busy and (uuid, holder.host, holder.node) not in held:
             yield Finding(
                 "server",
-                f"server {row.uuid} on host {row.host}",
+                f"{holder.label} on host {holder.host}",
                 "nothing is allocated to it there",
                 "the room that it takes counts as free",
                 "allocates what its flavor asks for, if that fits",
-                partial(_mend_server, uuid=row.uuid),
+                partial(_mend_server, uuid=uuid),
             )
 
 
 def _mend_server(tx: Transaction, *, uuid: str) -> None:
-    row = tx.execute(_SERVERS.where(_INSTANCE.uuid == uuid)).first()
-    if row is None or row.is_busy or row.host is None:
+    holder = _holders(tx.connection).get(uuid)
+    if holder is None or holder.is_busy or holder.host is None:
         return
-    there = (_ALLOCATION.consumer_uuid == uuid, _NODE.host == row.host, _NODE.hypervisor_hostname == row.node)
+    there = (_ALLOCATION.consumer_uuid == uuid, _NODE.host == holder.host, _NODE.hypervisor_hostname == holder.node)
     if tx.execute(_ALL_HELD.where(*there)).first() is not None:
         return
-    nodes = compute_nodes.list_by_host(tx.connection, row.host)
-    node = next((node for node in nodes if node.hypervisor_hostname == row.node), None)
+    nodes = compute_nodes.list_by_host(tx.connection, holder.host)
+    node = next((node for node in nodes if node.hypervisor_hostname == holder.node), None)
     if node is None:
-        raise Conflict(f"There is no hypervisor {row.node} on host {row.host}: start its agent, or delete the server.")
-    server = instances.get(tx.connection, uuid)
+        raise Conflict(
+            f"There is no hypervisor {holder.node} on host {holder.host}: start its agent, or delete the server."
+        )
+    server = instances.get(tx.connection, holder.server)
     asked = request_specs_of(tx.connection, [server])
-    spec = asked[uuid].spec if uuid in asked else RequestSpec(server.flavor)
-    resources = resource_query(server.flavor, spec.image, volume_backed=spec.volume_backed).totals
+    spec = asked[server.uuid].spec if server.uuid in asked else RequestSpec(server.flavor)
+    flavor = _flavor_of(tx, server, uuid)
+    resources = resource_query(flavor, spec.image, volume_backed=spec.volume_backed).totals
     present = allocations.for_consumer(tx.connection, uuid)
     whole = {**(present.allocations if present else {}), node.uuid: resources}
-    allocations.replace(tx, [ConsumerRequest(uuid, server.project_id, server.user_id, whole, INSTANCE)])
+    kind = INSTANCE if uuid == server.uuid else MIGRATION
+    allocations.replace(tx, [ConsumerRequest(uuid, server.project_id, server.user_id, whole, kind)])
+
+
+def _flavor_of(tx: Transaction, server: Instance, holder: str) -> Flavor:
+    """Return the flavor of which a server is, or will be, where it or its migration holds room."""
+    moving = server_migrations.find_open(tx.connection, server.uuid)
+    if moving is None or not moving.is_claimed:
+        return server.flavor
+    return moving.old_flavor if holder == moving.uuid else moving.new_flavor
 
 
 # --- hypervisors ------------------------------------------------------------------------------------------------------
@@ -397,14 +458,13 @@ def wrong_group_hosts(connection: Connection) -> Iterator[Finding]:
 
 
 def devices_of_nobody(connection: Connection) -> Iterator[Finding]:
-    """NUMA cells and PCI devices that are kept for a server that is not there."""
-    here = {(row.uuid, row.host, row.node) for row in connection.execute(_SERVERS)}
-    busy = {row.uuid for row in connection.execute(_SERVERS) if row.is_busy}
+    """NUMA cells and PCI devices that are kept for a server or migration that is not there."""
+    holders = _holders(connection)
     nodes = {node.uuid: node for node in compute_nodes.list_all(connection)}
     for taking in host_devices.shares(connection):
-        node = nodes.get(taking.node_uuid)
-        place = (node.host, node.hypervisor_hostname) if node is not None else None
-        if taking.instance_uuid not in busy and (place is None or (taking.instance_uuid, *place) not in here):
+        node, holder = nodes.get(taking.node_uuid), holders.get(taking.instance_uuid)
+        there = node is not None and holder is not None and holder.is_at(node.host, node.hypervisor_hostname)
+        if not there and not (holder is not None and holder.is_busy):
             yield Finding(
                 "devices",
                 f"server {taking.instance_uuid} on hypervisor {taking.node_uuid}",
@@ -509,15 +569,14 @@ def _held() -> sa.Select[Any]:
     root = _PROVIDER.alias("root")
     return (
         sa.select(_PROVIDER.c.uuid, _PROVIDER.c.name, _ALLOCATION.consumer_uuid, _NODE.host)
-        .add_columns(_NODE.hypervisor_hostname.label("node"))
+        .add_columns(_NODE.hypervisor_hostname.label("node"), t.consumers.c.consumer_type)
         .join_from(t.allocations, _PROVIDER, _PROVIDER.c.id == _ALLOCATION.resource_provider_id)
         .join(root, root.c.id == _PROVIDER.c.root_provider_id)
         .join(t.compute_nodes, _NODE.uuid == root.c.uuid)
+        .outerjoin(t.consumers, _CONSUMER.uuid == _ALLOCATION.consumer_uuid)
         .distinct()
     )
 
 
 _ALL_HELD = _held()
-_HELD = _ALL_HELD.join(t.consumers, _CONSUMER.uuid == _ALLOCATION.consumer_uuid).where(
-    _CONSUMER.consumer_type == INSTANCE
-)
+_HELD = _ALL_HELD.where(_CONSUMER.consumer_type.in_([INSTANCE, MIGRATION]))

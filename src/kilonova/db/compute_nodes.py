@@ -13,6 +13,7 @@ from kilonova.db import host_devices, provider_states, providers
 from kilonova.db import tables as t
 from kilonova.db.statements import insert_missing, mapping
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.host import Capabilities, ComputeNode, NodeReport
@@ -85,7 +86,7 @@ def get_by_id(connection: Connection, node_id: int) -> ComputeNode:
 def list_all(connection: Connection) -> tuple[ComputeNode, ...]:
     """Return every hypervisor in the order of their first report."""
     rows = connection.execute(sa.select(t.compute_nodes).order_by(t.compute_nodes.c.id)).mappings()
-    return tuple(_node(row) for row in rows)
+    return tuple(_node(row) for row in heeding(rows))
 
 
 def list_by_host(connection: Connection, host: str) -> tuple[ComputeNode, ...]:
@@ -109,7 +110,7 @@ def usages(connection: Connection) -> dict[str, NodeUsage]:
         .join(t.resource_classes, t.resource_classes.c.id == inventory.resource_class_id)
         .where(t.resource_classes.c.name.in_(list(_FIGURES)))
     )
-    for uuid, resource_class, total, used in connection.execute(totals):
+    for uuid, resource_class, total, used in heeding(connection.execute(totals)):
         if uuid in figures:
             name = _FIGURES[resource_class]
             figures[uuid] |= {name: total, f"{name}_used": used}
@@ -124,7 +125,7 @@ def usages(connection: Connection) -> dict[str, NodeUsage]:
         )
         .group_by(node.uuid)
     )
-    for uuid, instances, busy_instances in connection.execute(guests):
+    for uuid, instances, busy_instances in heeding(connection.execute(guests)):
         figures[uuid] |= {"instances": instances, "busy_instances": int(busy_instances)}
     return {uuid: NodeUsage(**values) for uuid, values in figures.items()}
 
@@ -136,7 +137,7 @@ def servers(connection: Connection) -> dict[tuple[str, str], list[tuple[str, str
     placed = sa.select(instance.host, instance.node, instance.uuid, instance.name).where(
         instance.deleted.is_(False), instance.host.is_not(None)
     )
-    for host, node, uuid, name in connection.execute(placed.order_by(instance.id)):
+    for host, node, uuid, name in heeding(connection.execute(placed.order_by(instance.id))):
         found.setdefault((host, node or host), []).append((uuid, name))
     return found
 

@@ -12,6 +12,8 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
+from kilonova.model.server_migration import MoveKind
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
 
@@ -74,9 +76,12 @@ def names_of(hosts: HostTable) -> bytes:
     return "\n".join(f"{host}\t{node}" for host, node in zip(hosts.hosts, hosts.nodes, strict=True)).encode()
 
 
-def body_of(decision: Decision, chosen: str | None, alternates: Sequence[RankedHost] = ()) -> dict[str, Any]:
+def body_of(
+    decision: Decision, chosen: str | None, alternates: Sequence[RankedHost] = (), move: MoveKind | None = None
+) -> dict[str, Any]:
     """Return the JSON part of a decision."""
     return {
+        "move": None if move is None else move.value,
         "chosen": chosen,
         "alternates": [[host.host, host.node] for host in alternates],
         "survivors": decision.survivors,
@@ -131,7 +136,7 @@ def trim(tx: Transaction, retention: int) -> None:
 
 
 def find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
-    """Return the decisions of a request id or an instance uuid, oldest first; empty when none is kept.
+    """Return the decisions of a request id, oldest first, or of an instance uuid, newest first, as far as any is kept.
 
     A request that was refused has one decision for all of its instances.
     """
@@ -142,7 +147,7 @@ def find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
         request_id = connection.execute(asked.where(instance.uuid == name)).scalar()
         if request_id is not None:
             found = tuple(each for each in _find(connection, request_id) if each.body["chosen"] is None)
-    return found
+    return found if name in {each.request_id for each in found} else found[::-1]
 
 
 def _find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
@@ -154,7 +159,7 @@ def _find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
         .where(sa.or_(table.c.request_id == name, table.c.instance_uuid == name))
         .order_by(table.c.id)
     )
-    return tuple(_decision(row) for row in connection.execute(statement))
+    return tuple(_decision(row) for row in heeding(connection.execute(statement)))
 
 
 def _decision(row: Any) -> StoredDecision:

@@ -23,6 +23,9 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from kilonova import deadline
+from kilonova.db.patience import connector
+from kilonova.db.pulse import Pulse
+from kilonova.db.server_watch import NoWatch, ServerWatch, Watch
 from kilonova.errors import ConfigurationError, StorageFull
 
 _DRIVERS = {
@@ -31,11 +34,18 @@ _DRIVERS = {
     "mysql": "mysql+pymysql",
     "mariadb": "mariadb+pymysql",
 }
-_CONNECT_S = 10
 #: Steps of SQLite's machine, some milliseconds of them, after which a thread looks at its deadline.
 _STEPS_BETWEEN_LOOKS = 200_000
 #: A process that stops in the middle of a transaction keeps all others from writing for at most this long.
 _IDLE_WRITER_S = 30
+#: What the process reads for itself: a cloud of any size takes less.
+_LONGEST_PATIENT_S = 600.0
+#: How much later than the server itself a reader gives a statement up, which only a server that hangs makes it do.
+_MARGIN_S = 5.0
+#: How long a reader waits for a connection while all of them are in use.
+_POOL_S = 10
+#: How long SQLite waits for a file that somebody has locked; readers do, at most, while that is being recovered.
+_READER_BUSY_S, _WRITER_BUSY_S = 5, 30
 
 #: Errors name the statement and never its values: those are what tenants sent, and any number of them.
 _ALL_ENGINES: Mapping[str, Any] = {
@@ -66,8 +76,14 @@ class Engines:
     readers: Engine
     patient: Engine
     writer: Engine
+    watch: Watch
+    #: Of a server.
+    pulse: Pulse | None = None
 
     def dispose(self) -> None:
+        if self.pulse is not None:
+            self.pulse.close()
+        self.watch.close()
         self.readers.dispose()
         self.patient.dispose()
         self.writer.dispose()
@@ -87,17 +103,18 @@ def checked_url(text: str) -> URL:
     return url
 
 
-def open_engines(url: URL, longest_read_s: float | None = None) -> Engines:
+def open_engines(url: URL, longest_read_s: float | None, response_timeout_s: float) -> Engines:
     """Make the engines of a database; nothing connects yet. Raises: ConfigurationError.
 
     ``longest_read_s``: what one statement of a reader may take on a server. On SQLite the deadline of the
-    thread counts.
+    thread counts. ``response_timeout_s``: for how long a server may say nothing at all before it counts as away.
     """
     try:
         if url.get_backend_name() == "sqlite":
-            readers = _sqlite(url, "BEGIN", pool_size=8, max_overflow=16)
-            return Engines(readers, readers, _sqlite(url, "BEGIN IMMEDIATE", pool_size=1, max_overflow=1))
-        return _server(url, longest_read_s)
+            readers = _sqlite(url, "BEGIN", _READER_BUSY_S, pool_size=8, max_overflow=16)
+            writer = _sqlite(url, "BEGIN IMMEDIATE", _WRITER_BUSY_S, pool_size=1, max_overflow=1)
+            return Engines(readers, readers, writer, NoWatch())
+        return _server(url, longest_read_s, response_timeout_s)
     except (ModuleNotFoundError, sa.exc.NoSuchModuleError) as error:
         raise ConfigurationError(f"[database] connection: the driver of {url.drivername!r} is missing.") from error
 
@@ -126,11 +143,12 @@ def settle(name: str) -> None:
 
 def is_retryable(error: BaseException) -> bool:
     """Whether the same transaction may succeed later: deadlock, serialisation failure, lock time-out, server away."""
-    return isinstance(error, DBAPIError) and (
-        _code(error) in _DEADLOCKS
-        or is_away(error)
-        or (isinstance(error, OperationalError) and "database is locked" in str(error.orig))
-    )
+    return isinstance(error, DBAPIError) and (_code(error) in _DEADLOCKS or is_away(error) or is_locked(error))
+
+
+def is_locked(error: DBAPIError) -> bool:
+    """Whether somebody else has SQLite's file for longer than one waits."""
+    return isinstance(error, OperationalError) and "database is locked" in str(error.orig)
 
 
 def is_full(error: BaseException) -> bool:
@@ -182,21 +200,48 @@ def _code(error: DBAPIError) -> str | int | None:
     return state
 
 
-def _server(url: URL, longest_read_s: float | None) -> Engines:
-    settings: dict[str, Any] = {**_ALL_ENGINES, "connect_args": {"connect_timeout": _CONNECT_S}}
-    if url.get_backend_name() == "postgresql":
-        settings["connect_args"] |= {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
-    for name in url.query:
-        settings["connect_args"].pop(name, None)
-    reading = {"isolation_level": "REPEATABLE READ", "pool_pre_ping": True, **settings}
-    readers = sa.create_engine(url, pool_size=8, max_overflow=16, **reading)
-    patient = sa.create_engine(url, pool_size=1, max_overflow=15, **reading)
-    # No ping for the writer: whatever breaks is done again anyway.
-    writer = sa.create_engine(url, isolation_level="READ COMMITTED", pool_size=1, max_overflow=1, **settings)
+def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -> Engines:
+    dialect = sa.create_engine(url).dialect
+    is_postgresql = url.get_backend_name() == "postgresql"
+    watch = ServerWatch(connector(dialect, url, response_timeout_s), response_timeout_s)
+
+    def engine(longest_wait_s: float | None, isolation_level: str, *, asks: bool = True, **options: Any) -> Engine:
+        """``asks``: it is for requests, which do not connect while there is no answer to be had."""
+
+        def create() -> Any:
+            if asks:
+                watch.require_answers()
+            return connect()
+
+        options |= {"creator": create, "pool_timeout": _POOL_S, "isolation_level": isolation_level}
+        made = sa.create_engine(url, **options, **_ALL_ENGINES)
+        connect = connector(made.dialect, url, longest_wait_s)
+        event.listen(made, "connect", lambda connection, _record: watch.connected(connection))
+        event.listen(made, "close", lambda connection, _record: watch.closed(connection))
+        return made
+
+    def limited(statement_s: float | None, **options: Any) -> Engine:
+        """Return an engine for reading, which ends statements that take longer."""
+        wait_s = None if statement_s is None else statement_s + _MARGIN_S
+        made = engine(wait_s, "REPEATABLE READ", pool_pre_ping=True, **options)
+        if statement_s is not None:
+            milliseconds = max(1, int(statement_s * 1000))
+            order = f"SET SESSION max_statement_time = {statement_s}"
+            if is_postgresql:
+                order = f"SET statement_timeout = {milliseconds}"
+            elif not _is_mariadb(made):
+                order = f"SET SESSION max_execution_time = {milliseconds}"
+            event.listen(made, "connect", lambda connection, _record: _tell(connection, [order]))
+        return made
+
+    readers = limited(longest_read_s, pool_size=8, max_overflow=16)
+    patient = limited(_LONGEST_PATIENT_S, pool_size=1, max_overflow=15)
+    # No ping for the writer: whatever breaks is done again anyway. It may wait for other processes that write.
+    writer = engine(None, "READ COMMITTED", asks=False, pool_size=1, max_overflow=1)
 
     @event.listens_for(writer, "connect")
     def _configure(connection: Any, _record: Any) -> None:
-        if url.get_backend_name() == "postgresql":
+        if is_postgresql:
             # The writer looks rows up by their keys. What was planned while a table was small must not read all of it
             # for every row once it is large, which is what a seq scan in a cached plan does until the next ANALYZE.
             orders = [
@@ -204,22 +249,18 @@ def _server(url: URL, longest_read_s: float | None) -> Engines:
                 "SET enable_seqscan = off",
                 "SET jit = off",  # which a scan without an index would set off now, as it counts as very expensive
             ]
-        elif writer.dialect.is_mariadb:  # type: ignore[attr-defined]
+        elif _is_mariadb(writer):
             orders = [f"SET SESSION idle_write_transaction_timeout = {_IDLE_WRITER_S}"]
         else:
             orders = []
         _tell(connection, orders)
 
-    if longest_read_s:
+    pulse = Pulse(watch, dialect, connector(dialect, url, _MARGIN_S, autocommit=True))
+    return Engines(readers, patient, writer, watch, pulse)
 
-        @event.listens_for(readers, "connect")
-        def _limit(connection: Any, _record: Any) -> None:
-            if url.get_backend_name() == "postgresql":
-                _tell(connection, [f"SET statement_timeout = {int(longest_read_s * 1000)}"])
-            elif readers.dialect.is_mariadb:  # type: ignore[attr-defined]
-                _tell(connection, [f"SET SESSION max_statement_time = {longest_read_s}"])
 
-    return Engines(readers, patient, writer)
+def _is_mariadb(engine: Engine) -> bool:
+    return bool(engine.dialect.is_mariadb)  # type: ignore[attr-defined]
 
 
 def _tell(connection: Any, orders: Iterable[str]) -> None:
@@ -229,7 +270,7 @@ def _tell(connection: Any, orders: Iterable[str]) -> None:
     connection.commit()
 
 
-def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
+def _sqlite(url: URL, begin: str, busy_s: int, **pool: int) -> Engine:
     if url.database in {None, "", ":memory:"}:
         raise ConfigurationError(
             "[database] connection must name a file: an SQLite database in memory cannot be shared."
@@ -238,7 +279,7 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
     engine = sa.create_engine(
         url,
         poolclass=sa.pool.QueuePool,
-        connect_args={"check_same_thread": False, "timeout": 30},
+        connect_args={"check_same_thread": False, "timeout": busy_s},
         **_ALL_ENGINES,
         **pool,
     )
@@ -257,7 +298,7 @@ def _sqlite(url: URL, begin: str, **pool: int) -> Engine:
             "journal_mode=WAL",
             "synchronous=FULL",
             "foreign_keys=ON",
-            "busy_timeout=30000",
+            f"busy_timeout={busy_s * 1000}",
             "cache_size=-65536",
         ):
             cursor.execute(f"PRAGMA {pragma}")

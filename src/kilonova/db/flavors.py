@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import Conflict, NotFound
 from kilonova.model.flavor import Flavor
 
@@ -157,10 +158,10 @@ def _row_id(connection: Connection, flavor_id: str) -> int:
 def _flavors(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[Flavor, ...]:
     specs: dict[int, dict[str, str]] = {row["id"]: {} for row in rows}
     found = connection.execute(_SPECS_OF_ONE, {"id": rows[0]["id"]}) if len(rows) == 1 else connection.execute(_SPECS)
-    for flavor_id, key, value in found:
+    for flavor_id, key, value in heeding(found):
         if flavor_id in specs:
             specs[flavor_id][key] = value
     return tuple(
         Flavor(**{name: value for name, value in row.items() if name != "id"}, extra_specs=specs[row["id"]])
-        for row in rows
+        for row in heeding(rows)
     )

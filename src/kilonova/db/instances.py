@@ -18,6 +18,7 @@ from kilonova.db.mirror_source import instance_value
 from kilonova.db.name_patterns import matching, read_pattern
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 from kilonova.model.quota import Usage
@@ -150,19 +151,18 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
 
 
 def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Return uuid → the hosts on which its guest may be: its own, and both sides of a migration that is under way.
+    """Return uuid → every host on which the guest may be, of instances that are known; deleted ones have none.
 
-    Of instances that are known, deleted ones (which have no host) included.
+    Those are the host of the instance and, while it is being moved, the other one.
     """
     found: dict[str, frozenset[str]] = {}
     for start in range(0, len(uuids), 500):
-        some = list(uuids[start : start + 500])
-        hosts = mapping(connection, _HOSTS, uuids=some)
-        found |= {uuid: frozenset(() if host is None else (host,)) for uuid, host in hosts.items()}
-        for migration in server_migrations.open_of(connection, some):
-            sides = {migration.source_host, migration.dest_host} - {None}
-            if hosts.get(migration.instance_uuid) is not None:
-                found[migration.instance_uuid] |= {str(side) for side in sides}
+        chunk = list(uuids[start : start + 500])
+        for uuid, host in connection.execute(_HOSTS, {"uuids": chunk}):
+            found[uuid] = frozenset() if host is None else frozenset({host})
+        for migration in server_migrations.open_of(connection, chunk):
+            if found.get(migration.instance_uuid):
+                found[migration.instance_uuid] |= migration.hosts
     return found
 
 
@@ -433,7 +433,7 @@ def _complete(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tupl
             sa.select(table.instance_uuid, table.tag).where(table.instance_uuid.in_(chunk)).order_by(table.tag)
         ):
             tags.setdefault(uuid, []).append(tag)
-    return tuple(_instance(row, faults.get(row["uuid"]), tuple(tags.get(row["uuid"], ()))) for row in rows)
+    return tuple(_instance(row, faults.get(row["uuid"]), tuple(tags.get(row["uuid"], ()))) for row in heeding(rows))
 
 
 def _instance(row: Mapping[Any, Any], fault: Fault | None, tags: tuple[str, ...] = ()) -> Instance:

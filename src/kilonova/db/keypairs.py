@@ -7,6 +7,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import tables as t
 from kilonova.db.statements import insert_missing
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import Conflict, NotFound, OverQuota
 from kilonova.model.keypair import Keypair
 
@@ -24,7 +25,7 @@ _FIELDS = (
 def list_for(connection: Connection, user_id: str) -> tuple[Keypair, ...]:
     """Return the key pairs of a user by name."""
     mine = sa.select(*_FIELDS).where(t.keypairs.c.user_id == user_id).order_by(t.keypairs.c.name)
-    return tuple(Keypair(**row) for row in connection.execute(mine).mappings())
+    return tuple(Keypair(**row) for row in heeding(connection.execute(mine).mappings()))
 
 
 def get(connection: Connection, user_id: str, name: str) -> Keypair:

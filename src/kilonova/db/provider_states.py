@@ -101,10 +101,12 @@ def _with_parts(connection: Connection, rows: Collection[Any]) -> dict[str, Prov
         return {}
     inventories: dict[int, dict[str, HeldInventory]] = defaultdict(dict)
     links: Mapping[int, dict[int, dict[str, int]]] = {_TRAIT: defaultdict(dict), _AGGREGATE: defaultdict(dict)}
-    for kind, provider_id, name, row_id, used, *figures in _PARTS.rows(connection, ids=[row[0] for row in rows]):
+    for part in _PARTS.rows(connection, ids=[row[0] for row in rows]):
+        kind, provider_id, name, row_id = part[:4]
         if kind == _INVENTORY:
+            used, *figures = part[4:]
             inventories[provider_id][name] = HeldInventory(Inventory(name, *figures), row_id, used)
-        else:
+        else:  # nearly all of them
             links[kind][provider_id][name] = row_id
     traits, aggregates = links.values()
     return {

@@ -18,6 +18,7 @@ from kilonova.db.prepared import Prepared
 from kilonova.db.provider_states import PROVIDERS, ProviderState, inventory_values, name_taken
 from kilonova.db.statements import ManyRows, insert_many, mapping
 from kilonova.db.transaction import Merged, Transaction, only, together
+from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, KilonovaError, NotFound
 from kilonova.model.provider import Inventory, Provider
 from kilonova.model.vocabulary import is_custom
@@ -87,7 +88,7 @@ def list_matching(connection: Connection, query: ProviderQuery) -> tuple[Provide
         statement = statement.where(_ME.c.id.not_in(_having(query.forbidden)))
     for name, amount in query.resources.items():
         statement = statement.where(_ME.c.id.in_(_with_room(name, amount)))
-    return tuple(Provider(*row) for row in connection.execute(statement))
+    return tuple(Provider(*row) for row in heeding(connection.execute(statement)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 
-SERVERS_AT_ONCE = 100
+SERVERS_AT_ONCE = 50
 #: Of one table: what a transaction removes at most, however much was done to a server.
 ROWS_AT_ONCE = 2_000
 #: Servers that are looked for at once, since each look passes over all deleted ones.

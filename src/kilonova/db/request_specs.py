@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import NotFound
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance
@@ -66,7 +67,7 @@ def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, Sto
     uuids = list(dict.fromkeys(wanted.values()))
     requests: dict[str, StoredRequest] = {}
     for start in range(0, len(uuids), 500):
-        for row in connection.execute(_GET, {"uuids": uuids[start : start + 500]}):
+        for row in heeding(connection.execute(_GET, {"uuids": uuids[start : start + 500]})):
             requests[row.uuid] = _request(row)
     return {uuid: requests[name] for uuid, name in wanted.items() if name in requests}
 
@@ -99,7 +100,7 @@ def placed(connection: Connection) -> Iterator[PlacedServer]:
         .order_by(server.id)
     )
     moving = {side.migration.instance_uuid: side for side in server_migrations.other_sides(connection)}
-    for row in connection.execute(joined):
+    for row in heeding(connection.execute(joined)):
         image = None if row.body is None or row.body["image"] is None else Image(**row.body["image"])
         yield PlacedServer(row.uuid, row.name, row.host, row.project_id, flavors.from_json(row.flavor), image)
         side = moving.get(row.uuid)

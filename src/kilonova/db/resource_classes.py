@@ -11,6 +11,7 @@ from kilonova.db import tables as t
 from kilonova.db.prepared import Prepared
 from kilonova.db.statements import insert_missing, mapping
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.vocabulary import Word, is_custom
 
@@ -23,7 +24,7 @@ def list_all(connection: Connection) -> tuple[Word, ...]:
     """Return every resource class, oldest first."""
     table = t.resource_classes
     rows = connection.execute(sa.select(table.c.name, table.c.created_at, table.c.updated_at).order_by(table.c.id))
-    return tuple(Word(*row) for row in rows)
+    return tuple(Word(*row) for row in heeding(rows))
 
 
 def get(connection: Connection, name: str) -> Word:

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import tables as t
 from kilonova.db.statements import mapping
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import NotFound, OverQuota
 from kilonova.model.server_group import GroupView, ServerGroup
 
@@ -101,7 +102,7 @@ def _groups(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[
     )
     if len(rows) == 1:
         alive = alive.where(table.c.group_id == rows[0]["id"])
-    for group_id, instance_uuid in connection.execute(alive):
+    for group_id, instance_uuid in heeding(connection.execute(alive)):
         members[group_id].append(instance_uuid)
     return tuple(
         ServerGroup(
@@ -115,5 +116,5 @@ def _groups(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[
             members=tuple(members[row["id"]]),
             created_at=row["created_at"],
         )
-        for row in rows
+        for row in heeding(rows)
     )

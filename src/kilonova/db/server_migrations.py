@@ -111,6 +111,12 @@ def open_of(connection: Connection, instance_uuids: Collection[str]) -> tuple[Se
     return tuple(map(_migration, connection.execute(mine).mappings()))
 
 
+def claimed(connection: Connection) -> tuple[ServerMigration, ...]:
+    """Return every migration that holds two sides."""
+    both = sa.select(t.server_migrations).where(IS_OPEN, _M.dest_host.is_not(None)).order_by(_M.id)
+    return tuple(map(_migration, connection.execute(both).mappings()))
+
+
 def list_page(connection: Connection, query: MigrationQuery) -> tuple[ServerMigration, ...]:
     """Return one page, newest first. Raises: InvalidRequest for an unknown marker."""
     conditions: list[Any] = [

@@ -12,6 +12,7 @@ from kilonova.db import tables as t
 from kilonova.db.mirror_source import epoch
 from kilonova.db.statements import insert_missing
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import Conflict, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.host import COMPUTE, Service
@@ -83,7 +84,7 @@ def list_all(connection: Connection, *, host: str | None = None, binary: str | N
         statement = statement.where(t.services.c.host == host)
     if binary is not None:
         statement = statement.where(t.services.c.binary == binary)
-    return tuple(Service(**row) for row in connection.execute(statement).mappings())
+    return tuple(Service(**row) for row in heeding(connection.execute(statement).mappings()))
 
 
 def update(

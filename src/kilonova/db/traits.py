@@ -10,6 +10,7 @@ from kilonova.db import tables as t
 from kilonova.db.prepared import Prepared
 from kilonova.db.statements import insert_missing, mapping
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.vocabulary import Word, is_custom
 
@@ -33,7 +34,7 @@ def list_matching(
     if associated is not None:
         has_provider = sa.exists().where(t.resource_provider_traits.c.trait_id == t.traits.c.id)
         statement = statement.where(has_provider if associated else ~has_provider)
-    return tuple(Word(*row) for row in connection.execute(statement))
+    return tuple(Word(*row) for row in heeding(connection.execute(statement)))
 
 
 def get(connection: Connection, name: str) -> Word:

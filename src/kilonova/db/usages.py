@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.statements import mapping
+from kilonova.deadline import heeding
 
 #: The type shown for consumers that never said what they are.
 UNKNOWN_TYPE = "unknown"
@@ -62,7 +63,7 @@ def of_project_by_type(
         .where(*conditions)
         .group_by(sa.text("kind"), t.resource_classes.c.name)
     )
-    for name, resource_class, used in connection.execute(sums):
+    for name, resource_class, used in heeding(connection.execute(sums)):
         found[name][resource_class] = int(used)
     return dict(found)
 

@@ -8,7 +8,7 @@ from kilonova.messaging.bus import Accept, Work
 from kilonova.messaging.lanes import AgentLane, ConductorLane, Lanes
 from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans
 
-_AGENT_THREADS = {AgentLane.INTERRUPT: 4, AgentLane.DELETE: 16, AgentLane.ORDINARY: 32, AgentLane.MOVE: 32}
+_AGENT_THREADS = {AgentLane.INTERRUPT: 4, AgentLane.DELETE: 16, AgentLane.ORDINARY: 32, AgentLane.MOVE: 64}
 _CONDUCTOR_THREADS = {ConductorLane.ASIDE: 16, ConductorLane.ORDINARY: 4, ConductorLane.URGENT: 4}
 
 

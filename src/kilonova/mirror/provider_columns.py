@@ -86,9 +86,9 @@ class ProviderColumns:
     def set(self, uuid: str, value: Mapping[str, Any]) -> None:
         """Insert a provider or replace it, under the same id, from its logged value."""
         self._own()
-        row = self.row_of.get(uuid)
+        row, is_new = self.row_of.get(uuid), False
         if row is None:
-            row = self._insert(uuid, value["id"])
+            row, is_new = self._insert(uuid, value["id"]), True
         _keep_unless(self._parents, uuid, value["parent"], None)
         _keep_unless(self._roots, uuid, value["root"], uuid)
         self.traits[row] = self._interned(value["traits"])
@@ -100,6 +100,9 @@ class ProviderColumns:
             if len(self._waiting) >= _STORED_TOGETHER:
                 self._store(self._waiting)
             return
+        self._changed()
+        if is_new and not value["inventories"]:
+            return
         assumed = self._view_used[row] - self._used[row]
         self._clear(row)
         for resource_class, figures in value["inventories"].items():
@@ -108,7 +111,6 @@ class ProviderColumns:
             for columns, figure in zip(self._figures(), figures, strict=True):
                 columns[row, column] = figure
         self._view_used[row] = self._used[row] + assumed
-        self._changed()
 
     @contextmanager
     def filling(self) -> Iterator[None]:

@@ -218,7 +218,10 @@ def states_of(status: str) -> tuple[tuple[VmState, frozenset[TaskState | None]],
 
 @dataclass(frozen=True, slots=True)
 class GuestSpec:
-    """Everything a hypervisor needs to make a guest. Units: MiB and GiB as in the names."""
+    """Everything a hypervisor needs to make a guest. Units: MiB and GiB as in the names.
+
+    ``user_data`` may hold secrets, so it is not part of what is shown of a guest, in logs for instance.
+    """
 
     uuid: str
     name: str
@@ -234,5 +237,5 @@ class GuestSpec:
     project_id: str = ""
     user_id: str = ""
     key_name: str | None = None
-    user_data: str | None = None
+    user_data: str | None = field(default=None, repr=False)
     metadata: Mapping[str, str] = field(default_factory=dict)

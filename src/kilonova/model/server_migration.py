@@ -125,6 +125,11 @@ class ServerMigration:
         return old + new.beyond(old)
 
     @property
+    def hosts(self) -> frozenset[str]:
+        """Service hosts on which there may be something of the server, as far as the migration says."""
+        return frozenset({self.source_host, self.dest_host} - {None})  # type: ignore[arg-type]
+
+    @property
     def changes_host(self) -> bool:
         """Whether source and destination are different service hosts."""
         return self.dest_host is not None and self.dest_host != self.source_host

@@ -2,7 +2,7 @@
 """One request on one table: as far as it goes on whole columns, then one anchor at a time."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
@@ -59,6 +59,8 @@ class CandidateSearch:
         self._granular = tuple(group for group in query.groups if group.suffix)
         memo: dict[Hashable, BoolArray] = {}
         self._fits = tuple(self._fitting(group, memo) for group in self._granular)
+        #: Groups that ask alike have one of these together.
+        self._different = tuple(memo.values())
         spread = [group for group in query.groups if not group.suffix]
         self._spread = self._spread_of(spread[0]) if spread else None
         self._taken_by = tuple(self._taken(group.resources) for group in self._granular)
@@ -110,7 +112,7 @@ class CandidateSearch:
     def viable_anchors(self) -> BoolArray:
         """Return the roots where nothing obvious is missing; for lone ones it is the whole truth but for the totals."""
         anchors = self._trees.is_root & self._all_of(root_conditions(self._table, self._query))
-        for fits in {id(fits): fits for fits in self._fits}.values():
+        for fits in self._different:
             anchors &= self._anchors_of(fits, fits[self._trees.sharing])
         if self._spread is not None:
             anchors &= self._all_of(self._anchors_of_spread(self._spread))
@@ -275,7 +277,7 @@ class CandidateSearch:
         return not self._shared_classes and (not query.isolate or len(self._granular) <= 1)
 
     def _groups_ask_alike(self) -> bool:
-        return len({id(fits) for fits in self._fits}) == 1
+        return len(self._different) == 1
 
     def _copies(self) -> IntArray:
         """Return how often each provider can serve the first group with a suffix. Shapes: → (P,)."""
@@ -300,14 +302,15 @@ class CandidateSearch:
                     options = np.concatenate([options, guests[spread.abroad[name][shared]]])
                 choices.append(Choice("", taken, options.tolist()))
         spread_size = len(choices)
-        reachable = np.concatenate([rows, guests])
+        reachable = np.concatenate([rows, guests]) if len(guests) else rows
+        of_alike = {id(fits): reachable[fits[reachable]].tolist() for fits in self._different}
         for group, fits, taken in zip(self._granular, self._fits, self._taken_by, strict=True):
-            choices.append(Choice(group.suffix, taken, reachable[fits[reachable]].tolist()))
+            choices.append(Choice(group.suffix, taken, of_alike[id(fits)]))
         # The most constrained group first, so that a dead end shows early.
         choices[spread_size:] = sorted(choices[spread_size:], key=lambda choice: len(choice.rows))
         if rng is not None:
             choices = [
-                replace(choice, rows=[choice.rows[i] for i in rng.permutation(len(choice.rows))]) for choice in choices
+                choice._replace(rows=[choice.rows[i] for i in rng.permutation(len(choice.rows))]) for choice in choices
             ]
         granular = [choice.rows for choice in choices[spread_size:]]
         if self._query.isolate and len(granular) <= _MATCHED_GROUPS and not can_isolate(granular, self._budget):

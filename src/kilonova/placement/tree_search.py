@@ -2,7 +2,6 @@
 """The search in the tree of one anchor and what is shared with it: one provider for each part of a request."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -22,8 +21,7 @@ class TreeCandidate(NamedTuple):
     mappings: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """Something that one provider must serve: a class of the group without suffix, or a whole group with one."""
 
     suffix: str
@@ -52,6 +50,7 @@ class TreeSearch:
         givers = {row for choice in choices[:spread_size] for row in choice.rows}
         self._required = [{row for row in givers if having[row]} for having in required]
         position = {choice.suffix: index for index, choice in enumerate(choices) if index >= spread_size}
+        self._by_suffix = sorted(position.items())
         self._subtrees: dict[int, list[list[int]]] = {}
         for suffixes in query.same_subtrees:
             members = sorted(position[suffix] for suffix in suffixes)
@@ -76,14 +75,18 @@ class TreeSearch:
         fruitful = [False] * (last + 1)
         while pending:
             index = len(pending) - 1
-            if not any(self._take(index, row) for row in pending[index]):
+            for row in pending[index]:
+                if self._take(index, row):
+                    break
+            else:
                 pending.pop()
                 if not fruitful[index] and states[index] is not None:
                     self._dead.add(states[index])
                 if index:
                     fruitful[index - 1] |= fruitful[index]
                     self._give_back(index - 1)
-            elif index == last:
+                continue
+            if index == last:
                 fruitful[index] = True
                 yield self._candidate()
                 self._give_back(index)
@@ -141,7 +144,7 @@ class TreeSearch:
         room = self._room.get(cell)
         if room is None:
             table = self._table
-            room = int(min(table.capacity[cell] - table.used[cell], table.max_unit[cell]))
+            room = min(table.capacity.item(cell) - table.used.item(cell), table.max_unit.item(cell))
             self._room[cell] = room
         return room
 
@@ -166,11 +169,11 @@ class TreeSearch:
 
     def _candidate(self) -> TreeCandidate:
         self._count(len(self._choices))
-        mappings: dict[str, set[int]] = {}
-        for choice, row in zip(self._choices, self._chosen, strict=True):
-            mappings.setdefault(choice.suffix, set()).add(row)
-        amounts = ((row, column, amount) for (row, column), amount in self._taken.items() if amount)
-        return tree_candidate(amounts, mappings)
+        chosen, spread = self._chosen, self._spread_size
+        served = [("", tuple(sorted(set(chosen[:spread]))))] if spread else []
+        served += [(suffix, (chosen[index],)) for suffix, index in self._by_suffix]
+        amounts = sorted([(row, column, amount) for (row, column), amount in self._taken.items() if amount])
+        return TreeCandidate(tuple(amounts), tuple(served))
 
 
 def tree_candidate(amounts: Iterable[tuple[int, int, int]], mappings: Mapping[str, set[int]]) -> TreeCandidate:

@@ -75,7 +75,7 @@ class Connection:
 
     __slots__ = (
         "address", "base", "begun", "gone", "head_bytes", "held", "host", "in_body", "in_head", "is_closed", "kept",
-        "lock", "looked_at", "out", "parser", "phase", "poll", "raw_bytes", "ready", "refused", "request",
+        "lock", "looked_at", "out", "parser", "phase", "raw_bytes", "ready", "refused", "request",
         "since", "sock", "streaming", "tls", "until",
     )  # fmt: skip
 
@@ -95,7 +95,6 @@ class Connection:
         self.request = Request()
         self.out: list[memoryview] = []
         self.held = self.head_bytes = self.raw_bytes = 0
-        self.poll: Any = None
         self.looked_at = 0.0
         self.since = self.begun = time.monotonic()
         self.until = self.since + host.limits.head_s
@@ -417,10 +416,9 @@ class Connection:
         if self.gone or now - self.looked_at < _LOOK_EVERY_S:
             return self.gone
         self.looked_at = now
-        if self.poll is None:
-            self.poll = select.poll()
-            self.poll.register(self.sock.fileno(), _LEFT)
-        events = self.poll.poll(0)
+        poll = select.poll()  # of this look alone: other threads may ask at the same time
+        poll.register(self.sock.fileno(), _LEFT)
+        events = poll.poll(0)
         if events:
             self.gone = bool(events[0][1] & ~select.POLLRDHUP) or now - self.begun > _GONE_AFTER_S
         return self.gone

@@ -9,11 +9,9 @@ from uuid import uuid4
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from kilonova.api.application import WsgiApp, family_app, mount
-from kilonova.api.auth import noauth2
+from kilonova.api.application import WsgiApp
 from kilonova.api.backend import Backend
-from kilonova.api.placement.family import RULES, PlacementFamily
-from kilonova.api.policy import Policy
+from kilonova.cli.apis import application_of, policy_of
 from kilonova.config import ApiSettings, PlacementSettings, Settings
 from kilonova.db import tables as t
 from kilonova.db.database import Database
@@ -125,14 +123,13 @@ def start_placement(url: str, *, oslo_policy: Mapping[str, Any] | None = None, *
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
     whole = Settings(url, api=ApiSettings("noauth2"), placement=PlacementSettings(**settings), conf=conf)
-    policy = Policy(conf, RULES)
+    policy = policy_of(conf)
     for name, value in (oslo_policy or {}).items():
         conf.set_override(name, value, "oslo_policy")
     if oslo_policy:
-        policy = Policy(conf, RULES)
+        policy = policy_of(conf)
     database = Database(whole.database_url)
     mirror = Mirror.follow(database)
     nothing = cast("Any", None)
     backend = Backend(whole, database, mirror, policy, conductor=nothing, images=nothing)
-    app = noauth2(family_app(PlacementFamily(), backend), plain_roles=())
-    return Placement(database, mirror, mount({"/placement": app}))
+    return Placement(database, mirror, application_of(whole, backend))

@@ -169,7 +169,7 @@ def test_stories_are_told_from_the_decisions() -> None:
     fault = {"message": "No valid host was found."}
     cloud = FakeCloud(
         {
-            "/decisions/id-web-1": {"decisions": [decision("node2"), decision("node1", "node2")]},
+            "/decisions/id-web-1": {"decisions": [decision("node1", "node2"), decision("node2")]},
             "/decisions/id-web-2": {"decisions": [decision(None, "node1", "node2")]},
             "/decisions/id-db": {"decisions": [decision("node1", forced=True)]},
         },

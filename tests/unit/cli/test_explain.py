@@ -93,6 +93,14 @@ def test_attempts_are_numbered_by_server() -> None:
     assert "Server uuid-1, attempt 2" in text
 
 
+def test_the_newest_decision_comes_first_and_says_what_kind_of_move_it_was() -> None:
+    later = {**PLACED, "created_at": "2026-01-02T03:04:06.000000Z"}
+    moved = {**PLACED, "request_id": "req-2", "created_at": "2026-01-03T00:00:00.000000Z", "move": "resize"}
+    lines = shown(moved, later, PLACED).splitlines()
+    titles = [line for line in lines if line.startswith("Server")]
+    assert titles == ["Server uuid-1, resize", "Server uuid-1, attempt 2", "Server uuid-1"]
+
+
 def test_a_forced_host_is_said_to_be_forced() -> None:
     assert "no filter was asked" in shown({**PLACED, "forced": True})
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-import itertools
 import threading
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.compute.heartbeat import HeartbeatTimer
@@ -20,24 +22,14 @@ from kilonova.messaging.messages import (
     RebootGuest,
     SpawnGuest,
     StartGuest,
-    StepId,
     StepReply,
     StopGuest,
 )
 from kilonova.model.instance import GuestSpec, PowerState
 from support.cell import PLAIN, host
 from support.manual_bus import ManualBus
+from support.one_host import OneHost, guest, new_step
 from support.waiting import wait_until
-
-_ATTEMPTS = itertools.count()
-
-
-def new_step() -> StepId:
-    return StepId("w", "s", next(_ATTEMPTS))
-
-
-def guest(uuid: str) -> GuestSpec:
-    return GuestSpec(uuid, uuid, uuid, 1, 512, 1)
 
 
 def fake(tmp_path: Path, name: str = "node1", **facts: Any) -> FakeDriver:
@@ -220,3 +212,15 @@ def test_every_hypervisor_is_announced_as_one_of_this_service(tmp_path: Path) ->
     start_agents([Agent("node1", driver, Bus())], Bus())
     (report,) = announced[0].reports
     assert set(report.traits) == {"COMPUTE_NODE", "OWNER_NOVA", *driver.report().traits}
+
+
+def test_user_data_is_not_logged_with_what_went_wrong(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(FakeDriver):
+        def spawn(self, guest: GuestSpec) -> None:
+            raise ZeroDivisionError
+
+    host = OneHost(tmp_path, driver=Broken)
+    reply = host.do(SpawnGuest(new_step(), replace(guest("a"), user_data="c2VjcmV0")))
+    assert (reply.error, reply.details) == ("The hypervisor driver failed.", "ZeroDivisionError: ")
+    assert "driver failed on SpawnGuest" in caplog.text
+    assert "c2VjcmV0" not in caplog.text

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Live migrations between simulated hosts: abort and force complete at every moment, repetitions, kills."""
 
+import random
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kilonova.compute.agent import Agent
 from kilonova.compute.virt.base import AgentStopsError, CopyProgress, MigrationMonitor
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.messaging.lanes import AgentLane
+from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AbandonMove,
     AbortLiveMigration,
@@ -19,6 +23,7 @@ from kilonova.messaging.messages import (
     ForceCompleteLiveMigration,
     LiveMigrate,
     MigrationProgress,
+    Orphans,
     PrepareLiveMigration,
     ReturnHome,
     SpawnGuest,
@@ -29,6 +34,7 @@ from kilonova.messaging.messages import (
     StopGuest,
 )
 from kilonova.model.instance import PowerState
+from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from support.one_host import OneHost, guest, new_step
 from support.waiting import wait_until
 
@@ -280,3 +286,29 @@ def test_a_kill_after_it_was_handed_over_lets_the_next_agent_say_so(tmp_path: Pa
     assert again.do(order).power_state is RUNNING
     assert again.driver.list_guests() == {"a": SHUTDOWN}
     assert again.do(ReturnHome(new_step(), guest(), power_on=True)).power_state is RUNNING
+
+
+def test_many_migrations_race_their_aborts_and_each_has_one_end(tmp_path: Path) -> None:
+    bus = LocalBus()
+    told: list[StepReply] = []
+    bus.serve_conductor(lambda message: told.append(message) if isinstance(message, StepReply) else None, Orphans)
+    driver = FakeDriver(SimulatedHost("node1", live_migration_s=0.03), tmp_path / "n.json", AllocationRatios())
+    bus.serve_agent("node1", Agent("node1", driver, bus).accept)
+    orders = [LiveMigrate(StepId(f"w{n}", "copy", 1), f"guest-{n}", "node2") for n in range(128)]
+    for order in orders:
+        driver.spawn(guest(order.instance_uuid))
+    rng = random.Random(1)
+    for order in orders:
+        bus.cast("node1", order)
+    for order in rng.sample(orders, 100):
+        bus.cast("node1", AbortLiveMigration(order.step, order.instance_uuid))
+        time.sleep(rng.choice([0, 0.001]))
+    wait_until(lambda: len(told) == len(orders), "every migration is answered")
+    bus.close()
+    stayed = {reply.instance_uuid for reply in told if reply.aborted}
+    left = {reply.instance_uuid for reply in told if reply.error is None}
+    assert len(stayed) > 1
+    assert len(left) > 1
+    assert (stayed | left, stayed & left) == ({order.instance_uuid for order in orders}, set())
+    assert {uuid for uuid, state in driver.list_guests().items() if state is RUNNING} == stayed
+    assert {uuid for uuid, state in driver.list_guests().items() if state is SHUTDOWN} == left

@@ -106,7 +106,7 @@ def test_writes_that_wait_at_the_end_are_done(sqlite: Database) -> None:
     gate = Gate(sqlite)
     with ThreadPoolExecutor(5) as pool:
         waiting = [pool.submit(sqlite.write, add_class(f"CUSTOM_{n}")) for n in range(4)]
-        while sqlite._queue.qsize() < 4:
+        while sqlite._writer._queue.qsize() < 4:
             time.sleep(0.001)
         closing = pool.submit(sqlite.close)
         gate.open()

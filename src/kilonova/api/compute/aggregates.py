@@ -12,6 +12,7 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import aggregates as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import aggregates
+from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.scheduler.isolation.rules import is_rule_key, parse_alternative
@@ -34,7 +35,7 @@ def list_aggregates(ctx: Context, request: Request) -> Reply:
     ctx.authorize("os_compute_api:os-aggregates:index")
     with ctx.backend.database.read() as connection:
         found = aggregates.list_all(connection)
-    return Reply(200, {"aggregates": [aggregate_view(aggregate, request.version) for aggregate in found]})
+    return Reply(200, {"aggregates": [aggregate_view(aggregate, request.version) for aggregate in heeding(found)]})
 
 
 def create_aggregate(ctx: Context, request: Request) -> Reply:

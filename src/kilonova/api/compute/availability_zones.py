@@ -11,6 +11,7 @@ from kilonova.api.schemas import queries
 from kilonova.config import ComputeSettings
 from kilonova.db import aggregates, services
 from kilonova.db.database import utc_now
+from kilonova.deadline import heeding
 from kilonova.model.host import COMPUTE, Service
 
 RULES = (
@@ -44,7 +45,7 @@ def list_zones_detail(ctx: Context, request: Request) -> Reply:
     views = []
     for zone, members in available.items():
         hosts: dict[str, dict[str, Any]] = {}
-        for service in members:
+        for service in heeding(members):
             hosts.setdefault(service.host, {})[service.binary] = {
                 "active": True,
                 "available": service.is_up(now, down_time_s),
@@ -73,7 +74,7 @@ def _zones(ctx: Context) -> tuple[dict[str, list[Service]], list[str]]:
         found, zones = services.list_all(connection), aggregates.zones_of_hosts(connection)
     available: dict[str, list[Service]] = {}
     disabled: list[str] = []
-    for service in found:
+    for service in heeding(found):
         zone = zone_of(service, zones, ctx.backend.settings.compute)
         if service.disabled:
             disabled.append(zone)

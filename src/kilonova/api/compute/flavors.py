@@ -11,6 +11,7 @@ from kilonova.api.schemas import flavors as schemas
 from kilonova.api.schemas.types import MAX_FLOAT, MAX_INTEGER, as_bool
 from kilonova.api.validation import invalid_field
 from kilonova.db import flavors
+from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
@@ -57,7 +58,7 @@ def list_flavors(ctx: Context, request: Request) -> Reply:
 def list_flavors_detail(ctx: Context, request: Request) -> Reply:
     """GET /flavors/detail."""
     found, links = _page(ctx, request)
-    return Reply(200, {"flavors": [flavor_view(ctx, request, flavor) for flavor in found], **links})
+    return Reply(200, {"flavors": [flavor_view(ctx, request, flavor) for flavor in heeding(found)], **links})
 
 
 def show_flavor(ctx: Context, request: Request) -> Reply:

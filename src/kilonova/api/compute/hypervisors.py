@@ -19,6 +19,7 @@ from kilonova.api.schemas.types import as_bool
 from kilonova.db import compute_nodes, services
 from kilonova.db.compute_nodes import NodeUsage
 from kilonova.db.database import utc_now
+from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.host import COMPUTE, ComputeNode, Service
 
@@ -98,7 +99,7 @@ def search_hypervisors(ctx: Context, request: Request) -> Reply:
     ctx.authorize("os_compute_api:os-hypervisors:search")
     found = _load(ctx, request, detail=False)
     nodes = _matching(found, request.path["hypervisor_id"])
-    return Reply(200, {"hypervisors": [_view(ctx, request, found, node, detail=False) for node in nodes]})
+    return Reply(200, {"hypervisors": [_view(ctx, request, found, node, detail=False) for node in heeding(nodes)]})
 
 
 def list_servers(ctx: Context, request: Request) -> Reply:
@@ -106,7 +107,7 @@ def list_servers(ctx: Context, request: Request) -> Reply:
     ctx.authorize("os_compute_api:os-hypervisors:servers")
     found = _load(ctx, request, detail=False, with_servers=True)
     nodes = _matching(found, request.path["hypervisor_id"])
-    views = [_view(ctx, request, found, node, detail=False, with_servers=True) for node in nodes]
+    views = [_view(ctx, request, found, node, detail=False, with_servers=True) for node in heeding(nodes)]
     return Reply(200, {"hypervisors": views})
 
 
@@ -131,7 +132,9 @@ def _list(ctx: Context, request: Request, *, detail: bool) -> Reply:
             "hypervisors",
             limit=integer_param(request, "limit"),
         )
-    return Reply(200, {"hypervisors": [_view(ctx, request, found, node, detail=detail) for node in nodes], **links})
+    return Reply(
+        200, {"hypervisors": [_view(ctx, request, found, node, detail=detail) for node in heeding(nodes)], **links}
+    )
 
 
 def _load(ctx: Context, request: Request, *, detail: bool, with_servers: bool = False) -> _Hypervisors:

@@ -13,6 +13,7 @@ from kilonova.api.schemas import keypairs as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import keypairs
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.model.keypair import Keypair
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def list_keypairs(ctx: Context, request: Request) -> Reply:
     if request.version >= Version(2, 35):
         limit = integer_param(request, "limit")
         found, links = next_page(ctx, request, found, lambda keypair: keypair.name, "keypairs", limit=limit)
-    return Reply(200, {"keypairs": [{"keypair": _short_view(request, keypair)} for keypair in found], **links})
+    return Reply(200, {"keypairs": [{"keypair": _short_view(request, keypair)} for keypair in heeding(found)], **links})
 
 
 def create_keypair(ctx: Context, request: Request) -> Reply:

@@ -15,6 +15,7 @@ from kilonova.api.schemas.types import MAX_INTEGER
 from kilonova.api.validation import invalid_field
 from kilonova.db import server_groups
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.identifiers import new_uuid
 from kilonova.model.server_group import ServerGroup
@@ -39,7 +40,7 @@ def list_server_groups(ctx: Context, request: Request) -> Reply:
     size = min(integer_param(request, "limit") or maximum, maximum)
     offset = integer_param(request, "offset") or 0
     page = found[offset : offset + size]
-    return Reply(200, {"server_groups": [server_group_view(group, request.version) for group in page]})
+    return Reply(200, {"server_groups": [server_group_view(group, request.version) for group in heeding(page)]})
 
 
 def create_server_group(ctx: Context, request: Request) -> Reply:

@@ -17,6 +17,7 @@ from kilonova.api.schemas import servers as schemas
 from kilonova.api.validation import invalid_parameter, shortened
 from kilonova.db import instances
 from kilonova.db.instances import InstanceQuery
+from kilonova.deadline import heeding
 from kilonova.errors import Forbidden, InvalidRequest, NotFound
 from kilonova.model.instance import Instance, TaskState, VmState, states_of
 
@@ -99,7 +100,7 @@ _ADMIN_SORT_KEYS = {"host", "node"}
 def list_servers(ctx: Context, request: Request) -> Reply:
     """GET /servers."""
     found, links = _page(ctx, request, "index")
-    return Reply(200, {"servers": [summary_view(request, instance) for instance in found], **links})
+    return Reply(200, {"servers": [summary_view(request, instance) for instance in heeding(found)], **links})
 
 
 def list_servers_detail(ctx: Context, request: Request) -> Reply:
@@ -107,7 +108,9 @@ def list_servers_detail(ctx: Context, request: Request) -> Reply:
     found, links = _page(ctx, request, "detail")
     with ctx.backend.database.read() as connection:
         around = surroundings(connection, found, request.version)
-    return Reply(200, {"servers": [detail_view(ctx, request, instance, around) for instance in found], **links})
+    return Reply(
+        200, {"servers": [detail_view(ctx, request, instance, around) for instance in heeding(found)], **links}
+    )
 
 
 def show_server(ctx: Context, request: Request) -> Reply:

@@ -16,6 +16,7 @@ from kilonova.api.schemas.types import as_bool
 from kilonova.db import aggregates, services
 from kilonova.db.database import utc_now
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.host import COMPUTE, Service
 
@@ -34,7 +35,7 @@ def list_services(ctx: Context, request: Request) -> Reply:
     with ctx.backend.database.read() as connection:
         found = services.list_all(connection, host=request.param("host"), binary=request.param("binary"))
         zones = aggregates.zones_of_hosts(connection)
-    return Reply(200, {"services": [service_view(ctx, request, service, zones) for service in found]})
+    return Reply(200, {"services": [service_view(ctx, request, service, zones) for service in heeding(found)]})
 
 
 def update_service(ctx: Context, request: Request) -> Reply:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/decisions/{name}: the decisions of a request id or a server, with the reason for every host.
+"""GET /operator/v1/decisions/{name}: the decisions of a request id, or of a server with the newest first.
 
+Each comes with the reason for every host.
 With ``replay=true`` each is made again, with ``hosts=true`` that also tells every reason of every host.
 """
 
@@ -9,6 +10,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from kilonova import deadline
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.paging import flag, host_filters
 from kilonova.api.operator.unread import unread_of_request
@@ -18,6 +20,7 @@ from kilonova.claims.replay import NoReplay, Outcome, replay_all
 from kilonova.config import scheduling_digest
 from kilonova.db import decisions, instances, request_specs
 from kilonova.db.decisions import StoredDecision
+from kilonova.deadline import heeding
 from kilonova.errors import NotFound
 from kilonova.scheduler.devices.pci_request import read_aliases
 
@@ -40,13 +43,14 @@ def show_decisions(ctx: Context, request: Request) -> Reply:
         found = decisions.find(connection, name)
         if not found:
             raise NotFound(f"No decision is kept for {name}.")
-        views = [_view(decision) for decision in found]
+        views = [_view(decision) for decision in heeding(found)]
         _add_unread(ctx, connection, views)
         if with_hosts or flag(request, "replay"):
             digest = scheduling_digest(backend.settings.scheduler)
             aliases = read_aliases(backend.settings.scheduler.pci_alias)
             outcomes = replay_all(connection, backend.engine, digest, found, aliases)
             for view, outcome in zip(views, outcomes, strict=True):
+                deadline.check()  # each is a whole decision
                 view["replay"] = _replay_view(outcome, filters if with_hosts else None)
     return Reply(200, {"decisions": views})
 
@@ -57,7 +61,7 @@ def _add_unread(ctx: Context, connection: Connection, views: Sequence[dict[str, 
     requests = request_specs.get_many(connection, servers)
     hosts = ctx.backend.mirror.snapshot()
     told: dict[tuple[str, str | None], dict[str, Any]] = {}
-    for view in views:
+    for view in heeding(views):
         stored = requests.get(view["server_id"])
         if stored is None:
             view.update(unread=[], may_read_anything=[])
@@ -103,6 +107,7 @@ def _view(decision: StoredDecision) -> dict[str, Any]:
         "server_id": decision.instance_uuid,
         "created_at": decision.created_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "seq": decision.seq,
+        "move": decision.body.get("move"),
         "chosen": decision.body["chosen"],
         "alternates": [{"host": host, "node": node} for host, node in decision.body.get("alternates", ())],
         "survivors": decision.body["survivors"],

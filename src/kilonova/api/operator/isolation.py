@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from kilonova import deadline
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, rule
 from kilonova.db import flavors, request_specs
@@ -30,7 +31,9 @@ def show_isolation(ctx: Context, request: Request) -> Reply:
             if not flavor.disabled
         ]
         servers = tuple(request_specs.placed(connection))
-    report = audit(backend.mirror.snapshot(), offered, images, servers, backend.settings.scheduler)
+    report = audit(
+        backend.mirror.snapshot(), offered, images, servers, backend.settings.scheduler, check=deadline.check
+    )
     return Reply(200, {"isolation": _view(report)})
 
 

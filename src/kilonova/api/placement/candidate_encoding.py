@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kilonova.api.microversion import Version
+from kilonova.deadline import heeding
 from kilonova.model.vocabulary import is_custom
 from kilonova.placement.candidate_query import CandidateQuery
 from kilonova.placement.candidates import Candidates
@@ -68,7 +69,7 @@ def _single_requests(table: ProviderTable, query: CandidateQuery, found: Candida
 
 def _tree_requests(table: ProviderTable, found: Sequence[TreeCandidate], version: Version) -> Iterable[str]:
     names, uuids = table.resource_classes, table.uuids
-    for candidate in found:
+    for candidate in heeding(found):
         by_provider: dict[int, list[str]] = {}
         for row, column, amount in candidate.amounts:
             by_provider.setdefault(row, []).append(f'"{names[column]}":{amount}')

@@ -3,6 +3,7 @@
 
 import uuid
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
@@ -24,6 +25,7 @@ from kilonova.db import provider_edits, providers, resource_classes, traits
 from kilonova.db.provider_edits import Edited, ProviderEdit
 from kilonova.db.providers import NewProvider, ProviderQuery
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Provider
 
@@ -59,7 +61,9 @@ def list_providers(ctx: Context, request: Request) -> Reply:
         _require_known(lambda: traits.ids(connection, names), 'trait(s) in "required" parameter')
         found = providers.list_matching(connection, query)
     changed_at = newest(*(provider.updated_at or provider.created_at for provider in found))
-    return dated(request, {"resource_providers": [provider_view(request, provider) for provider in found]}, changed_at)
+    return dated(
+        request, {"resource_providers": [provider_view(request, provider) for provider in heeding(found)]}, changed_at
+    )
 
 
 @takes_json
@@ -162,7 +166,7 @@ def provider_view(request: Request, provider: Provider) -> dict[str, Any]:
     """Return a provider as the API shows it at the request's microversion. Links are paths below the endpoint."""
     href = f"/resource_providers/{provider.uuid}"
     links = [{"rel": "self", "href": href}]
-    links += [{"rel": rel, "href": f"{href}/{rel}"} for rel, since in _LINKS if request.version >= since]
+    links += [{"rel": rel, "href": f"{href}/{rel}"} for rel in _links_at(request.version)]
     view: dict[str, Any] = {
         "uuid": provider.uuid,
         "name": provider.name,
@@ -173,6 +177,11 @@ def provider_view(request: Request, provider: Provider) -> dict[str, Any]:
         view["parent_provider_uuid"] = provider.parent_uuid
         view["root_provider_uuid"] = provider.root_uuid
     return view
+
+
+@cache
+def _links_at(version: Version) -> tuple[str, ...]:
+    return tuple(rel for rel, since in _LINKS if version >= since)
 
 
 def _query(request: Request) -> ProviderQuery:

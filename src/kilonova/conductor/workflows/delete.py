@@ -22,8 +22,8 @@ from kilonova.conductor.workflow import (
     is_unreachable,
 )
 from kilonova.conductor.workflows.outcomes import failed, require_absent
-from kilonova.conductor.workflows.release import release_claim
-from kilonova.db import group_guards, instances, moves
+from kilonova.conductor.workflows.release import release_server
+from kilonova.db import group_guards, instances
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, StepReply
 from kilonova.model.instance import PowerState
@@ -76,9 +76,7 @@ def _vanish(_services: Services, run: Run[DeleteFacts], _power_state: PowerState
     def vanish(tx: Transaction) -> None:
         for host in run.facts.absent:
             require_absent(tx, host)
-        home, group_uuid = instances.place_of(tx.connection, run.instance_uuid)
-        moves.release_all(tx, run.instance_uuid, group_uuid, home)
-        release_claim(tx, run.instance_uuid, group_uuid, home)
+        release_server(tx, run.instance_uuid)
         group_guards.forget_members(tx, [run.instance_uuid])
         instances.mark_deleted(tx, run.instance_uuid)
 

@@ -5,7 +5,7 @@ In: the hosts, all flavors and images, the servers that run. Out: the pools with
 findings: leaks (a server is, or could be, where it must not), faults (something that cannot work) and notes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,10 @@ from kilonova.scheduler.isolation.universe import (
 from kilonova.scheduler.settings import SchedulerConfig
 
 LEAK, FAULT, NOTE = "leak", "fault", "note"
+
+
+def _nothing() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +104,19 @@ def audit(
     images: Sequence[Image],
     servers: Sequence[PlacedServer],
     config: SchedulerConfig,
+    *,
+    check: Callable[[], None] = _nothing,
 ) -> Report:
-    """Try every kind of server on every host. ``images``: those that can be booted."""
+    """Try every kind of server on every host. ``images``: those that can be booted.
+
+    ``check``: asked for each kind, and may end the audit by raising.
+    """
     aggregates = hosts.aggregates.aggregates
     isolation = hosts.aggregates.isolation
     under = _Under.of(aggregates)
     tried = combinations(aggregates, isolation, offered, images, config)
     older = older_means(hosts, offered, images, config)
-    walk = _walk(hosts, isolation, under, tried, older, Judge.of(hosts, config))
+    walk = _walk(hosts, isolation, under, tried, older, Judge.of(hosts, config), check)
     findings = [
         *_broken(under),
         *_misplaced(under, isolation, servers),
@@ -168,6 +177,7 @@ def _walk(
     tried: Sequence[Combination],
     older: Sequence[Means],
     judge: Judge,
+    check: Callable[[], None],
 ) -> _Walk:
     walk = _Walk()
     rules = isolation.rules if isolation is not None else ()
@@ -175,6 +185,7 @@ def _walk(
     kept = [pool for means in older if means.is_on for pool in means.pools]
     doubtful = [pool for means in older if not means.is_on for pool in means.pools]
     for each in tried:
+        check()
         met = isolation.met_by(Candidate(each.flavor, each.image, each.project)) if isolation is not None else 0
         walk.met.setdefault(met, []).append(each)
         allowed = judge.may_use(each)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Put the three APIs, each behind its authentication, into one WSGI application."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kilonova.api import auth
+from kilonova.api.application import WsgiApp, family_app, mount
+from kilonova.api.backend import Backend
+from kilonova.api.compute import family as compute_api
+from kilonova.api.operator import family as operator_api
+from kilonova.api.placement import family as placement_api
+from kilonova.api.policy import Policy
+from kilonova.config import Settings
+
+LOG = logging.getLogger(__name__)
+
+
+def policy_of(conf: Any) -> Policy:
+    """Return who may do what with all APIs."""
+    return Policy(conf, (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES))
+
+
+def application_of(settings: Settings, backend: Backend) -> WsgiApp:
+    """Return what serves ``/compute``, ``/placement`` and ``/operator``."""
+    compute = family_app(compute_api.ComputeFamily(), backend)
+    placement = family_app(placement_api.PlacementFamily(), backend)
+    operator = family_app(operator_api.OperatorFamily(), backend)
+    if settings.api.auth_strategy == "noauth2":
+        LOG.warning("[api] auth_strategy = noauth2: there are no passwords, and whoever says so is an administrator")
+        apps: Mapping[str, WsgiApp] = {
+            "/compute": auth.noauth2(compute, plain_roles=("member", "reader")),
+            "/placement": auth.noauth2(placement, plain_roles=()),
+            "/operator": auth.noauth2(operator, plain_roles=("member", "reader")),
+        }
+    else:
+        protect: Callable[[WsgiApp], WsgiApp] = auth.keystone(settings.conf)
+        apps = {"/compute": protect(compute), "/placement": protect(placement), "/operator": protect(operator)}
+    return auth.with_cors(mount(apps), settings.conf)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wire what is behind the APIs of a control process: mirror, claims, conductor, bus and agents, on one database.
+
+The only place that does. Tests wire the same with other parts in some places (:class:`Parts`).
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from kilonova.claims.claimer import PIECE, Claimer
+from kilonova.claims.decision_log import DecisionLog
+from kilonova.cli.rules import Rules, load_rules
+from kilonova.cli.simulated_hosts import simulate
+from kilonova.compute.agent import Agent, start_agents
+from kilonova.conductor.lease import Lease
+from kilonova.conductor.runner import pause_s
+from kilonova.conductor.service import Conductor
+from kilonova.conductor.upkeep import Upkeep
+from kilonova.config import Settings, scheduling_digest
+from kilonova.db.database import Database
+from kilonova.identifiers import new_uuid
+from kilonova.messaging.local import LocalBus
+from kilonova.mirror.mirror import Mirror
+from kilonova.model.quota import Limits
+from kilonova.scenario.model import SimulatedHost
+from kilonova.scheduler.devices.pci_request import read_aliases
+
+_SERVICES = ("nova-conductor", "nova-scheduler")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """Parts in the place of the usual ones; None stands for those that the settings ask for.
+
+    ``piece``: how many servers one transaction claims at most.
+    ``pause_s``: how long a step of a workflow waits that broke so often.
+    """
+
+    rules: Rules | None = None
+    bus: Any = None
+    lease: Lease | None = None
+    limits: Limits | None = None
+    decision_lock: AbstractContextManager[Any] | None = None
+    rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    piece: int = PIECE
+    pause_s: Callable[[int], float] = pause_s
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A control process without APIs and without threads of its own that do something from time to time.
+
+    ``resumed``: how many unfinished operations it found and goes on with.
+    """
+
+    database: Database
+    mirror: Mirror
+    rules: Rules
+    claimer: Claimer
+    conductor: Conductor
+    upkeep: Upkeep
+    bus: Any
+    agents: tuple[Agent, ...]
+    resumed: int
+
+
+def start_core(
+    settings: Settings, database: Database, hosts: Sequence[SimulatedHost], undo: ExitStack, parts: Parts | None = None
+) -> Core:
+    """Start on a database of the present schema. Raises: ConfigurationError.
+
+    ``undo``: gets what stops the core again.
+    """
+    parts = parts or Parts()
+    rules = parts.rules or load_rules(settings)
+    mirror = Mirror.follow(database, lock=parts.decision_lock)
+    owner = new_uuid()
+    bus = parts.bus or LocalBus()
+    undo.callback(bus.close)
+    scheduler = settings.scheduler
+    claimer = Claimer(
+        database,
+        mirror,
+        rules.engine,
+        owner,
+        DecisionLog(database, settings.decision_retention, configuration=scheduling_digest(scheduler)),
+        rng=parts.rng,
+        aliases=read_aliases(scheduler.pci_alias),
+        alternates=scheduler.max_attempts - 1,
+        driver=rules.driver,
+        piece=parts.piece,
+    )
+    undo.callback(claimer.close)
+    conductor = Conductor(
+        database,
+        claimer,
+        bus,
+        owner,
+        max_attempts=scheduler.max_attempts,
+        limits=settings.quota.limits() if parts.limits is None else parts.limits,
+        lease=parts.lease or Lease(timedelta(seconds=settings.lease_s)),
+        pause_s=parts.pause_s,
+    )
+    agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
+
+    def announce() -> None:
+        start_agents(agents, bus)
+
+    upkeep = Upkeep(conductor, os.uname().nodename, _SERVICES, announce)
+    upkeep.register()
+    resumed = conductor.membership.enter(announce)
+    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed)

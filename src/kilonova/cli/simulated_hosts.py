@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agents of simulated hosts, each with a hypervisor whose guests live in a file of its own."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from kilonova.cli.scenario_settings import ratios_of
+from kilonova.compute.agent import Agent
+from kilonova.compute.virt.fake import FakeDriver
+from kilonova.config import Settings
+from kilonova.errors import ConfigurationError
+from kilonova.scenario.model import SimulatedHost
+
+
+def simulate(
+    hosts: Sequence[SimulatedHost], settings: Settings, bus: Any, may_act: Callable[[], bool]
+) -> tuple[Agent, ...]:
+    """Return an agent for each host; none of them is started. Raises: ConfigurationError."""
+    if not hosts:
+        return ()
+    folder = settings.fake.state_dir
+    if folder is None:
+        raise ConfigurationError("[fake] state_dir must be set when there are simulated hosts.")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ratios = ratios_of(settings)
+    return tuple(
+        Agent(host.name, FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios), bus, may_act=may_act)
+        for host in hosts
+    )

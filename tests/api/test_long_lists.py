@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever builds a long list looks every so often whether anybody still waits for it."""
+
+import inspect
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from kilonova import deadline
+from kilonova.api.application import WsgiApp
+from kilonova.api.compute.family import ComputeFamily
+from kilonova.api.operator.family import OperatorFamily
+from kilonova.api.placement.family import PlacementFamily
+from kilonova.db import tables as t
+from kilonova.db.transaction import Transaction
+from kilonova.deadline import Deadline, heeding
+from kilonova.errors import ClientGone
+from kilonova.identifiers import new_uuid
+from kilonova.wsgi_keys import CLIENT_GONE
+from support.api_client import Client
+from support.control import Control, start_control
+
+MANY = 300
+LOOKS = MANY // 64
+#: Lists that grow with the cloud or with what a tenant makes → the query, and the microversion where it is the longest.
+LONG: Mapping[str, tuple[str, str]] = {
+    "compute /v2.1/flavors": ("", "2.100"),
+    "compute /v2.1/flavors/detail": ("", "2.100"),
+    "compute /v2.1/os-aggregates": ("", "2.100"),
+    "compute /v2.1/os-availability-zone": ("", "2.100"),
+    "compute /v2.1/os-availability-zone/detail": ("", "2.100"),
+    "compute /v2.1/os-hypervisors": ("", "2.100"),
+    "compute /v2.1/os-hypervisors/detail": ("", "2.32"),
+    "compute /v2.1/os-hypervisors/statistics": ("", "2.87"),
+    "compute /v2.1/os-keypairs": ("", "2.100"),
+    "compute /v2.1/os-server-groups": ("?all_projects=1", "2.100"),
+    "compute /v2.1/os-services": ("", "2.100"),
+    "compute /v2.1/servers": ("?all_tenants=1", "2.100"),
+    "compute /v2.1/servers/detail": ("?all_tenants=1", "2.100"),
+    "placement /resource_providers": ("", "1.39"),
+    "placement /resource_classes": ("", "1.39"),
+    "placement /traits": ("", "1.39"),
+}
+#: The others: of a fixed length, bounded by a budget of their own, or tested where the audit itself is.
+SHORT = frozenset(
+    {
+        "compute /", "compute /v2.1", "compute /v2.1/", "compute /v2.1/limits",
+        "placement /", "placement /usages", "placement /allocation_candidates",
+        "operator /", "operator /v1", "operator /v1/options", "operator /v1/rules", "operator /v1/isolation",
+    }
+)  # fmt: skip
+
+
+def lists() -> set[str]:
+    """Every GET route without parameters but those with a project in the path."""
+    return {
+        f"{family.name} {template}"
+        for family in (ComputeFamily, PlacementFamily, OperatorFamily)
+        for template, endpoints in family.routes.items()
+        if "GET" in endpoints and "{" not in template
+    }
+
+
+def looks(app: WsgiApp, ask: Callable[[WsgiApp], Any]) -> int:
+    """Count how often a loop looked whether the client is there; what the database asks does not count."""
+    seen = 0
+
+    def client_gone() -> bool:
+        nonlocal seen
+        frame: Any = sys._getframe()
+        while frame is not None and frame.f_code is not heeding.__code__:
+            frame = frame.f_back
+        seen += frame is not None
+        return False
+
+    answer = ask(lambda environ, start: app({**environ, CLIENT_GONE: client_gone}, start))
+    assert answer.status == 200, answer.body
+    return seen
+
+
+@pytest.fixture(scope="module")
+def crowded(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
+    """A control process with many of everything."""
+    folder = tmp_path_factory.mktemp("crowded")
+    shutil.copy(sqlite_template, folder / "kilonova.db")
+    control = start_control(folder, more="[api]\nmax_limit = 1000\n")
+    control.add_flavor()
+    control.admin.post("/os-server-groups", {"server_group": {"name": "g", "policy": "affinity"}})
+    pattern = control.boot(control.admin)
+
+    def crowd(tx: Transaction) -> None:
+        def add(table: sa.Table, **own: Callable[[int], Any]) -> None:
+            """Copy a row many times but for what each copy has for itself."""
+            row = dict(tx.execute(sa.select(table).order_by(sa.desc("created_at")).limit(1)).mappings().one())
+            row.pop("id", None)
+            copies = [{**row, **{name: make(number) for name, make in own.items()}} for number in range(MANY)]
+            tx.execute(sa.insert(table), copies)
+
+        uuid = {"uuid": lambda _: new_uuid()}
+        names = {"name": lambda number: f"CUSTOM_{number}"}
+        tx.execute(sa.insert(t.aggregates), {"uuid": new_uuid(), "name": "a", "created_at": tx.now})
+        tx.execute(
+            sa.insert(t.keypairs),
+            {"user_id": "admin", "name": "k", "type": "ssh", "fingerprint": "", "public_key": "", "created_at": tx.now},
+        )
+        add(t.flavors, flavor_id=lambda number: f"f{number}", name=lambda number: f"f{number}")
+        add(t.aggregates, **uuid, **names)
+        add(t.keypairs, **names)
+        add(t.server_groups, **uuid)
+        add(t.services, **uuid, host=lambda number: f"h{number}", binary=lambda _: "nova-compute")
+        add(t.compute_nodes, **uuid, host=lambda number: f"h{number}", hypervisor_hostname=lambda number: f"h{number}")
+        add(t.resource_providers, **uuid, **names)
+        add(t.resource_classes, **names)
+        add(t.instances, **uuid)
+
+    assert pattern["status"] == "ACTIVE"
+    control.process.database.write(crowd)
+    yield control
+    control.process.close()
+
+
+def test_every_list_is_held_to_it_or_known_to_be_short() -> None:
+    assert lists() == set(LONG) | SHORT, "say in this module whether these lists can be long"
+    assert not set(LONG) & SHORT
+
+
+@pytest.mark.parametrize("route", sorted(LONG))
+def test_a_long_list_is_given_up_when_nobody_waits_for_it(crowded: Control, route: str) -> None:
+    api, template = route.split()
+    query, version = LONG[route]
+    path = f"{template.removeprefix('/v2.1')}{query}"
+    seen = looks(crowded.process.application, lambda app: Client(app, version=version, api=api).get(path))
+    assert seen >= LOOKS, f"{seen} looks at {MANY} items"
+
+
+def test_heeding_stops_in_the_middle_of_a_list() -> None:
+    taken: list[int] = []
+    over = Deadline(None, lambda: len(taken) >= 100)
+    with pytest.raises(ClientGone), deadline.running(over):
+        taken.extend(taken.append(item) or item for item in heeding(range(10_000)))
+    assert 100 <= len(taken) < 200
+    assert list(heeding(range(1000))) == list(range(1000)), "a thread without a deadline"
+    assert inspect.isgenerator(heeding([]))

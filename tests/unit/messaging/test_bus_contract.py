@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What both ends rely on, whichever bus there is; that of the tests is held to it like the others."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kilonova.errors import Unavailable
+from kilonova.messaging.bus import Work
+from kilonova.messaging.lanes import AgentLane
+from kilonova.messaging.local import LocalBus
+from kilonova.messaging.messages import AgentMessage, Heartbeat, HostsStarted, Orphans, StepId, StopGuest
+from support.manual_bus import ManualBus
+from support.waiting import wait_until
+
+STEP = StepId("w", "s", 1)
+
+
+@pytest.fixture(params=[LocalBus, ManualBus])
+def bus(request: pytest.FixtureRequest) -> Iterator[Any]:
+    made = request.param()
+    yield made
+    made.close()
+
+
+def settle(bus: Any, done: Callable[[], object]) -> None:
+    """Let everything happen that was set off."""
+    if isinstance(bus, ManualBus):
+        bus.run()
+    wait_until(done, "it has happened")
+
+
+def test_a_host_without_an_agent_cannot_be_reached(bus: Any) -> None:
+    bus.serve_agent("node2", lambda _: None)
+    with pytest.raises(Unavailable):
+        bus.cast("node1", StopGuest(STEP, "a"))
+
+
+def test_without_a_conductor_nobody_listens(bus: Any) -> None:
+    with pytest.raises(Unavailable):
+        bus.tell(Heartbeat(("a",)))
+    with pytest.raises(Unavailable):
+        bus.announce(HostsStarted(()))
+
+
+def test_messages_are_accepted_in_order_and_by_the_agent_of_their_host(bus: Any) -> None:
+    came: list[tuple[str, AgentMessage]] = []
+    for host in ("node1", "node2"):
+        bus.serve_agent(host, lambda message, host=host: came.append((host, message)))
+    sent = [(f"node{1 + number % 2}", StopGuest(STEP, str(number))) for number in range(20)]
+    for host, message in sent:
+        bus.cast(host, message)
+    settle(bus, lambda: len(came) == 20)
+    assert came == sent
+
+
+def test_an_agent_that_starts_anew_takes_the_messages_from_then_on(bus: Any) -> None:
+    came: list[str] = []
+    for name in ("before", "after"):
+        bus.serve_agent("node1", lambda _, name=name: came.append(name))
+        bus.cast("node1", StopGuest(STEP, "a"))
+    settle(bus, lambda: len(came) == 2)
+    assert came == ["before", "after"]
+
+
+def test_work_is_done_and_then_what_waits_behind_it(bus: Any) -> None:
+    done: list[int] = []
+
+    def work(number: int) -> Work:
+        def run() -> Work | None:
+            done.append(number)
+            return work(number + 1) if number < 9 else None
+
+        return Work(list(AgentLane)[number % 4], run)
+
+    bus.serve_agent("node1", lambda _: work(0))
+    bus.cast("node1", StopGuest(STEP, "a"))
+    settle(bus, lambda: len(done) == 10)
+    assert done == list(range(10))
+
+
+def test_what_agents_tell_and_what_the_conductor_runs_itself_comes_once(bus: Any) -> None:
+    came: list[object] = []
+    bus.serve_conductor(came.append, lambda started: Orphans({"node1": ("a",)}))
+    bus.tell(Heartbeat(("node1",)))
+    bus.tell(Heartbeat(("node2",)), urgent=True)
+    for number, run in enumerate((bus.run_in_conductor, bus.run_urgently, bus.run_aside)):
+        run(lambda number=number: came.append(number))
+    settle(bus, lambda: len(came) == 5)
+    assert sorted(map(str, came)) == sorted(map(str, [0, 1, 2, Heartbeat(("node1",)), Heartbeat(("node2",))]))
+    assert bus.announce(HostsStarted(())) == Orphans({"node1": ("a",)})
