@@ -89,7 +89,7 @@ def test_a_resize_holds_both_sides_until_it_is_confirmed(start: Callable[..., Ce
     away = {"a": "b", "b": "a"}[str(home)]
     wanted = move(cell, uuid, to=LARGE)
     (flow,) = cell.claimer.place(wanted).workflows
-    assert flow.body == {"host": away}
+    assert flow.facts["host"] == away
     migration = migration_of(cell, wanted)
     assert (migration.status, migration.dest_host) == (MigrationStatus.PRE_MIGRATING, away)
     assert held(cell) == {uuid: {away: LARGE_USE}, migration.uuid: {home: SMALL_USE}}
@@ -294,7 +294,7 @@ def test_a_move_whose_server_has_changed_claims_nothing(start: Callable[..., Cel
             case "deleted":
                 instances.mark_deleted(tx, uuid)
             case "workflow":
-                tx.execute(sa.update(t.workflows).values(attempt=7))
+                tx.execute(sa.update(t.workflows).values(version=7))
 
     cell.database.write(interfere)
     placed = cell.claimer.place(wanted)

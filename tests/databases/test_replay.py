@@ -71,7 +71,7 @@ def place(cell: Cell, orders: Sequence[tuple[Order, str | None]], *, deleted: bo
             return
         for flow in placed.workflows if deleted else ():
 
-            def free(tx: Transaction, uuid: str = flow.instance_uuid, on: str = flow.body["host"]) -> None:
+            def free(tx: Transaction, uuid: str = flow.instance_uuid, on: str = str(flow.facts["host"])) -> None:
                 release_claim(tx, uuid, item[1], on)
                 instances.mark_deleted(tx, uuid)
 
