@@ -1,11 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hypervisor is told of a guest: everything it needs to make it, from the instance and what was asked for it."""
 
+from kilonova.db import host_devices
+from kilonova.db.database import Database
+from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.instance import GuestSpec, Instance
 from kilonova.model.request_spec import StoredRequest
 
 
-def guest_of(instance: Instance, request: StoredRequest) -> GuestSpec:
+def reserved_for(
+    database: Database, instance: Instance, request: StoredRequest, consumer: str | None = None
+) -> GuestDevices:
+    """Return the cells and devices that a claim has taken for an instance; only flavor and image can ask for any.
+
+    ``consumer``: who holds them; None stands for the instance itself.
+    """
+    image = request.spec.image
+    if not instance.flavor.extra_specs and not (image and image.properties):
+        return GuestDevices()
+    with database.read() as connection:
+        return host_devices.of_guest(connection, consumer or instance.uuid)
+
+
+def guest_of(instance: Instance, request: StoredRequest, reserved: GuestDevices) -> GuestSpec:
     """Return what a hypervisor needs to make the guest of an instance."""
     flavor, image = instance.flavor, request.spec.image
     return GuestSpec(
@@ -25,4 +42,5 @@ def guest_of(instance: Instance, request: StoredRequest) -> GuestSpec:
         key_name=instance.key_name,
         user_data=request.user_data,
         metadata=dict(instance.metadata),
+        reserved=reserved,
     )

@@ -61,7 +61,7 @@ def funnel(
     Forced hosts bypass the filters, neither isolation nor Placement. A rebuild check asks neither request filters nor
     Placement, and only the filters made for it. Filters on columns go before those that are asked host by host.
     """
-    yield from _names(hosts, spec)
+    yield from name_steps(hosts, spec)
     yield from isolation_steps(hosts, spec)
     rebuild = is_rebuild_check(spec)
     if not rebuild:
@@ -167,7 +167,7 @@ def _in_order(filters: Iterable[Filter]) -> list[Filter]:
     return sorted(filters, key=lambda one: isinstance(one, HostFilterAdapter))
 
 
-def _names(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
+def name_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
     """Yield the rules about names: ignored and forced hosts in any case, everything else exactly as written."""
     if spec.ignore_hosts:
         yield Step("ignore_hosts", "the request excludes it", _not_ignored(hosts, spec))

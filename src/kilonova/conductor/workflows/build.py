@@ -17,7 +17,7 @@ from typing import Any
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.placing import Chosen
 from kilonova.conductor import story
-from kilonova.conductor.guest_description import guest_of
+from kilonova.conductor.guest_description import guest_of, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     Batched,
@@ -160,7 +160,9 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
     if memo is None:
         return Gone()
     assert run.facts.host is not None
-    return SendToAgent(run.facts.host, SpawnGuest(run.step_id, guest_of(memo.instance, memo.request)))
+    reserved = reserved_for(services.database, memo.instance, memo.request)
+    guest = guest_of(memo.instance, memo.request, reserved)
+    return SendToAgent(run.facts.host, SpawnGuest(run.step_id, guest))
 
 
 def _destroy_remains(_services: Services, run: Run[BuildFacts]) -> Effect:

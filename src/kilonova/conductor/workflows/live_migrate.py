@@ -30,7 +30,8 @@ from kilonova.conductor.workflows.moves import (
     came_to_nothing,
     claim_destination,
     give_destination_back,
-    guest_with,
+    guest_at_home,
+    guest_there,
     settled_as,
 )
 from kilonova.conductor.workflows.outcomes import require_absent
@@ -61,7 +62,7 @@ def _claim(services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _prepare(services: Services, run: Run[MoveFacts]) -> Effect:
-    guest = guest_with(services, run, lambda migration: migration.new_flavor)
+    guest = guest_there(services, run)
     if guest is None:
         return Gone()
     return SendToAgent(run.facts.host, PrepareLiveMigration(run.step_id, guest, run.facts.source))
@@ -76,7 +77,7 @@ def _copy(_services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _stay(services: Services, run: Run[MoveFacts]) -> Effect:
-    guest = guest_with(services, run, lambda migration: migration.old_flavor)
+    guest = guest_at_home(services, run)
     if guest is None:
         return Gone()
     return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, power_on=True))

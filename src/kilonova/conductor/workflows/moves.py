@@ -9,7 +9,7 @@ from kilonova.claims.claimer import Job, Order
 from kilonova.claims.moving import Moving
 from kilonova.claims.placing import Chosen
 from kilonova.conductor import story
-from kilonova.conductor.guest_description import guest_of
+from kilonova.conductor.guest_description import guest_of, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     Completed,
@@ -30,7 +30,6 @@ from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NotFound
 from kilonova.messaging.messages import StepReply
-from kilonova.model.flavor import Flavor
 from kilonova.model.instance import GuestSpec, Instance, PowerState, TaskState, VmState
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.server_migration import OPEN, MigrationStatus, MoveKind, ServerMigration
@@ -90,15 +89,28 @@ def load(services: Services, run: Run[MoveFacts]) -> tuple[Instance, StoredReque
             return None
 
 
-def guest_with(
-    services: Services, run: Run[MoveFacts], flavor: Callable[[ServerMigration], Flavor]
-) -> GuestSpec | None:
-    """Return the guest of a server as it is with one of the migration's flavors; None when the server is gone."""
+def guest_there(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
+    """Return the guest as it is at the destination; None when the server is gone."""
     found = load(services, run)
     if found is None:
         return None
     instance, request, migration = found
-    return guest_of(replace(instance, flavor=flavor(migration)), request)
+    instance = replace(instance, flavor=migration.new_flavor)
+    return guest_of(instance, request, reserved_for(services.database, instance, request))
+
+
+def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
+    """Return the guest as it is at the source; None when the server is gone.
+
+    As long as the move is not reverted, the migration holds the source.
+    """
+    found = load(services, run)
+    if found is None:
+        return None
+    instance, request, migration = found
+    instance = replace(instance, flavor=migration.old_flavor)
+    holder = migration.uuid if migration.is_claimed else None
+    return guest_of(instance, request, reserved_for(services.database, instance, request, holder))
 
 
 def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflow[MoveFacts], how: Claiming) -> Effect:

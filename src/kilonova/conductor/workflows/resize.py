@@ -27,7 +27,8 @@ from kilonova.conductor.workflows.moves import (
     came_to_nothing,
     claim_destination,
     give_destination_back,
-    guest_with,
+    guest_at_home,
+    guest_there,
     settled_as,
     status_write,
 )
@@ -45,7 +46,7 @@ def _move_away(_services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _return_home(services: Services, run: Run[MoveFacts]) -> Effect:
-    guest = guest_with(services, run, lambda migration: migration.old_flavor)
+    guest = guest_at_home(services, run)
     if guest is None:
         return Gone()
     return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, run.facts.runs))
@@ -60,7 +61,7 @@ def _switch(_services: Services, run: Run[MoveFacts]) -> Effect:
 
 def _finish(services: Services, run: Run[MoveFacts]) -> Effect:
     facts = run.facts
-    guest = guest_with(services, run, lambda migration: migration.new_flavor)
+    guest = guest_there(services, run)
     if guest is None:
         return Gone()
     return SendToAgent(facts.host, FinishMove(run.step_id, guest, facts.source, facts.runs))

@@ -17,7 +17,7 @@ from kilonova.conductor.workflow import (
     Write,
     is_unreachable,
 )
-from kilonova.conductor.workflows.moves import MoveFacts, guest_with, settled_as
+from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home, settled_as
 from kilonova.conductor.workflows.outcomes import require_absent
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
@@ -47,7 +47,7 @@ def _switch_back(_services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _return_home(services: Services, run: Run[MoveFacts]) -> Effect:
-    guest = guest_with(services, run, lambda migration: migration.old_flavor)
+    guest = guest_at_home(services, run)
     if guest is None:
         return Gone()
     return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, run.facts.runs))
