@@ -242,7 +242,7 @@ def test_what_is_reported_is_what_is_kept(database: Database) -> None:
     assert versions(database) == [1]
     assert reported(database, replace(HARDWARE, pools=HARDWARE.pools[::-1])) == HARDWARE
     with database.read() as connection:
-        assert host_devices.list_values(connection) == {"node": host_devices.devices_as_json(HARDWARE)}
+        assert host_devices.list_logged(connection) == {"node": host_devices.as_logged(HARDWARE)}
     assert versions(database) == [1], "nothing differs, so nothing is written"
 
 

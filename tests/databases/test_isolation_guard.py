@@ -179,9 +179,9 @@ def history(database: Database) -> Iterator[tuple[dict[str, Any], list[tuple[str
     for row in rows:
         changes = decode_commit(row.seq, row.body).changes
         claims = [
-            (each.key, each.value["host"])
+            (each.key, each.value.host)
             for each in changes
-            if each.kind == "instance" and each.value and each.value["host"] and each.key not in placed
+            if each.kind == "instance" and each.value and each.value.host and each.key not in placed
         ]
         placed |= {uuid for uuid, _ in claims}
         yield dict(pools), claims

@@ -64,6 +64,7 @@ PURE = {"model", "placement", "scheduler"}
 OWNERS: dict[str, set[str]] = {
     "sqlalchemy": {"db", "claims", "mirror", "conductor", "api", "companions"},
     "alembic": {"db", "companions"},
+    "msgspec": {"db", "messaging"},
     "falcon": {"api"},
     "httptools": {"server"},
     "oslo_policy": {"api"},

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec.structs import asdict
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
+from kilonova.db.changes import LoggedCell, LoggedCellUse, LoggedDevices, LoggedPool
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
@@ -64,15 +66,15 @@ def list_all(connection: Connection) -> Mapping[str, HostDevices]:
     return _read(connection).hosts
 
 
-def list_values(connection: Connection) -> Mapping[str, dict[str, Any]]:
-    """Return what :func:`devices_as_json` says of every hypervisor that has cells or pools, read without a detour."""
-    found: dict[str, dict[str, Any]] = defaultdict(lambda: {"cells": [], "pools": []})
+def list_logged(connection: Connection) -> Mapping[str, LoggedDevices]:
+    """Return what :func:`as_logged` says of every hypervisor that has cells or pools, read without a detour."""
+    cells: dict[str, list[LoggedCell]] = defaultdict(list)
+    pools: dict[str, list[LoggedPool]] = defaultdict(list)
     for row in connection.execute(sa.select(t.numa_cells).order_by(_CELL.node_uuid, _CELL.cell)):
-        found[row.node_uuid]["cells"].append({"id": row.cell, **row.facts, "used": row.used})
+        cells[row.node_uuid].append(_logged_cell(row.cell, row.facts, row.used))
     for row in connection.execute(sa.select(t.pci_pools).order_by(_POOL.node_uuid, _POOL.number)):
-        pool = {"number": row.number, **row.facts, "total": row.total, "used": row.used}
-        found[row.node_uuid]["pools"].append(pool)
-    return found
+        pools[row.node_uuid].append(_logged_pool(row.number, row.facts, row.total, row.used))
+    return {uuid: LoggedDevices(cells.get(uuid, []), pools.get(uuid, [])) for uuid in {**cells, **pools}}
 
 
 def find_share(connection: Connection, instance_uuid: str) -> DeviceShare | None:
@@ -143,21 +145,28 @@ def delete(tx: Transaction, node_uuid: str) -> None:
 # --- as JSON ----------------------------------------------------------------------------------------------------------
 
 
-def devices_as_json(devices: HostDevices) -> dict[str, Any]:
-    """Return cells and pools as plain JSON data, equal for equal values."""
-    cells = [{"id": cell.id, **_cell_facts(cell), "used": _cell_use(cell)} for cell in devices.cells]
-    pools = [
-        {"number": pool.number, **_pool_facts(pool), "total": pool.total, "used": pool.used} for pool in devices.pools
-    ]
-    return {"cells": cells, "pools": pools}
-
-
-def devices_from_json(value: Mapping[str, Any]) -> HostDevices:
-    """Read what :func:`devices_as_json` wrote."""
-    return HostDevices(
-        tuple(_cell(cell["id"], cell, cell["used"]) for cell in value["cells"]),
-        tuple(_pool(pool["number"], pool, pool["total"], pool["used"]) for pool in value["pools"]),
+def as_logged(devices: HostDevices) -> LoggedDevices:
+    """Return the logged value of cells and pools, equal for equal ones."""
+    return LoggedDevices(
+        [_logged_cell(cell.id, _cell_facts(cell), _cell_use(cell)) for cell in devices.cells],
+        [_logged_pool(pool.number, _pool_facts(pool), pool.total, pool.used) for pool in devices.pools],
     )
+
+
+def devices_from_logged(value: LoggedDevices) -> HostDevices:
+    """Read what :func:`as_logged` wrote."""
+    return HostDevices(
+        tuple(_cell(cell.id, asdict(cell), asdict(cell.used)) for cell in value.cells),
+        tuple(_pool(pool.number, asdict(pool), pool.total, pool.used) for pool in value.pools),
+    )
+
+
+def _logged_cell(number: int, facts: Mapping[str, Any], used: Mapping[str, Any]) -> LoggedCell:
+    return LoggedCell(id=number, **facts, used=LoggedCellUse(**used))
+
+
+def _logged_pool(number: int, facts: Mapping[str, Any], total: int, used: int) -> LoggedPool:
+    return LoggedPool(number=number, **facts, total=total, used=used)
 
 
 def share_as_json(share: DeviceShare) -> dict[str, Any]:
@@ -350,7 +359,7 @@ def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
     for table, rows in ((t.numa_cells, cells), (t.pci_pools, pools)):
         if rows:
             tx.execute(sa.insert(table), rows)
-    tx.log("devices", node_uuid, devices_as_json(devices))
+    tx.log("devices", node_uuid, as_logged(devices))
 
 
 def _write_use(tx: Transaction, before: _Read, after: Mapping[str, HostDevices]) -> bool:
@@ -373,7 +382,7 @@ def _write_use(tx: Transaction, before: _Read, after: Mapping[str, HostDevices])
         return False
     for uuid, host in after.items():
         if host != before.hosts[uuid]:
-            tx.log("devices", uuid, devices_as_json(host))
+            tx.log("devices", uuid, as_logged(host))
     return True
 
 

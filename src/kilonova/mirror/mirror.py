@@ -21,8 +21,8 @@ from typing import Any
 
 from kilonova import deadline
 from kilonova.db import change_log, mirror_source
+from kilonova.db.changes import Change, Commit
 from kilonova.db.database import Database
-from kilonova.db.transaction import Change, Commit
 from kilonova.errors import Unavailable
 from kilonova.mirror.state import Assumption, MirrorState
 from kilonova.model.server_group import GroupView
