@@ -2,7 +2,7 @@
 """Services, hypervisors and what runs on them as growing columns, by the numbers of :class:`Places`."""
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 
 import numpy as np
@@ -83,6 +83,18 @@ class HostColumns:
             self._io_ops[place] += io_ops
 
     # --- columns ------------------------------------------------------------------------------------------------------
+
+    def services(self) -> Iterator[tuple[str, bool]]:
+        """Yield the host of every service, and whether it is enabled."""
+        hosts = np.flatnonzero(np.asarray(self._has_service)).astype(np.int32)
+        disabled = self.disabled(hosts).tolist()
+        for host, is_disabled in zip(self.places.hosts_of(hosts), disabled, strict=True):
+            yield host, not is_disabled
+
+    def nodes(self) -> Iterator[tuple[str, str]]:
+        """Yield host and hostname of every hypervisor."""
+        places = np.fromiter(self.node_places.values(), dtype=np.int32, count=len(self.node_places))
+        yield from zip(self.places.hosts_of(places), self.places.nodes_of(places), strict=True)
 
     def has_service(self, host: int) -> bool:
         return host < len(self._has_service) and bool(self._has_service[host])

@@ -25,6 +25,7 @@ from kilonova.db.changes import (
 )
 from kilonova.db.host_devices import devices_from_logged
 from kilonova.mirror.device_columns import DeviceColumns
+from kilonova.mirror.directory import HostDirectory
 from kilonova.mirror.groups import Groups
 from kilonova.mirror.host_columns import HostColumns
 from kilonova.mirror.instances import InstanceRows, Instances, PresentGuests
@@ -90,6 +91,7 @@ class MirrorState:
     _layout: Layout | None = None
     _service_facts: ServiceFacts | None = None
     _aggregate_index: AggregateIndex | None = None
+    _directory: HostDirectory | None = None
 
     def __post_init__(self) -> None:
         self._hosts = HostColumns(self.places)
@@ -155,6 +157,13 @@ class MirrorState:
         instances = InstanceRows(dict(self.instances), self._laid_out().row_of)
         return replace(hosts, instance_rows=instances, device_states=self._devices.states.copy(), memo=Memo())
 
+    def directory(self) -> HostDirectory:
+        """Return which zones, hosts and hypervisors there are."""
+        if self._directory is None:
+            in_order = [self._aggregates[number] for number in sorted(self._aggregates)]
+            self._directory = HostDirectory.of(self._hosts, in_order)
+        return self._directory
+
     def guest_tally(self) -> GuestTally:
         """Return the counts of instances by kind, assumed ones included. Hold the lock while using them."""
         if self._guests is None:
@@ -211,6 +220,7 @@ class MirrorState:
 
     def _apply_node(self, uuid: str, value: LoggedNode | None) -> None:
         self._hosts.set_node(uuid, value)
+        self._directory = None
         if value is None:
             self._metrics.remove(uuid)
         self._forget_layout()
@@ -225,7 +235,7 @@ class MirrorState:
             self._show_devices(place, uuid)
 
     def _apply_service(self, host: str, value: LoggedService | None) -> None:
-        self._service_facts = None
+        self._service_facts = self._directory = None
         if self._hosts.set_service(host, value):
             self._forget_layout()
 
@@ -241,7 +251,7 @@ class MirrorState:
             self._aggregates[int(key)] = Aggregate(int(key), value.uuid, value.name, hosts, metadata)
             if not self.of_the_past:
                 _complain_of_broken_rule(self._aggregates[int(key)])
-        self._aggregate_index = None
+        self._aggregate_index = self._directory = None
         self.memo = Memo()
 
     def _apply_isolation(self, _key: str, value: LoggedIsolation) -> None:
