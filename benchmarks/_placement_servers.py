@@ -23,6 +23,7 @@ from tests.support.database_servers import DatabaseServer, free_port
 from benchmarks._placement_data import Provider, fill
 
 PEER_VENV = Path(__file__).parents[1] / ".venv-placement"
+_SOURCE = Path(__file__).parents[1] / "src"
 _START_S = 120.0
 _VERSION = "placement 1.39"
 
@@ -159,10 +160,12 @@ def ours(
     providers: Sequence[Provider],
     *,
     checkout: Path | None = None,
+    granian: Path | None = None,
 ) -> Iterator[Target]:
     """Serve Kilonova's Placement with these providers, on SQLite or in a new database of ``server``.
 
     ``checkout``: the root of another checkout with a ``.venv``. It makes the schema that its own code knows.
+    ``granian``: that program serves this checkout, in place of Kilonova's own HTTP server.
     """
     folder.mkdir()
     if server is None:
@@ -179,8 +182,19 @@ def ours(
     program = [str(checkout / ".venv/bin/python") if checkout else sys.executable, "-m", "kilonova"]
     subprocess.run([*program, "db", "upgrade", "--config-file", str(config)], check=True, stdout=subprocess.DEVNULL)
     _fill(url, providers)
-    command = [*program, "api", "--config-file", str(config)]
-    with _running(command, Target(name, port, "/placement"), folder / "log") as target:
+    command, environment = [*program, "api", "--config-file", str(config)], None
+    if granian is not None:
+        command = [
+            str(granian),
+            "--interface=wsgi",
+            "--http=1",
+            "--no-ws",
+            "--blocking-threads=16",
+            "--backpressure=256",
+        ]
+        command += [f"--port={port}", "kilonova.wsgi:application"]
+        environment = {**os.environ, "PYTHONPATH": str(_SOURCE), "KILONOVA_CONFIG": str(config)}
+    with _running(command, Target(name, port, "/placement"), folder / "log", environment) as target:
         yield target
 
 

@@ -3,9 +3,10 @@
 
 ``--other DIR`` measures another checkout, run by its own ``.venv`` on a database of its own, in turn with this one,
 round after round, and prints the ratios: for the latency of one client lower is better, for requests a second higher.
+``--granian PROGRAM`` measures this checkout under granian instead, so the HTTP server is all that differs.
 *busy*: meanwhile two more clients ask for all candidates of 1,000 hosts, which keeps a thread computing.
 
-    python -m benchmarks http_server [-- [--other DIR] [--rounds N] [--seconds S]]
+    python -m benchmarks http_server [-- [--other DIR | --granian PROGRAM] [--rounds N] [--seconds S]]
 """
 
 import argparse
@@ -91,29 +92,34 @@ def measure(targets: Sequence[Target], case: str, *, is_busy: bool, rounds: int,
     for target, latency, rate_of, cost in zip(targets, latencies, rates, costs, strict=True):
         cpu = f"   cpu {statistics.median(cost):7.0f} us" if cost else ""
         print(
-            f"  {name:<20} {target.name:<6} one client {statistics.median(latency):9.0f} us"
+            f"  {name:<20} {target.name:<7} one client {statistics.median(latency):9.0f} us"
             f"   {CLIENTS} clients {statistics.median(rate_of):8.0f} /s{cpu}"
         )
     if len(targets) == 2:
         slower = statistics.median(one / other for one, other in zip(*latencies, strict=True))
         faster = statistics.median(one / other for one, other in zip(*rates, strict=True))
-        print(f"  {name:<20} ratio  one client x {slower:7.2f}      {CLIENTS} clients x {faster:6.2f}", flush=True)
+        print(f"  {name:<20} ratio   one client x {slower:7.2f}      {CLIENTS} clients x {faster:6.2f}", flush=True)
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks http_server --", description=__doc__)
-    parser.add_argument("--other", type=Path, help="another checkout")
+    others = parser.add_mutually_exclusive_group()
+    others.add_argument("--other", type=Path, help="another checkout")
+    others.add_argument("--granian", type=Path, help="the granian of an environment with Kilonova's requirements")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=1.0)
     options = parser.parse_args(arguments)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; clients share them")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kilonova-bench-")))
-        checkouts = {"this": None} | ({"other": options.other.resolve()} if options.other else {})
-        targets = [
-            stack.enter_context(ours(name, folder / name, None, flat_hosts(HOSTS), checkout=checkout))
-            for name, checkout in checkouts.items()
-        ]
+        hosts = flat_hosts(HOSTS)
+        targets = [stack.enter_context(ours("this", folder / "this", None, hosts))]
+        if options.other:
+            checkout = options.other.resolve()
+            targets.append(stack.enter_context(ours("other", folder / "other", None, hosts, checkout=checkout)))
+        if options.granian:
+            granian = options.granian.absolute()
+            targets.append(stack.enter_context(ours("granian", folder / "granian", None, hosts, granian=granian)))
         for is_busy in (False, True):
             for case in ("GET /", "GET provider", "PUT", "GET 1 MB"):
                 measure(targets, case, is_busy=is_busy, rounds=options.rounds, seconds=options.seconds)

@@ -23,10 +23,10 @@ from support.api_client import Answer, send
 from support.identity import HOME, Identity
 from support.waiting import wait_until_idle
 
-_FAMILIES = (ComputeFamily, PlacementFamily, OperatorFamily)
+FAMILIES = (ComputeFamily, PlacementFamily, OperatorFamily)
 LATEST = {"compute": "2.104", "placement": "1.39", "operator": "1.0"}
 OF_A_PROJECT = "/v2.1/{project_id}"
-_ACTIONS = {
+ACTIONS = {
     template: module.ACTIONS
     for module in compute.RESOURCES
     for template in module.ROUTES
@@ -37,10 +37,10 @@ NOWHERE = "5b674f73-0000-4000-8000-000000000000"
 
 def walk() -> Iterator[tuple[str, Endpoint]]:
     """All routes of all families but those with a project in the path, under the keys of the table."""
-    for family in _FAMILIES:
+    for family in FAMILIES:
         for template, endpoints in family.routes.items():
             for method, endpoint in endpoints.items():
-                actions = _ACTIONS.get(template.removeprefix("/v2.1"), {"": endpoint})
+                actions = ACTIONS.get(template.removeprefix("/v2.1"), {"": endpoint})
                 if not template.startswith(OF_A_PROJECT):
                     yield from ((f"{family.name} {method} {template} {name}".rstrip(), endpoint) for name in actions)
 

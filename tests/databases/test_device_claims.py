@@ -19,15 +19,17 @@ from kilonova.db.host_devices import Taking
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ClaimLost, NoValidHost
 from kilonova.identifiers import new_uuid
+from kilonova.messaging.messages import SpawnGuest
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
+from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.instance import VmState
 from kilonova.model.numa import CellShare, HostCell, Pages
 from kilonova.model.pci import PciPool
 from kilonova.scenario.model import SimulatedCell, SimulatedHost, SimulatedPool
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
-from support.cell import Cell, host, start_cell
+from support.cell import SMALL, Cell, host, start_cell
 from support.manual_bus import ManualBus
 from support.mirrors import assert_equal
 from support.orders import order
@@ -62,6 +64,11 @@ def start(open_database: Callable[[], Database], tmp_path: Path) -> Iterator[Cal
         return start_cell(folder, hosts, database=open_database(), config=CONFIG, bus=ManualBus())
 
     return process
+
+
+def as_mirrored(devices: HostDevices) -> HostDevices:
+    """What mirrors know of a host: they count devices without addresses."""
+    return host_devices.devices_from_logged(host_devices.as_logged(devices))
 
 
 def place_at_once(cells: Sequence[Cell], orders: Sequence[Order]) -> int:
@@ -156,7 +163,7 @@ def test_a_claim_whose_fence_is_gone_takes_nothing(start: Callable[..., Cell]) -
     assert isinstance(outcome, InstancesGone)
     assert devices_of(cell) == idle
     cell.claimer._forget(plan.claims)
-    assert cell.mirror.snapshot().devices_of(0) == idle[0]
+    assert cell.mirror.snapshot().devices_of(0) == as_mirrored(idle[0])
 
 
 def test_a_claim_that_comes_too_late_is_lost_and_decided_again(start: Callable[..., Cell]) -> None:
@@ -293,3 +300,67 @@ def test_cells_and_pools_go_with_their_hypervisor(start: Callable[..., Cell]) ->
     cell.database.write(lambda tx: compute_nodes.delete_of_host(tx, "a"))
     assert devices_of(cell) == []
     assert_equal(cell.mirror, Mirror.follow(cell.database))
+
+
+def test_a_guest_is_told_which_cpus_and_devices_it_has(start: Callable[..., Cell]) -> None:
+    cell = start(machine("a"))
+    flavor = Flavor("x", "both", 2, 512, 1, extra_specs={**PINNED.extra_specs, **GPU.extra_specs})
+    uuids = [*cell.boot(2, flavor=flavor), *cell.boot(flavor=SMALL)]
+    cell.bus.run()
+    told = {each.guest.uuid: each.guest.reserved for each in cell.bus.sent if isinstance(each, SpawnGuest)}
+    assert told[uuids[2]] == GuestDevices()
+    addresses = [device.address for uuid in uuids[:2] for device in told[uuid].devices]
+    assert sorted(addresses) == ["0000:00:00.0", "0000:00:00.1"]
+    for uuid in uuids[:2]:
+        (guest_cell,) = told[uuid].cells
+        assert guest_cell.vcpus == {0, 1}
+        assert [vcpu for vcpu, _ in guest_cell.pinning] == [0, 1]
+        (device,) = told[uuid].devices
+        assert (device.vendor_id, device.product_id, device.numa_node) == ("10de", "1db4", 1)
+    pinned = [cpu for uuid in uuids[:2] for _, cpu in told[uuid].cells[0].pinning]
+    assert len(set(pinned)) == 4
+    check_world_of(cell)
+
+
+def check_world_of(cell: Cell) -> None:
+    with cell.database.read() as connection:
+        check_books(connection)
+
+
+def test_devices_that_are_given_back_go_to_the_next(start: Callable[..., Cell]) -> None:
+    cell = start(machine("a"))
+    first, second = (cell.claimer.place(order(cell, flavor=GPU)).workflows[0].instance_uuid for _ in range(2))
+
+    def address(uuid: str) -> str:
+        check_world_of(cell)
+        with cell.database.read() as connection:
+            (device,) = host_devices.of_guest(connection, uuid).devices
+        return device.address
+
+    assert [address(first), address(second)] == ["0000:00:00.0", "0000:00:00.1"]
+    cell.database.write(lambda tx: host_devices.give_back(tx, first))
+    third = cell.claimer.place(order(cell, flavor=GPU)).workflows[0].instance_uuid
+    assert address(third) == "0000:00:00.0"
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_servers_of_before_get_addresses_when_their_host_tells_them(start: Callable[..., Cell]) -> None:
+    cell = start(machine("a"))
+    uuids = [cell.claimer.place(order(cell, flavor=GPU)).workflows[0].instance_uuid for _ in range(2)]
+
+    def forget(tx: Transaction) -> None:
+        for table, column in ((t.pci_pools, "facts"), (t.device_shares, "body")):
+            for row in tx.execute(sa.select(table)).mappings().all():
+                kept = {name: value for name, value in row[column].items() if name != "addresses"}
+                key = [each == row[each.name] for each in table.primary_key]
+                tx.execute(sa.update(table).where(*key).values({column: kept}))
+
+    def addresses() -> list[str]:
+        with cell.database.read() as connection:
+            return sorted(each.address for uuid in uuids for each in host_devices.of_guest(connection, uuid).devices)
+
+    cell.database.write(forget)
+    assert addresses() == []
+    cell.announce()
+    assert addresses() == ["0000:00:00.0", "0000:00:00.1"]
+    check_world_of(cell)

@@ -80,6 +80,12 @@ def check_devices(connection: Connection) -> None:
             assert cell.pinned <= cell.pcpuset
             assert all(pages.used <= pages.total - pages.reserved for pages in cell.pages[1:])
         assert all(pool.used <= pool.total for pool in host.pools), host.pools
+        for pool in host.pools:
+            given = [address for share in shares for address in dict(share.addresses).get(pool.number, ())]
+            assert len(given) == len(set(given)), given
+            if pool.addresses:
+                assert len(given) == pool.used
+                assert set(given) <= set(pool.addresses)
     homes = {(uuid, node_uuid) for uuid, _, node_uuid in holders(connection)}
     assert {(taking.instance_uuid, taking.node_uuid) for taking in takings} <= homes, "shares of nobody"
 

@@ -247,9 +247,7 @@ def test_libraries_have_owners(library: str) -> None:
     assert users <= OWNERS[library]
 
 
-@pytest.mark.parametrize(
-    ("made", "place"), [("Claimer", "core.py"), ("Conductor", "core.py"), ("family_app", "apis.py")]
-)
+@pytest.mark.parametrize(("made", "place"), [("Claimer", "core.py"), ("Conductor", "core.py"), ("mount", "apis.py")])
 def test_control_processes_are_wired_in_one_place(made: str, place: str) -> None:
     """Tests, too, have theirs from there: with parts of their own, but wired as the real ones."""
     tests = Path(__file__).parents[1]

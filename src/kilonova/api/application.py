@@ -135,6 +135,8 @@ class Exchange:
             context = Context(self.backend, credentials, self.request_id, address, self.deadline())
             with deadline.running(context.deadline):
                 reply = endpoint.handler(context, request)
+            if self.needs_token:
+                _require_authorized(context, endpoint)
         except Exception as error:  # noqa: BLE001 - the border of a request
             reply = self.fault(error, version)
         self.write(resp, reply, version)
@@ -244,6 +246,12 @@ def _require_project_scope(credentials: Credentials) -> None:
     if credentials.scope != PROJECT:
         kind = "unscoped" if credentials.scope is None else f"{credentials.scope}-scoped"
         raise Forbidden(f"This request needs a token that is scoped to a project; yours is {kind}.")
+
+
+def _require_authorized(context: Context, endpoint: Endpoint) -> None:
+    """Withhold what a handler says that never asked policy: it is a mistake of ours. Raises: RuntimeError."""
+    if not context.is_authorized:
+        raise RuntimeError(f"{endpoint.handler.__qualname__} replies without having asked policy")
 
 
 def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> None:

@@ -55,6 +55,7 @@ class Context:
     """Who asks, under which request id, until when, and the parts of the cloud that handlers may use.
 
     Long loops ask ``deadline.check()``; reads of the database end with it by themselves.
+    ``is_authorized``: policy has allowed a rule, or the handler said that it needs none. No reply leaves before that.
     """
 
     backend: Backend
@@ -62,6 +63,7 @@ class Context:
     request_id: str
     remote_address: str | None = None
     deadline: Deadline = NEVER
+    is_authorized: bool = False
 
     @property
     def user_id(self) -> str:
@@ -83,6 +85,11 @@ class Context:
         """Raise Forbidden unless :meth:`may`."""
         if not self.may(rule, project_id=project_id, user_id=user_id):
             raise Forbidden(f"Policy doesn't allow {rule} to be performed.", rule=rule)
+        self.is_authorized = True
+
+    def authorize_anyone(self) -> None:
+        """Say that no rule is about this: any token of a project will do."""
+        self.is_authorized = True
 
     def sees(self, rule: str, project_id: str) -> bool:
         """Whether something of a project is there for the caller at all: what is not answers as if it did not exist."""

@@ -25,7 +25,7 @@ from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCoun
 from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
-from kilonova.scheduler.funnel import isolation_steps
+from kilonova.scheduler.funnel import isolation_steps, name_steps
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nova_compat.request_view import as_driver_arguments
@@ -191,7 +191,7 @@ class OutsideDriver:
         self._tell_capabilities(cloud.hosts)
         spec = replace(cloud.spec, ignore_hosts=cloud.spec.ignore_hosts | frozenset(tried))
         asked = replace(cloud, spec=spec)
-        return self._driver.select_destinations(RequestContext.of(asked), *as_driver_arguments(spec))
+        return self._driver.select_destinations(RequestContext.of(asked), *as_driver_arguments(spec, tried))
 
     def _tell_capabilities(self, hosts: HostTable) -> None:
         """Tell a driver that wants to know what new and changed hosts report."""
@@ -306,7 +306,11 @@ def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]
 
 
 def _hindrance(engine: Engine, hosts: HostTable, spec: RequestSpec, row: int) -> str | None:
-    """Return why a host cannot take one more server: what the claim would find."""
+    """Return why a host cannot take one more server: what the claim would find, and for a move where it may not go."""
+    if spec.move is not None:
+        for step in name_steps(hosts, spec):
+            if not step.mask[row]:
+                return step.reason
     for room in engine.later_room(hosts, spec):
         if not room.has_room(hosts, row):
             return room.reason

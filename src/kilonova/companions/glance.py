@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kilonova.companions import log_file, serving, sqlite
+from kilonova.companions.lasting import made_to_last
 from kilonova.companions.parent_death import die_with_parent
 from kilonova.companions.private_file import write_private
 from kilonova.companions.settings import GlanceSettings, load_glance
@@ -71,7 +72,9 @@ def main() -> None:
     settings = load_glance(parser.parse_args().settings)
     sys.argv[1:] = []  # oslo.config would read it
     limits = Limits(token_needed=True, streams=_is_image_data, max_streams=_TRANSFERS)
-    serving.serve(prepare(settings), settings.host, settings.port, limits)
+    with made_to_last():
+        application = prepare(settings)
+    serving.serve(application, settings.host, settings.port, limits)
     _finish_tasks()
 
 

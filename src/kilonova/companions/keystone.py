@@ -21,6 +21,7 @@ import sqlalchemy
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
 from kilonova.companions import log_file, serving, sqlite
+from kilonova.companions.lasting import made_to_last
 from kilonova.companions.private_file import write_private
 from kilonova.companions.settings import Account, CatalogEntry, KeystoneSettings, load_keystone
 from kilonova.server.limits import Limits
@@ -62,7 +63,8 @@ def main() -> None:
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_keystone(parser.parse_args().settings)
     sys.argv[1:] = []  # oslo.config would read it
-    application = prepare(settings)
+    with made_to_last():
+        application = prepare(settings)
     mounted = DispatcherMiddleware(application, {"/identity": application})
     serving.serve(mounted, settings.host, settings.port, Limits())
 

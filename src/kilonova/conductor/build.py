@@ -21,12 +21,13 @@ from kilonova.claims.placing import Chosen
 from kilonova.conductor import story
 from kilonova.conductor.actions import release_claim, require_absent
 from kilonova.conductor.steps import TAKEN_OVER, HostIsBackError, Step, is_unreachable, step_id, steps
-from kilonova.db import compute_nodes, group_guards, instances, workflows
+from kilonova.db import compute_nodes, group_guards, host_devices, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import Workflow
 from kilonova.errors import KilonovaError, Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
+from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
 from kilonova.model.request_spec import StoredRequest
 
@@ -128,7 +129,8 @@ def spawn_guest(conductor: "Conductor", flow: Workflow) -> Workflow | None:
     job = conductor.build_jobs([flow]).get(flow.uuid)
     if job is None:
         return None
-    message = SpawnGuest(step_id(flow), guest_of(*job))
+    instance, request = job
+    message = SpawnGuest(step_id(flow), guest_of(instance, request, reserved_for(conductor, instance, request)))
     return conductor.send(flow, message)
 
 
@@ -205,7 +207,16 @@ def remains_destroyed(conductor: "Conductor", flow: Workflow, reply: StepReply) 
     return None
 
 
-def guest_of(instance: Instance, request: StoredRequest) -> GuestSpec:
+def reserved_for(conductor: "Conductor", instance: Instance, request: StoredRequest) -> GuestDevices:
+    """Return the cells and devices that the claim has taken for an instance; only flavor and image can ask for any."""
+    image = request.spec.image
+    if not instance.flavor.extra_specs and not (image and image.properties):
+        return GuestDevices()
+    with conductor.database.read() as connection:
+        return host_devices.of_guest(connection, instance.uuid)
+
+
+def guest_of(instance: Instance, request: StoredRequest, reserved: GuestDevices) -> GuestSpec:
     """Return what a hypervisor needs to make the guest of an instance."""
     flavor, image = instance.flavor, request.spec.image
     return GuestSpec(
@@ -225,6 +236,7 @@ def guest_of(instance: Instance, request: StoredRequest) -> GuestSpec:
         key_name=instance.key_name,
         user_data=request.user_data,
         metadata=dict(instance.metadata),
+        reserved=reserved,
     )
 
 

@@ -2,8 +2,9 @@
 """The guard rows of NUMA cells and PCI pools, and what each server takes of them.
 
 A cell is one row with a version: its use changes only from the version that was read. A pool is one row whose use may
-not exceed its total. What a server takes is kept with them in the same transaction, so use is the sum of what servers
-take, and a report of other hardware counts it anew. Everything here logs the whole host for the mirrors.
+not exceed its total; which of its devices a server gets is chosen when it takes them, so mirrors need no addresses.
+What a server takes is kept with them in the same transaction, so use is the sum of what servers take, and a report of
+other hardware counts it anew. Everything here logs the whole host for the mirrors.
 """
 
 from collections import Counter, defaultdict
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec import Struct
 from msgspec.structs import asdict
 from sqlalchemy.engine import Connection
 
@@ -21,6 +23,7 @@ from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
 from kilonova.model.cpu_set import cpus_text, parse_cpus
+from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.numa import CellShare, HostCell, Pages, Ratios
 from kilonova.model.pci import PciPool
@@ -49,11 +52,25 @@ def report(tx: Transaction, node_uuid: str, said: HostDevices) -> None:
     shares = _shares_on(tx.connection, node_uuid)
     held = {number for share in shares for number, _ in share.devices}
     gone = tuple(
-        replace(pool, total=0)
+        replace(pool, total=0, addresses=())
         for pool in known.pools
         if pool.number in held and pool.identity not in {each.identity for each in present.pools}
     )
     _store(tx, node_uuid, replace(present, pools=(*present.pools, *gone)).used_by(shares))
+    _complete_shares(tx, node_uuid, present)
+
+
+def _complete_shares(tx: Transaction, node_uuid: str, host: HostDevices) -> None:
+    """Give servers addresses that took devices when the host did not tell any."""
+    taken = _addresses_on(tx.connection, [node_uuid])[node_uuid]
+    rows = tx.execute(sa.select(_SHARE.instance_uuid, _SHARE.body).where(_SHARE.node_uuid == node_uuid)).all()
+    for row in sorted(rows, key=lambda row: row.instance_uuid):
+        share = share_from_json(row.body)
+        complete = host.with_addresses(share, taken)
+        if complete != share:
+            taken |= _addresses(complete)
+            mine = _SHARE.instance_uuid == row.instance_uuid
+            tx.execute(sa.update(t.device_shares).where(mine).values(body=share_as_json(complete)))
 
 
 def get(connection: Connection, node_uuid: str) -> HostDevices:
@@ -83,6 +100,15 @@ def find_share(connection: Connection, instance_uuid: str) -> DeviceShare | None
     return None if body is None else share_from_json(body)
 
 
+def of_guest(connection: Connection, instance_uuid: str) -> GuestDevices:
+    """Return what a server takes as its hypervisor is told of it."""
+    wanted = sa.select(_SHARE.node_uuid, _SHARE.body).where(_SHARE.instance_uuid == instance_uuid)
+    row = connection.execute(wanted).first()
+    if row is None:
+        return GuestDevices()
+    return GuestDevices.of(share_from_json(row.body), get(connection, row.node_uuid))
+
+
 def shares(connection: Connection) -> tuple[Taking, ...]:
     """Return what every server takes."""
     rows = connection.execute(sa.select(t.device_shares).order_by(_SHARE.instance_uuid))
@@ -103,10 +129,40 @@ def take(tx: Transaction, takings: Sequence[Taking]) -> bool:
         return False
     rows = [
         {"instance_uuid": each.instance_uuid, "node_uuid": each.node_uuid, "body": share_as_json(each.share)}
-        for each in takings
+        for each in _with_addresses(tx, takings, before.hosts)
     ]
     tx.execute(sa.insert(t.device_shares), rows)
     return True
+
+
+def _with_addresses(tx: Transaction, takings: Sequence[Taking], hosts: Mapping[str, HostDevices]) -> Sequence[Taking]:
+    """Choose which devices each server gets, where hosts tell their addresses."""
+    nodes = {taking.node_uuid for taking in takings if taking.share.devices}
+    nodes = {uuid for uuid in nodes if any(pool.addresses for pool in hosts[uuid].pools)}
+    if not nodes:
+        return takings
+    taken = _addresses_on(tx.connection, sorted(nodes))
+    chosen = []
+    for taking in takings:
+        if taking.node_uuid in nodes:
+            share = hosts[taking.node_uuid].with_addresses(taking.share, taken[taking.node_uuid])
+            taken[taking.node_uuid] |= _addresses(share)
+            chosen.append(replace(taking, share=share))
+        else:
+            chosen.append(taking)
+    return chosen
+
+
+def _addresses_on(connection: Connection, nodes: Sequence[str]) -> dict[str, set[str]]:
+    """Return hypervisor uuid → the devices that servers have there."""
+    found: dict[str, set[str]] = {uuid: set() for uuid in nodes}
+    for row in connection.execute(sa.select(_SHARE.node_uuid, _SHARE.body).where(_SHARE.node_uuid.in_(nodes))):
+        found[row.node_uuid] |= _addresses(share_from_json(row.body))
+    return found
+
+
+def _addresses(share: DeviceShare) -> set[str]:
+    return {address for _, addresses in share.addresses for address in addresses}
 
 
 def give_back(tx: Transaction, instance_uuid: str) -> None:
@@ -146,7 +202,7 @@ def delete(tx: Transaction, node_uuid: str) -> None:
 
 
 def as_logged(devices: HostDevices) -> LoggedDevices:
-    """Return the logged value of cells and pools, equal for equal ones."""
+    """Return the logged value of cells and pools, equal for equal ones, as mirrors need them: without addresses."""
     return LoggedDevices(
         [_logged_cell(cell.id, _cell_facts(cell), _cell_use(cell)) for cell in devices.cells],
         [_logged_pool(pool.number, _pool_facts(pool), pool.total, pool.used) for pool in devices.pools],
@@ -162,11 +218,16 @@ def devices_from_logged(value: LoggedDevices) -> HostDevices:
 
 
 def _logged_cell(number: int, facts: Mapping[str, Any], used: Mapping[str, Any]) -> LoggedCell:
-    return LoggedCell(id=number, **facts, used=LoggedCellUse(**used))
+    return LoggedCell(id=number, used=LoggedCellUse(**_known(LoggedCellUse, used)), **_known(LoggedCell, facts))
 
 
 def _logged_pool(number: int, facts: Mapping[str, Any], total: int, used: int) -> LoggedPool:
-    return LoggedPool(number=number, **facts, total=total, used=used)
+    return LoggedPool(number=number, total=total, used=used, **_known(LoggedPool, facts))
+
+
+def _known(kind: type[Struct], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what the guard rows have beyond what mirrors need."""
+    return {name: value for name, value in facts.items() if name in kind.__struct_fields__}
 
 
 def share_as_json(share: DeviceShare) -> dict[str, Any]:
@@ -184,11 +245,14 @@ def share_as_json(share: DeviceShare) -> dict[str, Any]:
             "firm_memory": part.firm_memory,
             "firm_pages": part.firm_pages,
             "shares_cpus": part.shares_cpus,
+            "vcpus": cpus_text(part.vcpus),
         }
         for part in share.cells
     ]
     ratios = [share.ratios.cpu, share.ratios.memory]
-    return {"cells": cells, "devices": [list(pair) for pair in share.devices], "ratios": ratios}
+    addresses = [[number, list(which)] for number, which in share.addresses]
+    devices = [list(pair) for pair in share.devices]
+    return {"cells": cells, "devices": devices, "ratios": ratios, "addresses": addresses}
 
 
 def share_from_json(value: Mapping[str, Any]) -> DeviceShare:
@@ -200,11 +264,14 @@ def share_from_json(value: Mapping[str, Any]) -> DeviceShare:
                 "pinned": parse_cpus(part["pinned"]),
                 "pinning": tuple((vcpu, cpu) for vcpu, cpu in part["pinning"]),
                 "emulator": parse_cpus(part["emulator"]),
+                "vcpus": parse_cpus(part.get("vcpus", "")),  # shares of before do not say
             }
         )
         for part in value["cells"]
     )
-    return DeviceShare(cells, tuple((number, count) for number, count in value["devices"]), Ratios(*value["ratios"]))
+    devices = tuple((number, count) for number, count in value["devices"])
+    addresses = tuple((number, tuple(which)) for number, which in value.get("addresses", ()))
+    return DeviceShare(cells, devices, Ratios(*value["ratios"]), addresses)
 
 
 def _cell_facts(cell: HostCell) -> dict[str, Any]:
@@ -265,6 +332,7 @@ def _pool(number: int, facts: Mapping[str, Any], total: int, used: int) -> PciPo
         dev_type=facts["dev_type"],
         tags=tuple(sorted(facts["tags"].items())),
         used=used,
+        addresses=tuple(facts.get("addresses", ())),
     )
 
 
@@ -306,17 +374,22 @@ def _shares_on(connection: Connection, node_uuid: str) -> list[DeviceShare]:
 def _with_numbers(known: HostDevices, said: HostDevices) -> HostDevices:
     """Return what an agent says in the form in which it is kept: in order, equal pools as one, with their numbers."""
     totals: Counter[Any] = Counter()
+    addresses: dict[Any, list[str]] = defaultdict(list)
     for pool in said.pools:
         totals[pool.identity] += pool.total
+        addresses[pool.identity] += pool.addresses
     numbers = {pool.identity: pool.number for pool in known.pools}
     fresh = max(numbers.values(), default=-1) + 1
     for identity in totals:
         if identity not in numbers:
             numbers[identity] = fresh
             fresh += 1
-    pools = (
-        PciPool(numbers[identity], identity[0], identity[1], total, *identity[2:]) for identity, total in totals.items()
-    )
+    pools = []
+    for identity, total in totals.items():
+        pool = PciPool(numbers[identity], identity[0], identity[1], total, *identity[2:])
+        if len(set(addresses[identity])) == total:
+            pool = replace(pool, addresses=tuple(addresses[identity]))
+        pools.append(pool)
     cells = (
         replace(cell, pages=tuple(sorted(cell.pages, key=lambda pages: pages.size_kib)))
         for cell in sorted(said.cells, key=lambda cell: cell.id)
@@ -327,7 +400,7 @@ def _with_numbers(known: HostDevices, said: HostDevices) -> HostDevices:
 def _facts(devices: HostDevices) -> tuple[Any, ...]:
     """Return everything but what is used, of what is there."""
     cells = [(cell.id, _cell_facts(cell)) for cell in devices.cells]
-    pools = [(pool.number, pool.identity, pool.total) for pool in devices.pools if pool.total]
+    pools = [(pool.number, pool.identity, pool.total, pool.addresses) for pool in devices.pools if pool.total]
     return cells, pools
 
 
@@ -350,7 +423,7 @@ def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
         {
             "node_uuid": node_uuid,
             "number": pool.number,
-            "facts": _pool_facts(pool),
+            "facts": {**_pool_facts(pool), "addresses": list(pool.addresses)},
             "total": pool.total,
             "used": pool.used,
         }

@@ -2,8 +2,9 @@
 """The NUMA cells and PCI pools of one host with what is used of them, and what one server takes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from kilonova.model.numa import CellShare, HostCell, Pages, Ratios
 from kilonova.model.pci import PciPool
@@ -14,11 +15,13 @@ class DeviceShare:
     """What one server takes of its host's cells and pools. ``devices``: (number of the pool, how many) pairs.
 
     ``ratios``: within which the shares of cells have to stay.
+    ``addresses``: (number of the pool, which devices) pairs, known once the devices are taken, where the host tells.
     """
 
     cells: tuple[CellShare, ...] = ()
     devices: tuple[tuple[int, int], ...] = ()
     ratios: Ratios = field(default_factory=Ratios)
+    addresses: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.cells or self.devices)
@@ -50,6 +53,17 @@ class HostDevices:
     def used_by(self, shares: Iterable[DeviceShare]) -> "HostDevices":
         """Return the host with exactly the use that ``shares`` add up to."""
         return self._idle()._moved(shares, 1)  # noqa: SLF001  its own kind
+
+    def with_addresses(self, share: DeviceShare, taken: Collection[str]) -> DeviceShare:
+        """Return a share with the devices that it gets: of each pool the first that nobody has ``taken``."""
+        pools = {pool.number: pool for pool in self.pools}
+        chosen = dict(share.addresses)
+        for number, count in share.devices:
+            if number in pools and number not in chosen:
+                free = (address for address in pools[number].addresses if address not in taken)
+                if addresses := tuple(islice(free, count)):
+                    chosen[number] = addresses
+        return replace(share, addresses=tuple(sorted(chosen.items())))
 
     def _idle(self) -> "HostDevices":
         return HostDevices(

@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 
 from kilonova.model.flavor import Flavor
+from kilonova.model.guest_devices import GuestDevices
 
 
 class VmState(StrEnum):
@@ -220,6 +221,7 @@ def states_of(status: str) -> tuple[tuple[VmState, frozenset[TaskState | None]],
 class GuestSpec:
     """Everything a hypervisor needs to make a guest. Units: MiB and GiB as in the names.
 
+    ``reserved``: the cells, pinned CPUs and devices that the claim of this host has taken for it.
     ``user_data`` may hold secrets, so it is not part of what is shown of a guest, in logs for instance.
     """
 
@@ -239,3 +241,4 @@ class GuestSpec:
     key_name: str | None = None
     user_data: str | None = field(default=None, repr=False)
     metadata: Mapping[str, str] = field(default_factory=dict)
+    reserved: GuestDevices = field(default_factory=GuestDevices)

@@ -123,6 +123,7 @@ class CellShare:
     ``pinning``: (vCPU, host CPU) pairs. ``page_size_kib``: of the ``pages`` that its memory takes, None without pages.
     ``firm_memory``: its memory has to be free, not just within the allocation ratio; ``firm_pages``: its pages have.
     ``shares_cpus``: the allocation ratios bound what it adds to the cell.
+    ``vcpus``: of the server's cell, shared and dedicated, by their numbers in the guest.
     """
 
     cell: int
@@ -136,6 +137,7 @@ class CellShare:
     firm_memory: bool = False
     firm_pages: bool = False
     shares_cpus: bool = True
+    vcpus: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ class NumaPolicy(StrEnum):
 class PciPool:
     """Equal devices of a host. ``number`` is the pool's key on its host; ``tags``: sorted (name, value) pairs.
 
+    ``addresses``: of all its devices, or of none: who decides where servers go counts devices and knows no addresses.
+
     ``numa_node`` None: the host does not know, or the device is equally near to all cells.
     """
 
@@ -35,6 +37,7 @@ class PciPool:
     dev_type: str = STANDARD
     tags: tuple[tuple[str, str], ...] = ()
     used: int = 0
+    addresses: tuple[str, ...] = ()
 
     @property
     def free(self) -> int:

@@ -97,7 +97,11 @@ class SimulatedPool:
     def reported(self, number: int) -> PciPool:
         """Return the pool as a hypervisor reports it."""
         tags = tuple(sorted(self.tags.items()))
-        return PciPool(number, self.vendor_id, self.product_id, self.count, self.numa_node, self.dev_type, tags)
+        # A PCI domain for each pool, in which the devices fill slot after slot and bus after bus.
+        slots = [(device // 256, device % 256 // 8, device % 8) for device in range(self.count)]
+        addresses = tuple(f"{number:04x}:{bus:02x}:{slot:02x}.{function}" for bus, slot, function in slots)
+        facts = self.vendor_id, self.product_id, self.count, self.numa_node, self.dev_type, tags
+        return PciPool(number, *facts, addresses=addresses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def funnel(
     Forced hosts bypass the filters, neither isolation nor Placement. A rebuild check asks neither request filters nor
     Placement, and only the filters made for it. Filters on columns go before those that are asked host by host.
     """
-    yield from _names(hosts, spec)
+    yield from name_steps(hosts, spec)
     yield from isolation_steps(hosts, spec)
     rebuild = is_rebuild_check(spec)
     if not rebuild:
@@ -167,7 +167,7 @@ def _in_order(filters: Iterable[Filter]) -> list[Filter]:
     return sorted(filters, key=lambda one: isinstance(one, HostFilterAdapter))
 
 
-def _names(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
+def name_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
     """Yield the rules about names: ignored and forced hosts in any case, everything else exactly as written."""
     if spec.ignore_hosts:
         yield Step("ignore_hosts", "the request excludes it", _not_ignored(hosts, spec))
@@ -181,7 +181,7 @@ def _names(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
 
 
 def _not_ignored(hosts: HostTable, spec: RequestSpec) -> BoolArray:
-    passed = hosts.everyone
+    passed = hosts.all_hosts
     for name in spec.ignore_hosts:
         passed = passed & ~hosts.rows_named(name, None)
     return passed
@@ -280,7 +280,7 @@ def _room_steps(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], B
     if query.fallback is None:
         yield from steps
         return
-    otherwise = hosts.everyone
+    otherwise = hosts.all_hosts
     for step in _resources(hosts, _fallback(query, query.fallback), still_in):
         otherwise = otherwise & step.mask
     for step in steps:
@@ -353,7 +353,7 @@ def allocations_at(hosts: HostTable, query: ResourceQuery, row: int) -> Allocati
 
 
 def _fits(hosts: HostTable, query: ResourceQuery, row: int) -> bool:
-    alive = hosts.everyone
+    alive = hosts.all_hosts
     return all(step.mask[row] for step in _resources(hosts, query, lambda: alive))
 
 
@@ -383,6 +383,6 @@ def _ask(rule: Filter, name: str, hosts: HostTable, spec: RequestSpec, still_in:
         mask = rule.passes(hosts, spec)
     except Exception as error:  # third-party code: whatever it raises, the answer is that this rule failed
         raise RuleFailed(f"Filter {name} failed.", rule=name) from error
-    if mask is not hosts.everyone and (mask.dtype != np.bool_ or mask.shape != (len(hosts),)):
+    if mask is not hosts.all_hosts and (mask.dtype != np.bool_ or mask.shape != (len(hosts),)):
         raise RuleFailed(f"Filter {name} failed: it answered {mask.shape} {mask.dtype}, not a mask.", rule=name)
     return mask

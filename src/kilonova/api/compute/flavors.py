@@ -45,6 +45,7 @@ _LEAST = {"ram": 1, "vcpus": 1, "disk": 0, "OS-FLV-EXT-DATA:ephemeral": 0, "swap
 
 def list_flavors(ctx: Context, request: Request) -> Reply:
     """GET /flavors.  2.55 adds description, 2.102 the name filter."""
+    ctx.authorize_anyone()  # Nova has no rule for it either
     found, links = _page(ctx, request)
     views = []
     for flavor in found:
@@ -57,12 +58,14 @@ def list_flavors(ctx: Context, request: Request) -> Reply:
 
 def list_flavors_detail(ctx: Context, request: Request) -> Reply:
     """GET /flavors/detail."""
+    ctx.authorize_anyone()  # Nova has no rule for it either
     found, links = _page(ctx, request)
     return Reply(200, {"flavors": [flavor_view(ctx, request, flavor) for flavor in heeding(found)], **links})
 
 
 def show_flavor(ctx: Context, request: Request) -> Reply:
     """GET /flavors/{flavor_id}.  Errors: 404, also for a private flavor of others."""
+    ctx.authorize_anyone()  # Nova has no rule for it either
     return Reply(200, {"flavor": flavor_view(ctx, request, find_visible(ctx, request.path["flavor_id"]))})
 
 

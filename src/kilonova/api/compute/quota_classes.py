@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quota classes: the limits of the class ``default`` hold for every project that has none of its own."""
 
-from collections.abc import Mapping
-
-from kilonova.api.compute.quota_limits import limits_of_class, read_limits, require_id, require_writable
+from kilonova.api.compute.quota_limits import change_limits, limits_of_class, limits_reply, require_id
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import queries
@@ -13,6 +11,7 @@ from kilonova.db.transaction import Transaction
 from kilonova.model.quota import Limits
 
 _ONE = "/os-quota-class-sets/{class_name}"
+_NAME = "quota_class_set"
 RULES = (
     rule("os_compute_api:os-quota-class-sets:show", ADMIN, "Show the limits of a class", ("GET", _ONE)),
     rule("os_compute_api:os-quota-class-sets:update", ADMIN, "Set the limits of a class", ("PUT", _ONE)),
@@ -32,20 +31,15 @@ def update_class(ctx: Context, request: Request) -> Reply:
     """PUT /os-quota-class-sets/{class}.  Errors: 400."""
     ctx.authorize("os_compute_api:os-quota-class-sets:update")
     name = require_id(request.path["class_name"], "class")
-    require_writable(ctx)
-    changed = read_limits(request.body["quota_class_set"])
-    limits = limits_of_class(ctx, name)
 
-    def job(tx: Transaction) -> Limits:
+    def store(tx: Transaction, changed: Limits) -> None:
         quotas.set_class_limits(tx, name, changed)
-        return limits(tx.connection)
 
-    return _reply(request, ctx.backend.database.write(job))
+    return _reply(request, change_limits(ctx, request.body[_NAME], limits_of_class(ctx, name), store))
 
 
-def _reply(request: Request, limits: Mapping[str, int], **more: str) -> Reply:
-    shown = {name: limits[name] for name in schemas.class_resources(request.version)}
-    return Reply(200, {"quota_class_set": {**more, **shown}})
+def _reply(request: Request, limits: Limits, **more: str) -> Reply:
+    return limits_reply(_NAME, schemas.class_resources(request.version), limits, **more)
 
 
 ROUTES: Routes = {

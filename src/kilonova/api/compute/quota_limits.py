@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which limits hold for whom, wherever they are kept."""
+"""Which limits hold for whom, wherever they are kept, and how they are read, changed and shown."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from kilonova.api.http import Context
+from kilonova.api.http import Context, Reply
 from kilonova.api.validation import invalid_field
 from kilonova.db import quotas
 from kilonova.db.quotas import EVERYBODY
+from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
 from kilonova.model.quota import DEFAULT_CLASS, UNLIMITED, Limits
 
@@ -44,8 +45,29 @@ def default_limits(ctx: Context) -> Reader:
     return limits_of_class(ctx, DEFAULT_CLASS)
 
 
-def read_limits(asked: Mapping[str, Any]) -> dict[str, int]:
-    """Read limits as clients send them, numbers or text. Raises: InvalidRequest."""
+def change_limits(
+    ctx: Context, asked: Mapping[str, Any], limits: Reader, store: Callable[[Transaction, Limits], None]
+) -> Limits:
+    """Set limits as clients send them, in one transaction, and return what ``limits`` reads then.
+
+    ``store`` checks and writes them. Raises: InvalidRequest, and what ``store`` raises.
+    """
+    require_writable(ctx)
+    changed = _read_limits(asked)
+
+    def job(tx: Transaction) -> Limits:
+        store(tx, changed)
+        return limits(tx.connection)
+
+    return ctx.backend.database.write(job)
+
+
+def limits_reply(name: str, resources: Iterable[str], content: Mapping[str, Any], **more: str) -> Reply:
+    """Answer with the resources that a microversion knows, and ``more``."""
+    return Reply(200, {name: {**more, **{resource: content[resource] for resource in resources}}})
+
+
+def _read_limits(asked: Mapping[str, Any]) -> dict[str, int]:
     limits = {name: int(value) for name, value in asked.items()}
     for name, limit in limits.items():
         if limit < UNLIMITED:

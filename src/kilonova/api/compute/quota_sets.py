@@ -3,15 +3,17 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from sqlalchemy.engine import Connection
 
 from kilonova.api.compute.quota_limits import (
     Reader,
+    change_limits,
     default_limits,
     limits_of_project,
-    read_limits,
+    limits_reply,
     require_id,
     require_writable,
 )
@@ -26,6 +28,7 @@ from kilonova.db.transaction import Transaction
 from kilonova.model.quota import Limits
 
 _ONE = "/os-quota-sets/{quota_project_id}"
+_NAME = "quota_set"
 _POLICY = "os_compute_api:os-quota-sets:"
 RULES = (
     rule(f"{_POLICY}update", ADMIN, "Set limits", ("PUT", _ONE)),
@@ -67,19 +70,16 @@ def show_defaults(ctx: Context, request: Request) -> Reply:
 def update_quota_set(ctx: Context, request: Request) -> Reply:
     """PUT /os-quota-sets/{project}.  ``force`` also sets a limit below what is used.  Errors: 400."""
     project_id, user_id = _project(ctx, request, "update"), _user(request)
-    require_writable(ctx)
-    asked = dict(request.body["quota_set"])
+    asked = dict(request.body[_NAME])
     is_forced = as_bool(asked.pop("force", False))
-    changed = read_limits(asked)
     limits = limits_of_project(ctx, project_id)
 
-    def job(tx: Transaction) -> Limits:
+    def store(tx: Transaction, changed: Limits) -> None:
         if not is_forced:
             _check(tx.connection, limits, project_id, user_id, changed)
         quotas.set_limits(tx, project_id, user_id, changed)
-        return limits(tx.connection, user_id)
 
-    return _reply(request, ctx.backend.database.write(job))
+    return _reply(request, change_limits(ctx, asked, partial(limits, user_id=user_id), store))
 
 
 def delete_quota_set(ctx: Context, request: Request) -> Reply:
@@ -132,8 +132,7 @@ def _size(limit: int) -> float:
 
 
 def _reply(request: Request, content: Mapping[str, Any], **more: str) -> Reply:
-    shown = {name: content[name] for name in schemas.quota_set_resources(request.version)}
-    return Reply(200, {"quota_set": {**more, **shown}})
+    return limits_reply(_NAME, schemas.quota_set_resources(request.version), content, **more)
 
 
 ROUTES: Routes = {

@@ -139,7 +139,12 @@ def _memory_share(cell: HostCell, wanted: InstanceCell, numa: InstanceNuma) -> C
     A size of pages that is asked for has to be free in pages of that size. Otherwise a cell may not be overcommitted
     by one server alone, and by servers with dedicated CPUs not at all.
     """
-    share = CellShare(cell.id, wanted.memory_mib, shares_cpus=numa.cpu_policy is not CpuPolicy.DEDICATED)
+    share = CellShare(
+        cell.id,
+        wanted.memory_mib,
+        shares_cpus=numa.cpu_policy is not CpuPolicy.DEDICATED,
+        vcpus=wanted.cpuset | wanted.pcpuset,
+    )
     size_kib = wanted.memory_mib * _KIB_PER_MIB
     if numa.page_size is not None:
         for pages in _pages_asked_for(cell, numa.page_size):

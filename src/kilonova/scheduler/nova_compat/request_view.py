@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request, as rules written for Nova and scheduler drivers see it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from kilonova.errors import InvalidRequest
@@ -137,12 +137,15 @@ class RequestView(Mapping[str, Any]):
         return nested
 
 
-def as_driver_arguments(spec: RequestSpec) -> tuple[View, View]:
-    """Return (request_spec, filter_properties) as scheduler drivers know them. The driver may change its copies."""
+def as_driver_arguments(spec: RequestSpec, rejected: Collection[str] = ()) -> tuple[View, View]:
+    """Return (request_spec, filter_properties) as scheduler drivers know them. The driver may change its copies.
+
+    ``rejected``: hosts that the driver has chosen for this request, and that have no room.
+    """
     properties = View(RequestView(spec))
-    tried = sorted({*((host, None) for host in spec.ignore_hosts), *spec.tried}, key=str)
+    tried = sorted({*((host, None) for host in rejected), *spec.tried}, key=str)
     properties["retry"] = View(num_attempts=len(tried) + 1, hosts=list(map(list, tried))) if tried else None
-    properties["ignore_hosts"] = sorted({host for host, _ in tried})
+    properties["ignore_hosts"] = sorted({*spec.ignore_hosts, *(host for host, _ in tried)})
     return properties["request_spec"], properties
 
 
