@@ -64,7 +64,6 @@ PURE = {"model", "placement", "scheduler"}
 OWNERS: dict[str, set[str]] = {
     "sqlalchemy": {"db", "claims", "mirror", "conductor", "api", "companions"},
     "alembic": {"db", "companions"},
-    "msgspec": {"db", "messaging"},
     "falcon": {"api"},
     "httptools": {"server"},
     "oslo_policy": {"api"},
