@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a request wants to go is checked without reading the tables of all hosts."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import event
@@ -20,9 +22,15 @@ def control(tmp_path: Path) -> Iterator[Control]:
 
 @pytest.fixture
 def statements(control: Control) -> list[str]:
-    """What requests read from now on."""
+    """What requests read from now on; they are answered by this thread."""
     found: list[str] = []
-    event.listen(control.process.database.engine, "before_cursor_execute", lambda *given: found.append(given[2]))
+    mine = threading.get_ident()
+
+    def note(*given: Any) -> None:
+        if threading.get_ident() == mine:
+            found.append(given[2])
+
+    event.listen(control.process.database.engine, "before_cursor_execute", note)
     return found
 
 
