@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kilonova.db.host_devices import devices_from_json
+from kilonova.db.device_json import devices_from_json
 from kilonova.db.transaction import Change
 from kilonova.mirror.device_columns import DeviceColumns
 from kilonova.mirror.groups import Groups
