@@ -15,13 +15,13 @@ import sqlalchemy as sa
 from tests.support.database_servers import DatabaseServer, MariaDB, PostgreSQL, running
 
 from kilonova.claims.claimer import Job, Order
-from kilonova.conductor.build import at_spawn
+from kilonova.claims.placing import Chosen
 from kilonova.db import instances, schema, workflows
 from kilonova.db import tables as t
 from kilonova.db.compute_nodes import capabilities_as_json
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
-from kilonova.db.workflows import Workflow
+from kilonova.db.workflows import WorkflowRow
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import NODE_TRAITS, Capabilities
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
@@ -144,14 +144,14 @@ def add_hosts(database: Database, count: int, *, traits: int = 40, servers_on_ea
 def waiting_orders(database: Database, owner: str, count: int, *, servers: int = 1) -> list[Order]:
     """Store servers that wait for a host and return one order for every ``servers`` of them."""
     orders: list[Order] = []
-    flows: list[Workflow] = []
+    flows: list[WorkflowRow] = []
     rows: list[Instance] = []
     for number in range(count):
         made = [_instance(f"server{number}-{index}") for index in range(servers)]
         rows += made
-        journalled = [Workflow(str(uuid4()), "build", one.uuid, "r", "req", "claim") for one in made]
+        journalled = [WorkflowRow(str(uuid4()), "build", one.uuid, "r", "req", "claim") for one in made]
         flows += journalled
-        jobs = tuple(Job(flow.instance_uuid, partial(at_spawn, flow)) for flow in journalled)
+        jobs = tuple(Job(flow.instance_uuid, partial(_at_spawn, flow)) for flow in journalled)
         spec = RequestSpec(FLAVOR, None, project_id="p", user_id="u", request_id="req")
         orders.append(Order(spec, jobs))
 
@@ -162,6 +162,11 @@ def waiting_orders(database: Database, owner: str, count: int, *, servers: int =
 
     database.write(store)
     return orders
+
+
+def _at_spawn(flow: WorkflowRow, chosen: Chosen) -> WorkflowRow:
+    place = {"host": chosen.host, "node": chosen.node, "provider": chosen.provider_uuid}
+    return replace(flow, step="spawn", attempt=1, version=1, facts={**flow.facts, **place})
 
 
 def _opened(url: str) -> Iterator[Database]:

@@ -25,19 +25,14 @@
     │   ├── UnsupportedGuest      it is well, but lacks what the guest asks for
     │   └── MigrationAborted      it did what it was asked to: the live migration ended early
     └── ConfigurationError    the operator must change a setting
-
-``code`` is stable and goes over the wire; ``retryable`` says whether the same request may succeed later.
 """
 
 import errno
-from typing import Any, ClassVar
+from typing import Any
 
 
 class KilonovaError(Exception):
     """Root of the tree. ``message`` is safe to show to the client; ``fields`` are for those who catch it."""
-
-    code: ClassVar[str] = "kilonova.error"
-    retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, **fields: Any) -> None:
         super().__init__(message)
@@ -46,58 +41,51 @@ class KilonovaError(Exception):
 
 
 class InvalidRequest(KilonovaError):
-    code = "request.invalid"
+    """Change the request."""
 
 
 class RequestFilterFailed(InvalidRequest):
-    code = "request.filter_failed"
+    """A request filter found no way to satisfy it."""
 
 
 class SearchTooLarge(InvalidRequest):
     """A search was given up before it could tell whether there is an answer."""
 
-    code = "request.search_too_large"
-
 
 class UnsupportedPolicy(InvalidRequest):
-    code = "request.unsupported_policy"
+    """No configured rule serves the policy of the server group."""
 
 
 class NotFound(KilonovaError):
-    code = "resource.not_found"
+    """The thing is not there."""
 
 
 class Forbidden(KilonovaError):
-    code = "policy.forbidden"
+    """Not with these rights."""
 
 
 class OverQuota(Forbidden):
-    code = "quota.exceeded"
+    """Free some, or have the limit raised."""
 
 
 class Conflict(KilonovaError):
-    code = "resource.conflict"
+    """Read again, then retry."""
 
 
 class ClaimLost(Conflict):
-    code = "claim.lost"
-    retryable = True
+    """A guard of the claim failed: decide again (internal, never reaches a client)."""
 
 
 class ConcurrentUpdate(Conflict):
-    code = "resource.concurrent_update"
-    retryable = True
+    """A generation or compare-and-set did not hold."""
 
 
 class UnexpectedTaskState(Conflict):
-    code = "instance.unexpected_task_state"
+    """Somebody else owns the operation."""
 
 
 class NoValidHost(KilonovaError):
     """``reason``: why, in the words of a scheduler driver; the message says the rest."""
-
-    code = "scheduler.no_valid_host"
-    retryable = True
 
     def __init__(self, message: str = "", *, reason: str | None = None, **fields: Any) -> None:
         super().__init__(message or f"No valid host was found. {reason or ''}".rstrip(), **fields)
@@ -106,27 +94,21 @@ class NoValidHost(KilonovaError):
 class RuleFailed(NoValidHost):
     """A rule or a scheduler driver raised or answered nonsense. The message names it; the cause is chained."""
 
-    code = "scheduler.rule_failed"
-    retryable = False
-
 
 class Unavailable(KilonovaError):
-    code = "service.unavailable"
-    retryable = True
+    """Retry as it is."""
 
 
 class DeadlineExceeded(Unavailable):
-    code = "request.deadline_exceeded"
+    """The time for the request is over."""
 
 
 class ClientGone(Unavailable):
-    code = "request.client_gone"
+    """Nobody waits for the answer any more."""
 
 
 class StorageFull(Unavailable):
     """A disk has no room. The message is for clients; ``what``, the disk and what its system said are for operators."""
-
-    code = "storage.full"
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__("There is no room left to store this; nothing was changed.")
@@ -143,22 +125,17 @@ def full_disk(error: OSError, folder: object = "a file that was being written") 
 
 
 class DriverError(KilonovaError):
-    code = "driver.error"
-    retryable = True
+    """The hypervisor refused; another host may not."""
 
 
 class UnsupportedGuest(DriverError):
     """The hypervisor cannot make this guest and has nothing wrong with it: no failed build of the host."""
 
-    code = "driver.unsupported_guest"
-
 
 class MigrationAborted(DriverError):
-    code = "driver.migration_aborted"
-
     def __init__(self) -> None:
         super().__init__("The live migration was aborted.")
 
 
 class ConfigurationError(KilonovaError):
-    code = "configuration.invalid"
+    """The operator must change a setting."""

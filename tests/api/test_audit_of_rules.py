@@ -114,7 +114,7 @@ def test_a_request_that_is_only_described_is_told_about_without_a_name(control: 
 def test_with_a_rule_that_declares_nothing_nothing_is_called_unread(tmp_path: Path) -> None:
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "one_that_declares.py").write_text(
-        "class Own:\n    def passes(self, hosts, spec):\n        return hosts.everyone\n"
+        "class Own:\n    def passes(self, hosts, spec):\n        return hosts.all_hosts\n"
     )
     control = start_control(
         tmp_path,

@@ -11,11 +11,11 @@ import pytest
 
 from kilonova.claims.claimer import Order
 from kilonova.cli.rules import build_engine
-from kilonova.conductor.actions import release_claim
+from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances, workflows
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
-from kilonova.db.workflows import Workflow
+from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NoValidHost
 from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, host, start_cell
@@ -50,10 +50,10 @@ def cells(database_url: str, tmp_path: Path) -> Iterator[tuple[Cell, Cell]]:
 def test_nobody_is_turned_away_while_a_legal_host_is_free(cells: tuple[Cell, Cell]) -> None:
     chance = random.Random(1)
     group = cells[0].add_group("anti-affinity")
-    members: dict[str, tuple[Workflow, Cell]] = {}
+    members: dict[str, tuple[WorkflowRow, Cell]] = {}
     for cell, count in zip(cells, (3, 2), strict=True):
         for flow in cell.claimer.place(order(cell, count, group=group)).workflows:
-            members[flow.body["host"]] = flow, cell
+            members[flow.facts["host"]] = flow, cell
     assert len(members) == HOSTS
     with ThreadPoolExecutor(2) as pool:
         for _ in range(ROUNDS[cells[0].database.url.get_backend_name()]):
@@ -64,13 +64,13 @@ def test_nobody_is_turned_away_while_a_legal_host_is_free(cells: tuple[Cell, Cel
             start = Barrier(2)
             taken = list(pool.map(lambda pair: place(*pair, start), zip(cells, orders, strict=True)))  # noqa: B023
             placed = [(flow, cell) for flow, cell in zip(taken, cells, strict=True) if flow is not None]
-            assert sorted(flow.body["host"] for flow, _ in placed) == sorted(free)
-            members |= {flow.body["host"]: (flow, cell) for flow, cell in placed}
+            assert sorted(flow.facts["host"] for flow, _ in placed) == sorted(free)
+            members |= {flow.facts["host"]: (flow, cell) for flow, cell in placed}
     with cells[1].database.read() as connection:
         check_books(connection)
 
 
-def place(cell: Cell, wanted: Order, start: Barrier) -> Workflow | None:
+def place(cell: Cell, wanted: Order, start: Barrier) -> WorkflowRow | None:
     """Return the workflow of a server that got a host, None when there was none for it."""
     start.wait(30)
     try:
@@ -81,10 +81,10 @@ def place(cell: Cell, wanted: Order, start: Barrier) -> Workflow | None:
     return flow
 
 
-def release(flow: Workflow, cell: Cell, group: str) -> None:
+def release(flow: WorkflowRow, cell: Cell, group: str) -> None:
     def vanish(tx: Transaction) -> None:
         workflows.finish(tx, flow, cell.conductor.owner)
-        release_claim(tx, flow.instance_uuid, group, flow.body["host"])
+        release_claim(tx, flow.instance_uuid, group, flow.facts["host"])
         instances.mark_deleted(tx, flow.instance_uuid)
 
     cell.database.write(vanish)

@@ -123,7 +123,7 @@ def test_a_cloud_on_a_full_disk_refuses_and_goes_on_when_there_is_room(disk: Sma
         disk.make_room()
         second = control.boot()
         assert second["status"] == "ACTIVE"
-        control.process.conductor.retry_broken()
+        control.process.conductor.runner.retry_broken()
         assert second["id"] in control.check()
         assert "INFO There is room for writes again" in log.getvalue()
     finally:

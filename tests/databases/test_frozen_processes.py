@@ -64,7 +64,7 @@ def run(*cells: Cell) -> None:
     while busy:
         busy = False
         for cell in cells:
-            busy = bool(cell.conductor.take_inheritance()) or bool(cell.bus._work) or busy
+            busy = bool(cell.conductor.membership.take_inheritance()) or bool(cell.bus._work) or busy
             cell.bus.run()
 
 
@@ -174,16 +174,16 @@ def test_a_delete_that_finds_nobody_does_not_race_with_the_one_who_returns(
     run(frozen, other)
     clock.ahead += OVER
     other.renew_leases()
-    original = other.conductor._hand_over
+    original = other.conductor.runner._hand_over
 
     def slow(*args: object) -> bool:
         given = original(*args)  # type: ignore[arg-type]
         if not given:
-            other.conductor._hand_over = original  # type: ignore[method-assign]
+            other.conductor.runner._hand_over = original  # type: ignore[method-assign]
             frozen.renew_leases()
         return given
 
-    other.conductor._hand_over = slow  # type: ignore[method-assign, assignment]
+    other.conductor.runner._hand_over = slow  # type: ignore[method-assign, assignment]
     other.delete(uuid)
     run(other, frozen)
     assert check(frozen, other) == {}

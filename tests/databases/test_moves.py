@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.replay import Replay, replay_all
 from kilonova.cli.rules import build_engine
-from kilonova.conductor.actions import release_claim
 from kilonova.conductor.host_registration import register_hosts
+from kilonova.conductor.workflows.release import release_server
 from kilonova.db import allocations, audit, decisions, host_devices, instances, moves, quotas
 from kilonova.db import tables as t
 from kilonova.db.audit_finding import Finding
@@ -90,7 +90,7 @@ def test_a_resize_holds_both_sides_until_it_is_confirmed(start: Callable[..., Ce
     away = {"a": "b", "b": "a"}[str(home)]
     wanted = move(cell, uuid, to=LARGE)
     (flow,) = cell.claimer.place(wanted).workflows
-    assert flow.body == {"host": away}
+    assert flow.facts["host"] == away
     migration = migration_of(cell, wanted)
     assert (migration.status, migration.dest_host) == (MigrationStatus.PRE_MIGRATING, away)
     assert held(cell) == {uuid: {away: LARGE_USE}, migration.uuid: {home: SMALL_USE}}
@@ -200,7 +200,7 @@ def test_a_server_that_is_deleted_while_it_moves_leaves_nothing(
         cell.database.write(lambda tx: moves.switch(tx, migration_in(tx.connection, wanted)))
 
     def delete(tx: Transaction) -> None:
-        release_claim(tx, uuid, group, instances.get(tx.connection, uuid).host)
+        release_server(tx, uuid)
         instances.mark_deleted(tx, uuid)
 
     cell.database.write(delete)
@@ -295,7 +295,7 @@ def test_a_move_whose_server_has_changed_claims_nothing(start: Callable[..., Cel
             case "deleted":
                 instances.mark_deleted(tx, uuid)
             case "workflow":
-                tx.execute(sa.update(t.workflows).values(attempt=7))
+                tx.execute(sa.update(t.workflows).values(version=7))
 
     cell.database.write(interfere)
     placed = cell.claimer.place(wanted)

@@ -15,7 +15,7 @@ from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Order
 from kilonova.claims.replay import NoReplay, Outcome, Replay, replay_all
 from kilonova.cli.rules import build_engine
-from kilonova.conductor.actions import release_claim
+from kilonova.conductor.workflows.release import release_claim
 from kilonova.config import scheduling_digest
 from kilonova.db import aggregates, change_log, checkpoints, decisions, instances, services
 from kilonova.db import tables as t
@@ -71,7 +71,7 @@ def place(cell: Cell, orders: Sequence[tuple[Order, str | None]], *, deleted: bo
             return
         for flow in placed.workflows if deleted else ():
 
-            def free(tx: Transaction, uuid: str = flow.instance_uuid, on: str = flow.body["host"]) -> None:
+            def free(tx: Transaction, uuid: str = flow.instance_uuid, on: str = str(flow.facts["host"])) -> None:
                 release_claim(tx, uuid, item[1], on)
                 instances.mark_deleted(tx, uuid)
 

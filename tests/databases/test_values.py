@@ -27,7 +27,7 @@ from kilonova.db.database import Database
 from kilonova.db.instances import InstanceQuery
 from kilonova.db.statements import ManyRows, insert_many, insert_missing
 from kilonova.db.transaction import Transaction
-from kilonova.db.workflows import Workflow
+from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, Conflict, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
@@ -56,7 +56,7 @@ def names(database: Database, **query: Any) -> list[str]:
 
 def test_text_json_booleans_and_microseconds_come_back_as_they_were(database: Database) -> None:
     body = {"text": ODD, "deep": [{"none": None, "true": True, "number": 2**53, "float": 0.1}]}
-    flow = Workflow(new_uuid(), "build", new_uuid(), "r", "req", "claim", 0, body)
+    flow = WorkflowRow(new_uuid(), "build", new_uuid(), "r", "req", "claim", facts=body)
     asked = StoredRequest(new_uuid(), RequestSpec(FLAVOR, hints={ODD: (ODD,)}), None, "x" * 65_535)
     one = server(ODD, request_spec_uuid=asked.uuid, metadata={ODD: ODD})
     moments: list[datetime] = []
@@ -69,7 +69,9 @@ def test_text_json_booleans_and_microseconds_come_back_as_they_were(database: Da
 
     database.write(write)
     with database.read() as connection:
-        assert workflows.get(connection, flow.uuid, "me") == flow
+        stored = workflows.get(connection, flow.uuid, "me")
+        assert stored is not None
+        assert stored.facts == body
         found = instances.get(connection, one.uuid)
         assert request_specs.get_many(connection, [found]) == {one.uuid: asked}
     assert (found.name, found.metadata, found.flavor) == (ODD, {ODD: ODD}, FLAVOR)

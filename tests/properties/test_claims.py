@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kilonova.claims.claimer import Order
-from kilonova.conductor.actions import release_claim
+from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances
 from kilonova.db.transaction import Transaction
-from kilonova.db.workflows import Workflow
+from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NoValidHost
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
@@ -41,8 +41,8 @@ def run(cell: Cell, wanted: Order, group: str | None, *, released: bool) -> None
         return
     for flow in placed.workflows if released else ():
 
-        def free(tx: Transaction, flow: Workflow = flow) -> None:
-            release_claim(tx, flow.instance_uuid, group, flow.body["host"])
+        def free(tx: Transaction, flow: WorkflowRow = flow) -> None:
+            release_claim(tx, flow.instance_uuid, group, flow.facts["host"])
             instances.mark_deleted(tx, flow.instance_uuid)
 
         cell.database.write(free)

@@ -35,6 +35,7 @@ from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec
+from kilonova.model.requester import Requester
 from kilonova.model.server_group import ServerGroup
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from kilonova.scheduler.settings import SchedulerConfig
@@ -49,6 +50,11 @@ AS_BIG_AS_IT_IS = ComputeSettings(
 )
 #: The same, as simulated hypervisors are told.
 PLAIN = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
+
+
+def asker(request_id: str) -> Requester:
+    """The user of every server here."""
+    return Requester(request_id, "alice", "wonder")
 
 
 class Killed(BaseException):
@@ -132,10 +138,10 @@ class Cell:
         return group.uuid
 
     def delete(self, uuid: str) -> None:
-        self.conductor.delete(self.instance(uuid), "req-delete")
+        self.conductor.operations.delete(self.instance(uuid), asker("req-delete"))
 
     def power(self, uuid: str, kind: str) -> None:
-        self.conductor.change_power(self.instance(uuid), kind, f"req-{kind}")
+        self.conductor.operations.change_power(self.instance(uuid), kind, asker(f"req-{kind}"))
 
     def instance(self, uuid: str) -> Instance:
         with self.database.read() as connection:
@@ -170,9 +176,8 @@ class Cell:
         with self.database.read() as connection:
             states = check_world(connection, guests_on_disk(self.folder / "hypervisors"))
         assert not self.mirror.assumed()
-        assert not self.conductor._flows
-        assert not self.conductor._jobs
-        assert not self.conductor._awaited
+        assert not self.conductor.runner.known
+        assert not self.conductor.runner._awaited
         return states
 
     def restart(self, bus: Any = None, **changed: Any) -> "Cell":
@@ -214,6 +219,7 @@ def start_cell(
         limits=limits,
         rng=np.random.default_rng(1),
         piece=piece,
+        pause_s=lambda _tries: 0.0,
     )
     with ExitStack() as undo:
         core = start_core(settings, database, hosts, undo, parts)

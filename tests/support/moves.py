@@ -13,7 +13,7 @@ from kilonova.claims.placing import Chosen
 from kilonova.db import instances, moves, server_migrations, workflows
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
-from kilonova.db.workflows import Workflow
+from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import TaskState, VmState
@@ -60,7 +60,7 @@ def move(
         group = instances.group_of(connection, uuid)
     assert server.host is not None
     assert server.node is not None
-    flow = Workflow(new_uuid(), "move", uuid, "r-1", "req-move", "claim")
+    flow = WorkflowRow(new_uuid(), "move", uuid, "r-1", "req-move", "claim")
     move_kind, task = _KINDS[kind]
     migration = ServerMigration(
         uuid=new_uuid(),
@@ -86,8 +86,8 @@ def move(
         move_kind, uuid, leaving=(server.host,) if leaving is None else leaving, flavor=to
     )
 
-    def at_host(chosen: Chosen) -> Workflow:
-        return replace(flow, step="prepare", attempt=1, body={"host": chosen.host})
+    def at_host(chosen: Chosen) -> WorkflowRow:
+        return replace(flow, step="prepare", attempt=1, version=1, facts={"host": chosen.host})
 
     return Order(spec, (Job(uuid, at_host),), group, Moving(migration, task))
 
@@ -106,7 +106,8 @@ def again(wanted: Order, tried: ServerMigration) -> Order:
     """Return the order for another destination, after the first came to nothing."""
     job = wanted.jobs[0]
     spec = replace(wanted.spec, tried=((str(tried.dest_host), str(tried.dest_node)),))
-    return replace(wanted, spec=spec, jobs=(Job(job.instance_uuid, lambda at: replace(job.at_host(at), attempt=2)),))
+    second = Job(job.instance_uuid, lambda at: replace(job.at_host(at), attempt=2, version=2))
+    return replace(wanted, spec=spec, jobs=(second,))
 
 
 def migration_of(cell: Cell, wanted: Order) -> ServerMigration:

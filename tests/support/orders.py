@@ -2,16 +2,17 @@
 """Orders for the claimer, with the rows that a request for servers leaves behind before its claim."""
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 
 import sqlalchemy as sa
 
 from kilonova.claims.claimer import Job, Order
-from kilonova.conductor.build import at_spawn
+from kilonova.claims.placing import Chosen
+from kilonova.conductor.workflows.build import BUILD, BuildFacts
 from kilonova.db import instances, quotas, workflows
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
-from kilonova.db.workflows import Workflow
+from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, TaskState, VmState
@@ -25,7 +26,9 @@ def order(
 ) -> Order:
     """Store instances that wait for a host, and return the order that asks for one. ``to``: only this one will do."""
     uuids = [new_uuid() for _ in range(count)]
-    flows = [Workflow(new_uuid(), "build", uuid, "r-1", "req-1", "claim") for uuid in uuids]
+    flows = [
+        BUILD.first_row(WorkflowRow(new_uuid(), "build", uuid, "r-1", "req-1", ""), BuildFacts()) for uuid in uuids
+    ]
     states = VmState.BUILDING, flavor
 
     def store(tx: Transaction) -> None:
@@ -36,7 +39,17 @@ def order(
 
     cell.database.write(store)
     spec = RequestSpec(flavor, IMAGE, "p", "u", "req-1", tuple(uuids), requested_host=to)
-    return Order(spec, tuple(Job(flow.instance_uuid, partial(at_spawn, flow)) for flow in flows), group)
+    return Order(spec, tuple(job(flow) for flow in flows), group)
+
+
+def job(flow: WorkflowRow) -> Job:
+    """Return the job of a workflow that goes on to spawn its guest."""
+
+    def at_spawn(chosen: Chosen) -> WorkflowRow:
+        place = {"host": chosen.host, "node": chosen.node, "provider": chosen.provider_uuid}
+        return replace(flow, step="spawn", attempt=1, version=1, facts={**flow.facts, **place})
+
+    return Job(flow.instance_uuid, at_spawn)
 
 
 def hosts_of(cell: Cell, uuids: Sequence[str]) -> list[str | None]:

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from cachetools import TLRUCache
+
 from kilonova.api.application import WsgiApp
 
 _MEMORY_KEY = "kilonova.token_memory"
@@ -78,22 +80,21 @@ class TokenMemory:
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
         self._lock = threading.Lock()
-        self._entries: dict[str, tuple[float, Any]] = {}
+        self._entries: TLRUCache[str, tuple[Any, float]] = TLRUCache(
+            _TOKENS_KEPT, ttu=lambda _, entry, now: now + entry[1], timer=clock
+        )
 
     def get(self, key: str) -> Any:
         """Return what is remembered, None when it is too old or unknown."""
-        entry = self._entries.get(key)
-        return None if entry is None or entry[0] < self._clock() else entry[1]
+        with self._lock:
+            entry = self._entries.get(key)
+        return None if entry is None else entry[0]
 
     def set(self, key: str, value: Any, time: float = 0) -> None:
-        """Remember ``value`` for ``time`` seconds. The oldest entries make room when there are too many."""
+        """Remember ``value`` for ``time`` seconds. What was not asked for longest makes room when there is too much."""
         with self._lock:
-            self._entries.pop(key, None)
-            while len(self._entries) >= _TOKENS_KEPT:
-                del self._entries[next(iter(self._entries))]
-            self._entries[key] = (self._clock() + time, value)
+            self._entries[key] = (value, time)
 
 
 def keystone(conf: Any) -> Callable[[WsgiApp], WsgiApp]:

@@ -14,6 +14,7 @@ from kilonova.api.policy import Credentials
 from kilonova.api.validation import Schemas, invalid_parameter
 from kilonova.deadline import NEVER, Deadline
 from kilonova.errors import Forbidden
+from kilonova.model.requester import Requester
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,11 @@ class Context:
     @property
     def project_id(self) -> str:
         return self.credentials.project_id
+
+    @property
+    def requester(self) -> Requester:
+        """The caller as operations are recorded."""
+        return Requester(self.request_id, self.user_id, self.project_id)
 
     def may(self, rule: str, *, project_id: str | None = None, user_id: str | None = None) -> bool:
         """Whether policy allows ``rule`` on something of ``project_id`` / ``user_id`` (None: the caller's own)."""

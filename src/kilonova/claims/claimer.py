@@ -24,7 +24,7 @@ from kilonova.claims.placing import NEW_SERVER, Chosen, Claim, Placing
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.statements import mapping
-from kilonova.db.workflows import Workflow
+from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ClaimLost, NoValidHost
 from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Mirror
@@ -60,7 +60,7 @@ class Job:
     """
 
     instance_uuid: str
-    at_host: Callable[[Chosen], Workflow]
+    at_host: Callable[[Chosen], WorkflowRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Placed:
     ``alternates``: the next best hosts, none of them claimed by this request.
     """
 
-    workflows: tuple[Workflow, ...]
+    workflows: tuple[WorkflowRow, ...]
     gone: frozenset[str] = frozenset()
     alternates: tuple[RankedHost, ...] = ()
 
@@ -158,7 +158,7 @@ class Claimer:
         was claimed in earlier pieces is journalled with its workflows, and the caller has to release it.
         """
         gone: frozenset[str] = frozenset()
-        placed: dict[str, Workflow] = {}
+        placed: dict[str, WorkflowRow] = {}
         for _ in range(_MAX_RACES):
             waiting = tuple(job for job in order.jobs if job.instance_uuid not in gone | placed.keys())
             if not waiting:

@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.claims.placing import Claim, FallsShort, Placing
-from kilonova.db import allocations, group_guards, host_devices
+from kilonova.db import allocations, group_guards, host_devices, workflows
 from kilonova.db import tables as t
 from kilonova.db.host_devices import Taking
 from kilonova.db.providers import log_usage, touch
@@ -85,8 +85,7 @@ def _by_placing(claims: Sequence[Claim]) -> list[tuple[type[Placing], list[Claim
 commit_bundles = together(_write, _refusal)
 
 
-_INVENTORY, _FLOW = t.inventories.c, t.workflows.c
-_NOW = sa.bindparam("now", type_=t.Time)
+_INVENTORY = t.inventories.c
 _USE = ManyRows(
     {"provider": sa.BigInteger(), "class_id": sa.BigInteger(), "amount": sa.BigInteger()},
     lambda given: (
@@ -97,20 +96,6 @@ _USE = ManyRows(
             _INVENTORY.used + given["amount"] <= _INVENTORY.capacity,
         )
         .values(used=_INVENTORY.used + given["amount"])
-    ),
-)
-_MOVE = ManyRows(
-    {
-        "uuid": _FLOW.uuid.type,
-        "owner": _FLOW.owner.type,
-        "step": _FLOW.step.type,
-        "attempt": _FLOW.attempt.type,
-        "body": _FLOW.body.type,
-    },
-    lambda given: (
-        sa.update(t.workflows)
-        .where(_FLOW.uuid == given["uuid"], _FLOW.owner == given["owner"], _FLOW.attempt == given["attempt"] - 1)
-        .values(step=given["step"], attempt=given["attempt"], body=given["body"], updated_at=_NOW)
     ),
 )
 
@@ -156,28 +141,12 @@ def _join_groups(tx: Transaction, claims: Sequence[Claim]) -> None:
 
 
 def _journal(tx: Transaction, bundles: Sequence[Bundle]) -> None:
-    rows = [
-        {
-            "uuid": claim.workflow.uuid,
-            "owner": bundle.owner,
-            "step": claim.workflow.step,
-            "attempt": claim.workflow.attempt,
-            "body": claim.workflow.body,
-        }
-        for bundle in bundles
-        for claim in bundle.claims
-    ]
-    if _MOVE.run(tx, rows, now=tx.now) == len(rows):
+    rows = [(claim.workflow, bundle.owner) for bundle in bundles for claim in bundle.claims]
+    if workflows.moved(tx, rows) == len(rows):
         return
     columns = t.workflows.c
-    moved = {
-        (row.uuid, row.attempt)
-        for row in tx.execute(
-            sa.select(columns.uuid, columns.attempt).where(
-                columns.uuid.in_([row["uuid"] for row in rows]), columns.owner.in_({row["owner"] for row in rows})
-            )
-        )
-    }
-    claims = [claim for bundle in bundles for claim in bundle.claims]
-    gone = {claim.instance_uuid for claim in claims if (claim.workflow.uuid, claim.workflow.attempt) not in moved}
+    owners = {owner for _, owner in rows}
+    ours = sa.and_(columns.uuid.in_([row.uuid for row, _ in rows]), columns.owner.in_(owners))
+    moved = {(row.uuid, row.version) for row in tx.execute(sa.select(columns.uuid, columns.version).where(ours))}
+    gone = {row.instance_uuid for row, _ in rows if (row.uuid, row.version) not in moved}
     raise FallsShort("a workflow has another owner", frozenset(gone))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from kilonova.claims.placing import Claim, FallsShort, require_isolation
-from kilonova.db import allocations, isolation_guard, moves, server_migrations
+from kilonova.db import allocations, instances, isolation_guard, moves, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.allocations import INSTANCE
 from kilonova.db.statements import ManyRows
@@ -24,12 +24,19 @@ from kilonova.model.server_migration import MigrationStatus, ServerMigration
 class Moving:
     """A server that is moved: it is at the source of ``migration``, whose status is as given there, and has ``task``.
 
-    The migration then has the status that it ``becomes``, and its destination.
+    The migration then has the status that it ``becomes``, and its destination; the server ``shows`` another task, or
+    the same.
     """
 
     migration: ServerMigration
     task: TaskState
     becomes: MigrationStatus = MigrationStatus.PRE_MIGRATING
+    shows: TaskState | None = None
+
+    @property
+    def shown(self) -> TaskState:
+        """The task that the server has from the claim on."""
+        return self.shows or self.task
 
     @property
     def home(self) -> str:
@@ -44,6 +51,7 @@ class Moving:
                 "host": each.migration.source_host,
                 "node": each.migration.source_node,
                 "task": each.task.value,
+                "shows": each.shown.value,
                 "isolation": claim.isolation_version,
             }
             for claim, each in zip(claims, moving, strict=True)
@@ -75,6 +83,7 @@ class Moving:
         ]
         allocations.add_consumers(tx, new)
         for claim in claims:
+            instances.log(tx, claim.instance_uuid)
             moves.log_other_side(tx, _of(claim).migration.uuid)
 
 
@@ -91,7 +100,8 @@ def _moved_on(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
     return frozenset(
         claim.instance_uuid
         for claim in claims
-        if (claim.instance_uuid, *_of(claim).migration.source, _of(claim).task.value) not in there
+        # This transaction's own update has given the ones that were waiting their next task.
+        if (claim.instance_uuid, *_of(claim).migration.source, _of(claim).shown.value) not in there
     )
 
 
@@ -112,6 +122,7 @@ _STAY = ManyRows(
         "host": _INSTANCE.host.type,
         "node": _INSTANCE.node.type,
         "task": _INSTANCE.task_state.type,
+        "shows": _INSTANCE.task_state.type,
         "isolation": sa.BigInteger(),
     },
     lambda given: (
@@ -123,6 +134,6 @@ _STAY = ManyRows(
             _INSTANCE.task_state == given["task"],
             given["isolation"] == isolation_guard.VERSION,
         )
-        .values(updated_at=sa.bindparam("now", type_=t.Time))
+        .values(task_state=given["shows"], updated_at=sa.bindparam("now", type_=t.Time))
     ),
 )

@@ -18,7 +18,7 @@ from kilonova.db.allocations import INSTANCE
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
-from kilonova.db.workflows import Workflow
+from kilonova.db.workflows import WorkflowRow
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.instance import TaskState, VmState
 
@@ -76,7 +76,7 @@ class Claim:
     allocations: Mapping[int, Mapping[int, int]]
     host: str
     node: str
-    workflow: Workflow
+    workflow: WorkflowRow
     placing: Placing
     group_uuid: str | None = None
     node_uuid: str = ""

@@ -66,14 +66,14 @@ def replay_all(
     ``configuration``: the digest of the one that is in force, from which ``engine`` and ``aliases`` (the names under
     which flavors ask for PCI devices) come.
     """
-    known: _Again | NoReplay | None = None
+    known: _ReplaySession | NoReplay | None = None
     of: bytes | None = None
     for stored in found:
         if stored.circumstances is None or stored.server_index is None:
             yield NoReplay("What it was made on was not stored: an outside driver chose, or an older release did.")
             continue
         # A refusal belongs to every server of its request, so the same one may come again.
-        if known is None or of != stored.circumstances or (isinstance(known, _Again) and known.is_past(stored)):
+        if known is None or of != stored.circumstances or (isinstance(known, _ReplaySession) and known.is_past(stored)):
             known, of = (
                 _begin(connection, engine, configuration, stored.circumstances, aliases or {}),
                 stored.circumstances,
@@ -86,7 +86,7 @@ def replay_all(
 
 def _begin(
     connection: Connection, engine: Engine, configuration: str, stored: bytes, aliases: Mapping[str, Alias]
-) -> "_Again | NoReplay":
+) -> "_ReplaySession | NoReplay":
     circumstances, configured = decode(stored)
     checkpoint = checkpoints.find(connection, circumstances.seq)
     if checkpoint is None:
@@ -99,10 +99,10 @@ def _begin(
     for assumption in circumstances.assumed:
         mirror.assume(assumption)
     notes = () if configured == configuration else ("The scheduling options have been changed since.",)
-    return _Again(mirror, engine, circumstances, notes, aliases)
+    return _ReplaySession(mirror, engine, circumstances, notes, aliases)
 
 
-class _Again:
+class _ReplaySession:
     """The servers of one request, decided once more in their order."""
 
     def __init__(

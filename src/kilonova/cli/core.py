@@ -5,7 +5,7 @@ The only place that does. Tests wire the same with other parts in some places (:
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,6 +19,7 @@ from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.conductor.lease import Lease
+from kilonova.conductor.runner import pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config import Settings, scheduling_digest
@@ -38,6 +39,7 @@ class Parts:
     """Parts in the place of the usual ones; None stands for those that the settings ask for.
 
     ``piece``: how many servers one transaction claims at most.
+    ``pause_s``: how long a step of a workflow waits that broke so often.
     """
 
     rules: Rules | None = None
@@ -47,6 +49,7 @@ class Parts:
     decision_lock: AbstractContextManager[Any] | None = None
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     piece: int = PIECE
+    pause_s: Callable[[int], float] = pause_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +105,14 @@ def start_core(
         max_attempts=scheduler.max_attempts,
         limits=settings.quota.limits() if parts.limits is None else parts.limits,
         lease=parts.lease or Lease(timedelta(seconds=settings.lease_s)),
+        pause_s=parts.pause_s,
     )
-    agents = simulate(hosts, settings, bus, lambda: conductor.may_act)
+    agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 
     def announce() -> None:
         start_agents(agents, bus)
 
     upkeep = Upkeep(conductor, os.uname().nodename, _SERVICES, announce)
     upkeep.register()
-    resumed = conductor.enter(announce)
+    resumed = conductor.membership.enter(announce)
     return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed)

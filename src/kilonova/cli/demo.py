@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova demo``: replay a scenario against a running cloud with the stock client, and tell where servers went."""
+"""``kilonova demo``: play a scenario against a running cloud with the stock client, and tell where servers went."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +18,7 @@ from kilonova.scenario.model import PROJECTS, Scenario, with_project_ids
 from kilonova.scenario.outcome import surprises
 
 if TYPE_CHECKING:  # slow to import, and not needed to show the help
-    from kilonova.cli.replay import Replay
+    from kilonova.cli.scenario_player import ScenarioPlayer
 
 
 def demo(
@@ -28,12 +28,14 @@ def demo(
         str | None,
         typer.Option(metavar="NAME", help="Administrator's cloud in clouds.yaml; the plain member's is NAME-demo."),
     ] = None,
-    clean: Annotated[bool, typer.Option("--clean", help="Remove what a replay made, and do nothing else.")] = False,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Remove what an earlier run made, and do nothing else.")
+    ] = False,
 ) -> int:
-    """Replay a scenario with the `openstack` client and show where each server went, and why."""
+    """Play a scenario with the `openstack` client and show where each server went, and why."""
     from kilonova.cli.cloud_match import differences  # noqa: PLC0415  # slow to import
     from kilonova.cli.connection import CloudName, Connection, find_cloud  # noqa: PLC0415
-    from kilonova.cli.replay import OpenStackClient, Replay, Seat  # noqa: PLC0415
+    from kilonova.cli.scenario_player import OpenStackClient, ScenarioPlayer, Seat  # noqa: PLC0415
 
     path = find_scenario(name)
     scenario = load_scenario(path)
@@ -58,22 +60,22 @@ def demo(
         )
     ids = {project: apis[project].project_id for project in PROJECTS}
     seats = {project: Seat(apis[project], OpenStackClient(cloud, say)) for project, cloud in clouds.items()}
-    replay = Replay(with_project_ids(scenario, ids), seats)
+    player = ScenarioPlayer(with_project_ids(scenario, ids), seats)
     if clean:
-        replay.clean()
+        player.clean()
         return 0
     console.print(" ".join(scenario.about.split()), style="italic")
-    replay.prepare()
-    replay.create_servers()
-    return tell(scenario, replay, console)
+    player.prepare()
+    player.create_servers()
+    return tell(scenario, player, console)
 
 
-def tell(scenario: Scenario, replay: "Replay", console: Console) -> int:
+def tell(scenario: Scenario, player: "ScenarioPlayer", console: Console) -> int:
     """Print where every server is and why. Returns the exit code: 1 when the scenario expects something else."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, ratio in (("Server", None), ("Project", None), ("Host", None), ("Why", 1)):
         table.add_column(heading, overflow="fold", ratio=ratio)
-    stories = replay.stories()
+    stories = player.stories()
     for asked in scenario.servers:
         for name in asked.names:
             story = stories[name]

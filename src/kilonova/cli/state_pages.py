@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
-from kilonova.conductor.service import KINDS
+from kilonova.conductor.registry import REGISTRY
 from kilonova.model.instance import TaskState, VmState, status_of
 from kilonova.model.transitions import ANY_STATE, ANY_TASK, TRANSITIONS, Transition
 
@@ -39,7 +39,7 @@ def markdown() -> str:
 
 def _row(kind: str, transition: Transition) -> str:
     cells = (
-        f"`{kind}`" if kind in KINDS else f"*{kind}*",
+        f"`{kind}`" if kind in REGISTRY else f"*{kind}*",
         "any" if transition.states == ANY_STATE else _words(transition.states, VmState),
         "anything" if transition.tasks == ANY_TASK else _words(transition.tasks, (None, *TaskState)),
         " → ".join(transition.shown) or "nothing",

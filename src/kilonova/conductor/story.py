@@ -3,47 +3,61 @@
 
     Server UUID EVENT[: DETAILS] [REQUEST ID]
 
-Call these after the commit that made it so, and never under a lock. What users wrote is not part of a line.
+Told after the commit that made it so, and never under a lock. What users wrote is not part of a line.
 """
 
 import logging
 
-from kilonova.db.workflows import Workflow
+from kilonova.conductor.events import Phase, WorkflowEvent
 
 LOG = logging.getLogger(__name__)
 
 
-def created(flow: Workflow) -> None:
-    """The server is stored, and its user has been promised it."""
-    _tell(flow, "created")
+def tell(event: WorkflowEvent) -> None:
+    """Log a turn of a workflow, if it is one that a reader of the log looks for."""
+    if not event.instance_uuid:
+        return
+    where = f" on host {event.host}" if event.host else ""
+    match event.phase:
+        case Phase.DONE:
+            _line(event, event.word, f"host {event.host}" if event.host else "")
+        case Phase.FAILED:
+            _line(event, "failed", f"{event.kind}{where}: {event.message}")
+        case Phase.RESTARTED:
+            _line(event, f"failed to {event.step}", f"host {event.host}: {event.message} Another host is tried.")
+        case Phase.INTERRUPTED:
+            _line(event, "interrupted", f"{event.kind}: {event.message}")
+        case Phase.STUCK:
+            _line(event, "stuck", f"{event.kind} at step {event.step}{where}: {event.message}")
+        case _:
+            pass
 
 
-def withdrawn(flow: Workflow) -> None:
-    """The server was stored, but its request was interrupted before it was answered."""
-    _tell(flow, "withdrawn", "its request was interrupted before it was answered")
-
-
-def placed(flow: Workflow) -> None:
+def placed(instance_uuid: str, request_id: str, host: str, node: str) -> None:
     """A host was claimed for it."""
-    _tell(flow, "placed", f"host {flow.body['host']}, node {flow.body['node']}")
+    LOG.info("Server %s placed: host %s, node %s [%s]", instance_uuid, host, node, request_id)
 
 
-def done(flow: Workflow, event: str) -> None:
-    """An operation succeeded: the server is ``spawned``, ``started``, ``stopped``, ``rebooted`` or ``deleted``."""
-    host = flow.body.get("host")
-    _tell(flow, event, f"host {host}" if host else "")
+def created(instance_uuid: str, request_id: str) -> None:
+    """The server is stored, and its user has been promised it."""
+    LOG.info("Server %s created [%s]", instance_uuid, request_id)
 
 
-def failed(flow: Workflow, reason: str, *, host: str | None = None) -> None:
-    """An operation failed for good. ``host``: where, if that is known."""
-    where = f" on host {host}" if host else ""
-    _tell(flow, "failed", f"{flow.kind}{where}: {reason}")
+def not_built(instance_uuid: str, request_id: str, reason: str) -> None:
+    """There is no host for some server of its request."""
+    LOG.info("Server %s failed: build: %s [%s]", instance_uuid, reason, request_id)
 
 
-def tries_again(flow: Workflow, reason: str) -> None:
-    """A build failed on one host, and another one is tried."""
-    _tell(flow, "failed to spawn", f"host {flow.body['host']}: {reason} Another host is tried.")
+def moves(instance_uuid: str, request_id: str, source: str, destination: str) -> None:
+    """A destination was claimed for it."""
+    LOG.info("Server %s moves: host %s to host %s [%s]", instance_uuid, source, destination, request_id)
 
 
-def _tell(flow: Workflow, event: str, details: str = "") -> None:
-    LOG.info("Server %s %s%s [%s]", flow.instance_uuid, event, f": {details}" if details else "", flow.request_id)
+def withdrawn(instance_uuid: str, request_id: str) -> None:
+    """The server was stored, but its request was interrupted before it was answered."""
+    reason = "its request was interrupted before it was answered"
+    LOG.info("Server %s withdrawn: %s [%s]", instance_uuid, reason, request_id)
+
+
+def _line(event: WorkflowEvent, what: str, details: str) -> None:
+    LOG.info("Server %s %s%s [%s]", event.instance_uuid, what, f": {details}" if details else "", event.request_id)

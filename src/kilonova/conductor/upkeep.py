@@ -17,11 +17,13 @@ LOG = logging.getLogger(__name__)
 _RENEW_EVERY_S = 15.0
 #: How soon a process notices what others handed over to it.
 _LOOK_EVERY_S = 0.2
+#: How often steps that broke are tried again and silent agents asked.
+_TICK_S = 1.0
 _LOG_KEPT = timedelta(hours=1)
 
 
 class Upkeep:
-    """One thread that keeps the lease of a conductor.
+    """Keeps the lease of a conductor, on one thread, and has steps that broke tried again, on another.
 
     ``host``, ``binaries``: the process as operators look for it. ``announce``: has the agents of this process report
     their guests.
@@ -39,6 +41,7 @@ class Upkeep:
         self._next_renewal = time.monotonic() + self._renew_every_s
         look_every_s = self._renew_every_s if self._database.is_sqlite else min(_LOOK_EVERY_S, self._renew_every_s)
         self._thread = PeriodicThread("leases", self._look, look_every_s, complaint="The lease was not renewed")
+        self._retries = PeriodicThread("retries", self.tick, _TICK_S, complaint="Nothing was tried again")
 
     def register(self) -> None:
         """Show this process under the service names that operators look for."""
@@ -51,37 +54,44 @@ class Upkeep:
         self._database.write(register)
 
     def start(self) -> None:
-        """Begin to renew leases and to adopt the workflows of dead processes."""
+        """Begin to renew leases, to adopt the workflows of dead processes, and to try again what broke."""
         self._thread.start()
+        self._retries.start()
 
     def stop(self) -> None:
         self._thread.stop()
+        self._retries.stop()
 
     def renew(self) -> None:
         """Renew the lease, forget old changes, and try again what was left or broke."""
-        self._conductor.sign_of_life()
+        self._conductor.membership.sign_of_life()
         self._return_to_life()
         self._database.write(lambda tx: services.record_heartbeats(tx, [self._host], binaries=self._binaries))
         self._database.write(lambda tx: change_log.trim(tx, _LOG_KEPT))
         if not self._database.is_sqlite:
             self._conductor.claimer.keep_up()
-            self._conductor.resume()
-        self._conductor.retry_broken()
+            self._conductor.membership.resume()
+        self.tick()
+
+    def tick(self) -> None:
+        """Try again what broke and is due; ask agents that should have replied by now."""
+        self._conductor.runner.retry_broken()
+        self._conductor.runner.ask_overdue()
 
     def _return_to_life(self) -> None:
         """Begin again where others may have taken over, because they have heard nothing of this process for so long."""
-        if self._conductor.may_act:
+        if self._conductor.runner.may_act:
             return
         LOG.warning(
             "This process gave no sign of life for longer than its lease of %s; its hosts report their guests again",
             self._conductor.lease.duration,
         )
-        self._conductor.enter(self._announce)
+        self._conductor.membership.enter(self._announce)
 
     def _look(self) -> None:
         self._return_to_life()
         if not self._database.is_sqlite:
-            self._conductor.take_inheritance()
+            self._conductor.membership.take_inheritance()
         if time.monotonic() >= self._next_renewal:
             self._next_renewal = time.monotonic() + self._renew_every_s
             self.renew()

@@ -166,6 +166,12 @@ def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozense
     return found
 
 
+def place_of(connection: Connection, uuid: str) -> tuple[str | None, str | None]:
+    """Return the host of an instance and the server group that it was made in, each None where there is none."""
+    row = connection.execute(sa.select(_I.host, _I.group_uuid).where(_I.uuid == uuid)).first()
+    return (None, None) if row is None else (row.host, row.group_uuid)
+
+
 def group_of(connection: Connection, uuid: str) -> str | None:
     """Return the server group that an instance was made in."""
     group: str | None = connection.execute(sa.select(_I.group_uuid).where(_I.uuid == uuid)).scalar()

@@ -467,7 +467,7 @@ workflows = _table(
     Column("request_id", String(64), nullable=False),
     Column("step", String(32), nullable=False),
     Column("attempt", Integer, nullable=False),
-    Column("body", _Json, nullable=False),
+    Column("facts", _Json, nullable=False),
     # The process that runs it, for as long as that one has its lease (``processes``).
     Column("owner", String(36), nullable=False, index=True),
     # Set by a process that gave the workflow to another one, which has not noticed yet.
@@ -475,6 +475,17 @@ workflows = _table(
     *_times(),
     # The workflow of the whole request, which decides when this one goes on; none any more once that one is gone.
     Column("batch_uuid", String(36), index=True),
+    # Every change of the row raises it; whoever knows an older one writes nothing.
+    Column("version", Integer, nullable=False, default=0),
+    Column("undoing", Boolean, nullable=False, default=False),
+    Column("failure", JSON(none_as_null=True)),
+    # Who wants it to end, or to end sooner; it walks back or goes on accordingly.
+    Column("interrupt", String(32)),
+    Column("tries", Integer, nullable=False, default=0),
+    # It waits for an operator.
+    Column("stuck", Boolean, nullable=False, default=False),
+    # It begins when the other workflows of its instance have ended.
+    Column("waiting", Boolean, nullable=False, default=False),
 )
 
 # Which control processes are alive, and in which of them the agent of a host runs.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of long operations: one row a workflow, fenced by its owner on every step.
+"""The journal of long operations: one row a workflow, fenced by its owner and version on every change.
 
 A workflow belongs to its owner for as long as that process has its lease (``host_agents``); then others may adopt it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.host_agents import alive
+from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
 
@@ -22,18 +23,25 @@ _LEADER = t.workflows.alias("leader")
 _LED = sa.select(_LEADER.c.uuid).where(_LEADER.c.uuid == _W.batch_uuid)
 _INSERT = sa.insert(t.workflows)
 _FINISH = sa.delete(t.workflows).where(
-    _W.owner == sa.bindparam("owner"), sa.tuple_(_W.uuid, _W.attempt).in_(sa.bindparam("present", expanding=True))
+    _W.owner == sa.bindparam("owner"), sa.tuple_(_W.uuid, _W.version).in_(sa.bindparam("present", expanding=True))
 )
+_OF_INSTANCE = sa.select(t.workflows).where(_W.instance_uuid == sa.bindparam("instance_uuid")).order_by(_W.created_at)
+_FINISHED_TOGETHER = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Workflow:
-    """A long operation at one of its steps.
+class WorkflowRow:
+    """A long operation at one of its steps, as it is stored.
 
-    ``step``: name of the step that is running, or being undone when ``undoing``.
-    ``attempt``: rises with every step that starts, so that a late reply of an earlier one is recognised.
-    ``body``: what the steps remember (JSON).
+    ``step``: the step that is under way, or being undone when ``undoing``.
+    ``attempt``: rises with every start of a step, so that a late reply of an earlier one is recognised.
+    ``version``: rises with every change of the row; whoever knows an older one writes nothing.
+    ``facts``: what the steps remember, in the form of :mod:`kilonova.conductor.facts`.
+    ``failure``: why it is being undone or is stuck. ``interrupt``: who wants it to end, or to end sooner.
+    ``tries``: how often the present step broke. ``stuck``: it waits for an operator.
+    ``waiting``: it begins when the other workflows of its instance have ended.
     ``batch_uuid``: the workflow of the whole request; while that one is there, this one only does what it says.
+    ``since``: when the present step began.
     """
 
     uuid: str
@@ -43,67 +51,128 @@ class Workflow:
     request_id: str
     step: str
     attempt: int = 0
-    body: dict[str, Any] = field(default_factory=dict)
+    version: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    undoing: bool = False
+    failure: Mapping[str, Any] | None = None
+    interrupt: str | None = None
+    tries: int = 0
+    stuck: bool = False
+    waiting: bool = False
     batch_uuid: str | None = None
-
-    @property
-    def undoing(self) -> bool:
-        return bool(self.body.get("undoing"))
+    since: datetime | None = None
+    owner: str = ""
 
 
-def insert(tx: Transaction, workflows: Sequence[Workflow], owner: str) -> None:
+_STORED = tuple(name for name in WorkflowRow.__dataclass_fields__ if name not in {"since", "owner"})
+_CHANGING = ("step", "attempt", "facts", "undoing", "failure", "interrupt", "tries", "stuck", "waiting")
+_MOVE = ManyRows(
+    {name: _W[name].type for name in ("uuid", "owner", "version", *_CHANGING)},
+    lambda given: (
+        sa.update(t.workflows)
+        .where(_W.uuid == given["uuid"], _W.owner == given["owner"], _W.version == given["version"] - 1)
+        .values(
+            {name: given[name] for name in ("version", *_CHANGING)}
+            | {"updated_at": sa.bindparam("now", type_=t.Time), "handed_over": False}
+        )
+    ),
+)
+
+
+def insert(tx: Transaction, workflows: Sequence[WorkflowRow], owner: str) -> None:
     """Journal new workflows."""
     rows = [
-        {name: getattr(workflow, name) for name in Workflow.__dataclass_fields__}
+        {name: getattr(workflow, name) for name in _STORED}
         | {"owner": owner, "handed_over": False, "created_at": tx.now}
         for workflow in workflows
     ]
     tx.execute(_INSERT, rows)
 
 
-def move(tx: Transaction, workflow: Workflow, owner: str) -> None:
-    """Journal the next step of a workflow. Raises: ConcurrentUpdate when it is no longer ours, or moved on already."""
-    values = {"step": workflow.step, "attempt": workflow.attempt, "body": workflow.body, "updated_at": tx.now}
-    fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner, _W.attempt == workflow.attempt - 1)
-    if tx.execute(sa.update(t.workflows).where(fence).values(values)).rowcount == 0:
-        raise ConcurrentUpdate(f"Workflow {workflow.uuid} has another owner or is gone.")
+def move(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
+    """Journal the next state of a workflow. Raises: ConcurrentUpdate when it is no longer ours, or changed since."""
+    move_all(tx, [(workflow, owner)])
 
 
-def finish(tx: Transaction, workflow: Workflow, owner: str) -> None:
-    """Remove a workflow that is done. Raises: ConcurrentUpdate when it is no longer ours, or moved on already."""
-    finish_all(tx, [workflow], owner)
-
-
-def finish_all(tx: Transaction, flows: Sequence[Workflow], owner: str) -> None:
-    """Remove workflows that are done, all of them. Raises: ConcurrentUpdate when one is no longer ours."""
-    present = [(flow.uuid, flow.attempt) for flow in flows]
-    if tx.execute(_FINISH, {"owner": owner, "present": present}).rowcount != len(flows):
+def move_all(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> None:
+    """Journal the next states of workflows, each with its owner. Raises: ConcurrentUpdate when one was not moved."""
+    if moved(tx, workflows) != len(workflows):
         raise ConcurrentUpdate("A workflow has another owner or is gone.")
 
 
-def finish_present(tx: Transaction, flows: Sequence[Workflow], owner: str) -> tuple[Workflow, ...]:
-    """Remove those of the given workflows that are still ours and at the same step, and return them."""
+def moved(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> int:
+    """Journal the next states of those workflows that are as we know them; return how many."""
+    rows = [
+        {name: getattr(workflow, name) for name in ("uuid", "version", *_CHANGING)} | {"owner": owner}
+        for workflow, owner in workflows
+    ]
+    return _MOVE.run(tx, rows, now=tx.now)
+
+
+def finish(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
+    """Remove a workflow that is done. Raises: ConcurrentUpdate when it is no longer ours, or changed since."""
+    finish_all(tx, [workflow], owner)
+
+
+def finish_all(tx: Transaction, flows: Sequence[WorkflowRow], owner: str) -> None:
+    """Remove workflows that are done, all of them. Raises: ConcurrentUpdate when one is no longer ours."""
+    for start in range(0, len(flows), _FINISHED_TOGETHER):
+        present = [(flow.uuid, flow.version) for flow in flows[start : start + _FINISHED_TOGETHER]]
+        if tx.execute(_FINISH, {"owner": owner, "present": present}).rowcount != len(present):
+            raise ConcurrentUpdate("A workflow has another owner or is gone.")
+
+
+def finish_present(tx: Transaction, flows: Sequence[WorkflowRow], owner: str) -> tuple[WorkflowRow, ...]:
+    """Remove those of the given workflows that are still ours and unchanged, and return them."""
     by_uuid = {flow.uuid: flow for flow in flows}
-    ours = sa.select(_W.uuid, _W.attempt).where(_W.uuid.in_(list(by_uuid)), _W.owner == owner)
-    present = [by_uuid[row.uuid] for row in tx.execute(ours) if by_uuid[row.uuid].attempt == row.attempt]
+    ours = sa.select(_W.uuid, _W.version).where(_W.uuid.in_(list(by_uuid)), _W.owner == owner)
+    present = [by_uuid[row.uuid] for row in tx.execute(ours) if by_uuid[row.uuid].version == row.version]
     if present:
         finish_all(tx, present, owner)
     return tuple(present)
 
 
-def require(tx: Transaction, workflow: Workflow, owner: str) -> None:
-    """Raise ConcurrentUpdate when a workflow is no longer ours, or moved on already."""
-    fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner, _W.attempt == workflow.attempt)
+def require(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
+    """Raise ConcurrentUpdate when a workflow is no longer ours, or changed since."""
+    fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner, _W.version == workflow.version)
     if tx.execute(sa.select(_W.uuid).where(fence)).first() is None:
         raise ConcurrentUpdate(f"Workflow {workflow.uuid} has another owner or is gone.")
 
 
-def cancel_for_instance(tx: Transaction, instance_uuid: str) -> None:
-    """Remove every workflow of an instance; whoever runs one finds its fence gone."""
-    tx.execute(sa.delete(t.workflows).where(_W.instance_uuid == instance_uuid))
+def of_instance(connection: Connection, instance_uuid: str) -> tuple[WorkflowRow, ...]:
+    """Return what is under way for an instance, oldest first."""
+    return tuple(map(_workflow, connection.execute(_OF_INSTANCE, {"instance_uuid": instance_uuid}).mappings()))
 
 
-def adopt(tx: Transaction, owner: str, *, everything: bool, limit: int = 1000) -> tuple[Workflow, ...]:
+def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
+    """Store a workflow's next version, whoever runs it. ``heir``: its owner has to notice, since that is another one.
+
+    Raises: ConcurrentUpdate when it is not as we know it.
+    """
+    values = {name: getattr(workflow, name) for name in ("version", *_CHANGING)}
+    fence = sa.and_(_W.uuid == workflow.uuid, _W.version == workflow.version - 1)
+    changed = sa.update(t.workflows).where(fence).values(**values, handed_over=heir, updated_at=tx.now)
+    if tx.execute(changed).rowcount == 0:
+        raise ConcurrentUpdate(f"Workflow {workflow.uuid} is gone or has moved on.")
+
+
+def drop(tx: Transaction, uuids: Collection[str]) -> None:
+    """Remove workflows, whoever runs them: whoever does finds its fence gone."""
+    tx.execute(sa.delete(t.workflows).where(_W.uuid.in_(list(uuids))))
+
+
+def release_waiting(tx: Transaction, instance_uuid: str, owner: str) -> tuple[WorkflowRow, ...]:
+    """Let the workflows begin that waited for the others of an instance, if these have ended; return them."""
+    rows = of_instance(tx.connection, instance_uuid)
+    if not rows or not all(row.waiting for row in rows):
+        return ()
+    begun = [replace(row, waiting=False, version=row.version + 1) for row in rows]
+    for row in begun:
+        change(tx, row, heir=row.owner != owner)
+    return tuple(begun)
+
+
+def adopt(tx: Transaction, owner: str, *, everything: bool, limit: int = 1000) -> tuple[WorkflowRow, ...]:
     """Take over the oldest workflows of processes without a lease (of all, when no other process can be alive).
 
     The workflows of a batch that is still under way come with it (:func:`take_members`).
@@ -115,7 +184,7 @@ def adopt(tx: Transaction, owner: str, *, everything: bool, limit: int = 1000) -
     oldest_first = sa.select(t.workflows).where(condition).order_by(_W.created_at, _W.uuid).limit(limit)
     rows = tx.execute(oldest_first).mappings().all()
     _give(tx, [row["uuid"] for row in rows], owner)
-    return tuple(_workflow(row) for row in rows)
+    return tuple(map(_workflow, rows))
 
 
 def _give(tx: Transaction, uuids: Sequence[str], owner: str) -> None:
@@ -135,10 +204,25 @@ def take_members(tx: Transaction, leader: str, owner: str, *, everything: bool, 
 
 
 def members(
-    connection: Connection, leader: str, owner: str, *, limit: int, step: str | None = None, after: str = ""
-) -> tuple[Workflow, ...]:
-    """Return the workflows of a batch that ``owner`` runs by uuid, those that come ``after`` one, or are at a step."""
-    wanted = sa.select(t.workflows).where(_W.batch_uuid == leader, _W.owner == owner, _W.uuid > after)
+    connection: Connection,
+    leader: str,
+    owner: str,
+    *,
+    limit: int,
+    step: str | None = None,
+    after: str = "",
+    interrupted: bool = False,
+) -> tuple[WorkflowRow, ...]:
+    """Return the workflows of a batch that ``owner`` runs by uuid, those that come ``after`` one, or are at a step.
+
+    ``interrupted``: those that something else ends already, instead of those that do what the batch says.
+    """
+    wanted = sa.select(t.workflows).where(
+        _W.batch_uuid == leader,
+        _W.owner == owner,
+        _W.uuid > after,
+        _W.interrupt.is_not(None) if interrupted else _W.interrupt.is_(None),
+    )
     if step is not None:
         wanted = wanted.where(_W.step == step)
     return tuple(map(_workflow, connection.execute(wanted.order_by(_W.uuid).limit(limit)).mappings()))
@@ -150,38 +234,82 @@ def count_members(connection: Connection, leader: str, owner: str, step: str) ->
     return int(connection.execute(counted.select_from(t.workflows)).scalar_one())
 
 
-def hand_over(tx: Transaction, workflow: Workflow, owner: str, heir: str) -> None:
-    """Give a workflow to another process as it is. Raises: ConcurrentUpdate when it is no longer ours, or moved on."""
-    fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner, _W.attempt == workflow.attempt)
+def hand_over(tx: Transaction, workflow: WorkflowRow, owner: str, heir: str) -> None:
+    """Give a workflow to another process as it is. Raises: ConcurrentUpdate when it is no longer ours, or changed."""
+    fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner, _W.version == workflow.version)
     given = {"owner": heir, "handed_over": True}
     if tx.execute(sa.update(t.workflows).where(fence).values(given)).rowcount == 0:
         raise ConcurrentUpdate(f"Workflow {workflow.uuid} has another owner or is gone.")
 
 
 def is_heir(connection: Connection, owner: str) -> bool:
-    """Return whether somebody handed a workflow over to ``owner``."""
-    waiting = sa.select(_W.uuid).where(_W.owner == owner, _W.handed_over.is_(True)).limit(1)
-    return connection.execute(waiting).first() is not None
+    """Return whether somebody handed a workflow over to ``owner``, or changed one of its own."""
+    given = sa.select(_W.uuid).where(_W.owner == owner, _W.handed_over.is_(True)).limit(1)
+    return connection.execute(given).first() is not None
 
 
-def inherit(tx: Transaction, owner: str) -> tuple[Workflow, ...]:
-    """Return the workflows that were handed over to ``owner`` and note that it has them."""
+def inherit(tx: Transaction, owner: str) -> tuple[WorkflowRow, ...]:
+    """Return the workflows that were handed over to ``owner``, or changed by others, and note that it has them."""
     given = sa.and_(_W.owner == owner, _W.handed_over.is_(True))
     rows = tx.execute(sa.select(t.workflows).where(given).order_by(_W.created_at, _W.uuid)).mappings().all()
     tx.execute(sa.update(t.workflows).where(given).values(handed_over=False))
-    return tuple(_workflow(row) for row in rows)
+    return tuple(map(_workflow, rows))
 
 
-def get(connection: Connection, uuid: str, owner: str) -> Workflow | None:
-    """Return a workflow that ``owner`` runs, or None."""
-    row = connection.execute(sa.select(t.workflows).where(_W.uuid == uuid, _W.owner == owner)).mappings().first()
+def get(connection: Connection, uuid: str, owner: str | None = None) -> WorkflowRow | None:
+    """Return a workflow, only one that ``owner`` runs if that is given, or None."""
+    wanted = sa.select(t.workflows).where(_W.uuid == uuid)
+    if owner is not None:
+        wanted = wanted.where(_W.owner == owner)
+    row = connection.execute(wanted).mappings().first()
     return None if row is None else _workflow(row)
 
 
-def of_owner(connection: Connection, owner: str) -> tuple[Workflow, ...]:
+def of_owner(connection: Connection, owner: str) -> tuple[WorkflowRow, ...]:
     """Return the workflows that ``owner`` runs, but for those that a batch leads."""
     own = sa.select(t.workflows).where(_W.owner == owner, ~_LED.exists()).order_by(_W.created_at, _W.uuid)
     return tuple(map(_workflow, connection.execute(own).mappings()))
+
+
+def list_page(
+    connection: Connection,
+    *,
+    kind: str | None = None,
+    stuck: bool | None = None,
+    instance_uuid: str | None = None,
+    limit: int = 1000,
+    marker: str | None = None,
+) -> tuple[WorkflowRow, ...]:
+    """Return what is under way, oldest first, after the workflow ``marker``."""
+    wanted = sa.select(t.workflows)
+    for column, value in ((_W.kind, kind), (_W.stuck, stuck), (_W.instance_uuid, instance_uuid)):
+        if value is not None:
+            wanted = wanted.where(column == value)
+    if marker is not None:
+        begun = sa.select(_W.created_at).where(_W.uuid == marker).scalar_subquery()
+        later = sa.or_(_W.created_at > begun, sa.and_(_W.created_at == begun, _W.uuid > marker))
+        wanted = wanted.where(later)
+    page = wanted.order_by(_W.created_at, _W.uuid).limit(limit)
+    return tuple(map(_workflow, connection.execute(page).mappings()))
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many workflows are at one step, and since when the oldest of them began."""
+
+    kind: str
+    step: str
+    undoing: bool
+    stuck: bool
+    workflows: int
+    oldest: datetime
+
+
+def counts(connection: Connection) -> tuple[Count, ...]:
+    """Count what is under way by kind and step."""
+    by = (_W.kind, _W.step, _W.undoing, _W.stuck)
+    rows = connection.execute(sa.select(*by, sa.func.count(), sa.func.min(_W.created_at)).group_by(*by))
+    return tuple(Count(*row) for row in rows)
 
 
 def oldest(connection: Connection) -> datetime | None:
@@ -190,5 +318,6 @@ def oldest(connection: Connection) -> datetime | None:
     return moment
 
 
-def _workflow(row: Any) -> Workflow:
-    return Workflow(**{name: row[name] for name in Workflow.__dataclass_fields__})
+def _workflow(row: Any) -> WorkflowRow:
+    since = row["updated_at"] or row["created_at"]
+    return WorkflowRow(**{name: row[name] for name in _STORED}, since=since, owner=row["owner"])

@@ -7,14 +7,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-import requests
+from cachetools import TTLCache
+from keystoneauth1 import exceptions
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.session import Session
 
 from kilonova.errors import NotFound, Unavailable
 from kilonova.model.image import Image
 
-_TIMEOUT_S = 30
+_TIMEOUT_S = 10.0
+_RETRIES = 2
+_RETRY_DELAY_S = 0.1
 _KEPT_S = 5.0
 _KEPT_IMAGES = 4096
+_OK = 200
 _STANDARD = frozenset(
     {
         "id", "name", "status", "visibility", "protected", "checksum", "owner", "size", "virtual_size", "min_ram",
@@ -29,23 +35,26 @@ class GlanceImages:
     """An :class:`ImageSource`. ``endpoint``: URL of the service without ``/v2``."""
 
     def __init__(self, endpoint: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._endpoint = endpoint.rstrip("/")
-        self._clock = clock
-        self._session = requests.Session()
+        self._glance = Adapter(
+            Session(timeout=_TIMEOUT_S),
+            endpoint_override=endpoint.rstrip("/"),
+            connect_retries=_RETRIES,
+            connect_retry_delay=_RETRY_DELAY_S,
+            status_code_retries=_RETRIES,
+            status_code_retry_delay=_RETRY_DELAY_S,
+        )
         self._lock = threading.Lock()
-        self._kept: dict[tuple[str, str], tuple[float, Image]] = {}
+        self._kept: TTLCache[tuple[str, str], Image] = TTLCache(_KEPT_IMAGES, _KEPT_S, timer=clock)
 
     def get(self, image_id: str, *, token: str | None, project_id: str) -> Image:
         key = (image_id, project_id)
-        now = self._clock()
-        kept = self._kept.get(key)
-        if kept is not None and now - kept[0] < _KEPT_S:
-            return kept[1]
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is not None:
+            return kept
         image = self._fetch(image_id, token)
         with self._lock:
-            if len(self._kept) >= _KEPT_IMAGES:
-                self._kept.clear()
-            self._kept[key] = (now, image)
+            self._kept[key] = image
         return image
 
     def named(self, name: str, *, token: str | None, project_id: str) -> tuple[Image, ...]:
@@ -53,7 +62,7 @@ class GlanceImages:
         # In quotes, since the service takes a bare comma or colon for its own syntax.
         quoted = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
         answer = self._ask(f"/v2/images?name=in:{quote(quoted, safe='')}", token)
-        if answer.status_code != requests.codes.ok:
+        if answer.status_code != _OK:
             raise Unavailable(f"The image service answered {answer.status_code}.")
         return tuple(image for image in map(image_of, answer.json()["images"]) if image.name == name)
 
@@ -65,7 +74,7 @@ class GlanceImages:
         following: str | None = path
         while following:
             answer = self._ask(following, token)
-            if answer.status_code != requests.codes.ok:
+            if answer.status_code != _OK:
                 raise Unavailable(f"The image service answered {answer.status_code}.")
             page = answer.json()
             yield page
@@ -75,16 +84,16 @@ class GlanceImages:
         answer = self._ask(f"/v2/images/{quote(image_id, safe='')}", token)
         if answer.status_code in {400, 403, 404}:
             raise NotFound(f"Image {image_id} could not be found.")
-        if answer.status_code != requests.codes.ok:
+        if answer.status_code != _OK:
             raise Unavailable(f"The image service answered {answer.status_code}.")
         return image_of(answer.json())
 
-    def _ask(self, path: str, token: str | None) -> requests.Response:
+    def _ask(self, path: str, token: str | None) -> Any:
+        """Return the answer, whatever its status. A service that does not answer, or with 503, is asked again."""
+        headers = {"X-Auth-Token": token or ""}
         try:
-            return self._session.get(
-                f"{self._endpoint}{path}", headers={"X-Auth-Token": token or ""}, timeout=_TIMEOUT_S
-            )
-        except requests.RequestException as error:
+            return self._glance.get(path, headers=headers, authenticated=False, raise_exc=False)
+        except exceptions.ClientException as error:
             raise Unavailable("The image service cannot be reached.") from error
 
 

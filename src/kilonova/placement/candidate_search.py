@@ -28,15 +28,15 @@ _SLICE = 256
 
 @dataclass(slots=True)
 class _Spread:
-    """The group without suffix, a class at a time: which rows may give it at home, and which may share it abroad.
+    """The group without suffix, a class at a time: which rows may give it to their own tree, and which may share it.
 
-    ``bad``: the anchors at which nothing shared may be used.
+    ``excluded``: the anchors at which nothing shared may be used.
     """
 
     amounts: Mapping[str, int]
-    at_home: dict[str, BoolArray]
-    abroad: dict[str, BoolArray]
-    bad: BoolArray | None
+    own_tree: dict[str, BoolArray]
+    via_sharing: dict[str, BoolArray]
+    excluded: BoolArray | None
     required: tuple[BoolArray, ...]
 
 
@@ -90,24 +90,24 @@ class CandidateSearch:
             column = table.column(name)
             home[name] = np.zeros(len(table), dtype=np.bool_) if column is None else has_room(table, column, amount)
         away = {name: room[sharing] for name, room in home.items()}
-        bad = table.in_any_aggregate(group.not_member_of) if group.not_member_of else None
-        if group.forbidden or group.member_of or bad is not None or group.in_tree is not None:
-            at_home, abroad = self._allowed(group, bad)
-            home = {name: room & at_home for name, room in home.items()}
-            away = {name: room & abroad[sharing] for name, room in away.items()}
+        excluded = table.in_any_aggregate(group.not_member_of) if group.not_member_of else None
+        if group.forbidden or group.member_of or excluded is not None or group.in_tree is not None:
+            own_tree, via_sharing = self._allowed(group, excluded)
+            home = {name: room & own_tree for name, room in home.items()}
+            away = {name: room & via_sharing[sharing] for name, room in away.items()}
         required = tuple(table.has_any_trait(names) for names in group.required)
-        return _Spread(group.resources, home, away, bad, required)
+        return _Spread(group.resources, home, away, excluded, required)
 
-    def _allowed(self, group: Group, bad: BoolArray | None) -> tuple[BoolArray, BoolArray]:
+    def _allowed(self, group: Group, excluded: BoolArray | None) -> tuple[BoolArray, BoolArray]:
         """Return who may serve a group without suffix in their own tree, and who may share with others: (P,), (P,)."""
         table, root = self._table, self._table.root
         suits = self._all_of(own_conditions(table, group))
-        if bad is None:
-            bad = np.zeros(len(table), dtype=np.bool_)
+        if excluded is None:
+            excluded = np.zeros(len(table), dtype=np.bool_)
         members = self._all_of(table.in_any_aggregate(names) for names in group.member_of)
         # An aggregate of the root spans its tree; a provider that shares must be a member itself.
-        at_home = suits & (members | members[root]) & ~(bad | bad[root])
-        return at_home, suits & members & ~bad if group.in_tree is None else np.zeros_like(suits)
+        own_tree = suits & (members | members[root]) & ~(excluded | excluded[root])
+        return own_tree, suits & members & ~excluded if group.in_tree is None else np.zeros_like(suits)
 
     def viable_anchors(self) -> BoolArray:
         """Return the roots where nothing obvious is missing; for lone ones it is the whole truth but for the totals."""
@@ -120,28 +120,28 @@ class CandidateSearch:
             return anchors
         return anchors & (self._trees.lone | self._enough_together())
 
-    def _anchors_of(self, at_home: BoolArray, abroad: BoolArray) -> BoolArray:
-        """Return the anchors that have a row of ``at_home`` (P,) in their tree, or one of ``abroad`` (S,) shared."""
+    def _anchors_of(self, own_tree: BoolArray, via_sharing: BoolArray) -> BoolArray:
+        """Return the anchors with a row of ``own_tree`` (P,) in their tree, or with one of ``via_sharing`` (S,)."""
         if not self._trees.any_nested and not len(self._trees.sharing):
-            return at_home
+            return own_tree
         found = np.zeros(len(self._table), dtype=np.bool_)
-        found[self._table.root[at_home]] = True
-        if abroad.any():
-            found |= self._trees.reach[abroad].any(axis=0)
+        found[self._table.root[own_tree]] = True
+        if via_sharing.any():
+            found |= self._trees.reach[via_sharing].any(axis=0)
         return found
 
     def _anchors_of_spread(self, spread: _Spread) -> Iterator[BoolArray]:
         """Yield conditions, each of which an anchor has to meet. Shapes: → (P,)."""
         givers = np.zeros(len(self._table), dtype=np.bool_)
         for name in spread.amounts:
-            at_home, abroad = spread.at_home[name], spread.abroad[name]
-            found = self._anchors_of(at_home, np.zeros_like(abroad))
-            if abroad.any():
-                reached = self._trees.reach[abroad].any(axis=0)
-                found = found | (reached if spread.bad is None else reached & ~spread.bad)
+            own_tree, via_sharing = spread.own_tree[name], spread.via_sharing[name]
+            found = self._anchors_of(own_tree, np.zeros_like(via_sharing))
+            if via_sharing.any():
+                reached = self._trees.reach[via_sharing].any(axis=0)
+                found = found | (reached if spread.excluded is None else reached & ~spread.excluded)
             yield found
-            givers |= at_home
-            givers[self._trees.sharing[abroad]] = True
+            givers |= own_tree
+            givers[self._trees.sharing[via_sharing]] = True
         for having in spread.required:
             useful = givers & having
             yield self._anchors_of(useful, useful[self._trees.sharing])
@@ -163,8 +163,8 @@ class CandidateSearch:
             assert column is not None  # or no anchor would be left
             givers = [fits for group, fits in zip(self._granular, self._fits, strict=True) if name in group.resources]
             if self._spread is not None and name in self._spread.amounts:
-                anywhere = self._spread.at_home[name].copy()
-                anywhere[trees.sharing[self._spread.abroad[name]]] = True
+                anywhere = self._spread.own_tree[name].copy()
+                anywhere[trees.sharing[self._spread.via_sharing[name]]] = True
                 givers.append(anywhere)
             free = np.minimum(table.capacity[:, column] - table.used[:, column], table.max_unit[:, column])
             free = np.where(np.logical_or.reduce(givers), free, 0)
@@ -175,14 +175,14 @@ class CandidateSearch:
         """Add up over what each anchor may use. Shapes: (P,) → (P,), meaningful at roots."""
         return self._sum(amounts, amounts[self._trees.sharing], None)
 
-    def _sum(self, at_home: IntArray, abroad: IntArray, barred: BoolArray | None) -> IntArray:
+    def _sum(self, own_tree: IntArray, via_sharing: IntArray, barred: BoolArray | None) -> IntArray:
         """Add up, at each anchor, over its tree and what is shared with it unless barred. Shapes: (P,), (S,) → (P,)."""
         sums = np.zeros(len(self._table), dtype=np.int64)
-        rows = np.flatnonzero(at_home)
-        np.add.at(sums, self._table.root[rows], at_home[rows])
-        for index in np.flatnonzero(abroad):
+        rows = np.flatnonzero(own_tree)
+        np.add.at(sums, self._table.root[rows], own_tree[rows])
+        for index in np.flatnonzero(via_sharing):
             reached = self._trees.reach[index]
-            sums[reached if barred is None else reached & ~barred] += abroad[index]
+            sums[reached if barred is None else reached & ~barred] += via_sharing[index]
         return sums
 
     def lone_rows(self, anchors: BoolArray) -> IntArray:
@@ -208,9 +208,9 @@ class CandidateSearch:
         decided = anchors.copy()
         columns: list[IntArray] = []
         rows = np.arange(len(table))
-        for at_home, abroad, barred in choices:
-            decided &= self._sum(at_home.astype(np.int64), abroad.astype(np.int64), barred) == 1
-            columns.append(self._sum(np.where(at_home, rows, 0), np.where(abroad, trees.sharing, 0), barred))
+        for own_tree, via_sharing, barred in choices:
+            decided &= self._sum(own_tree.astype(np.int64), via_sharing.astype(np.int64), barred) == 1
+            columns.append(self._sum(np.where(own_tree, rows, 0), np.where(via_sharing, trees.sharing, 0), barred))
         at = np.flatnonzero(decided)
         chosen = np.stack([column[at] for column in columns], axis=1)
         spread = len(self._taken_of)
@@ -229,12 +229,12 @@ class CandidateSearch:
     def _choices(self) -> list[tuple[BoolArray, BoolArray, BoolArray | None]]:
         """Return who may serve each class of the group without suffix, then each group with one.
 
-        Shapes: at home (P,), shared (S,), the anchors at which nothing shared may be used (P,).
+        Shapes: own tree (P,), via sharing (S,), the anchors at which nothing shared may be used (P,).
         """
         spread = self._spread
         found: list[tuple[BoolArray, BoolArray, BoolArray | None]] = []
         if spread is not None:
-            found += [(spread.at_home[name], spread.abroad[name], spread.bad) for name in self._taken_of]
+            found += [(spread.own_tree[name], spread.via_sharing[name], spread.excluded) for name in self._taken_of]
         return found + [(fits, fits[self._trees.sharing], None) for fits in self._fits]
 
     def built(self, chosen: IntArray) -> Iterator[TreeCandidate]:
@@ -297,9 +297,9 @@ class CandidateSearch:
         spread = self._spread
         if spread is not None:
             for name, taken in self._taken_of.items():
-                options = rows[spread.at_home[name][rows]]
-                if len(guests) and (spread.bad is None or not spread.bad[anchor]):
-                    options = np.concatenate([options, guests[spread.abroad[name][shared]]])
+                options = rows[spread.own_tree[name][rows]]
+                if len(guests) and (spread.excluded is None or not spread.excluded[anchor]):
+                    options = np.concatenate([options, guests[spread.via_sharing[name][shared]]])
                 choices.append(Choice("", taken, options.tolist()))
         spread_size = len(choices)
         reachable = np.concatenate([rows, guests]) if len(guests) else rows

@@ -18,17 +18,17 @@ from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.engine import Engine, Trace, ranked_host
-from kilonova.scheduler.foresight import Foresight, Outlook
 from kilonova.scheduler.funnel import LaterFilter, LaterPlacement, LaterRoom, is_forced, later_filters
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable, IntArray
+from kilonova.scheduler.incremental_scores import IncrementalScores
+from kilonova.scheduler.lookahead import Lookahead, LookaheadCache
 from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.ranking import best
-from kilonova.scheduler.standings import Standings
 
 EARLIER = "earlier"
 _PASSED_OVER = "passed over for an earlier server of the request"
-_NOBODY: IntArray = np.zeros(0, dtype=np.int64)
+_NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 _MANY = 64
 _Rule = LaterRoom | LaterPlacement | LaterFilter
 
@@ -64,9 +64,9 @@ class Batch:
         self._first: Decision | None = None
         self._rules: tuple[_Rule, ...] | None = None
         self._foreseen_rules: Mapping[int, LaterRoom | LaterFilter] | None = None
-        self._standings: Standings | None = None
-        self._foresight: Foresight | None = None
-        self._alive = hosts.everyone
+        self._scores: IncrementalScores | None = None
+        self._lookaheads: LookaheadCache | None = None
+        self._alive = hosts.all_hosts
         self._removed_by = np.zeros(0, dtype=np.uint8)
         self._left = len(hosts)
         self._touched: list[int] = []
@@ -127,7 +127,7 @@ class Batch:
         assert self._first is not None
         rules = self._rules = self._begin(self._first) if self._rules is None else self._rules
         touched = np.array(sorted({row for row in self._touched if self._alive[row]}), dtype=np.int64)
-        outlook = self._outlook(touched)
+        lookahead = self._lookahead(touched)
         counts = [RuleCount(EARLIER, _PASSED_OVER, len(self._hosts), self._left)]
         removed_by = self._removed_by.copy()
         changed = touched
@@ -135,7 +135,7 @@ class Batch:
             if not self._left:
                 break
             before = self._left
-            lost = self._lost_by(number, rule, touched, outlook)
+            lost = self._lost_by(number, rule, touched, lookahead)
             if len(lost):
                 self._alive[lost] = False
                 self._left -= len(lost)
@@ -153,38 +153,38 @@ class Batch:
             whole = self._engine.decide(self._hosts, self.spec, limit=limit)
             if not whole.ranked:
                 return whole
-        ranked = self._rank(changed, outlook, limit, rng)
+        ranked = self._rank(changed, lookahead, limit, rng)
         return Decision(ranked, tuple(counts), removed_by, self._left, is_forced(self.spec))
 
-    def _outlook(self, touched: IntArray) -> Outlook | None:
+    def _lookahead(self, touched: IntArray) -> Lookahead | None:
         """Return what is known of the one host that has changed, None where everything has to be asked."""
-        if self._foresight is None or self._left == 1:
+        if self._lookaheads is None or self._left == 1:
             return None
         if len(touched) == 1 and self._one_more:
-            return self._foresight.of(int(touched[0]), self.spec, self._likely)
-        self._foresight.forget()
+            return self._lookaheads.of(int(touched[0]), self.spec, self._likely)
+        self._lookaheads.forget()
         return None
 
     def _likely(self, count: int) -> IntArray:
-        assert self._standings is not None
-        places = best(self._standings.scores, min(count, self._left))
-        return self._standings.rows[places]
+        assert self._scores is not None
+        places = best(self._scores.scores, min(count, self._left))
+        return self._scores.rows[places]
 
-    def _lost_by(self, number: int, rule: _Rule, touched: IntArray, outlook: Outlook | None) -> IntArray:
+    def _lost_by(self, number: int, rule: _Rule, touched: IntArray, lookahead: Lookahead | None) -> IntArray:
         """Return the rows that a rule loses now. ``touched``: rows still in whose use has changed."""
         if isinstance(rule, LaterPlacement):
             return np.flatnonzero(self._alive & ~rule.passes(self._hosts, self._alive))
         if isinstance(rule, LaterFilter) and not rule.only_where_placed:
             mask = rule.passes(self._hosts, self.spec, self._alive)
-            return _NOBODY if mask is self._hosts.everyone else np.flatnonzero(self._alive & ~mask)
-        if outlook is not None:
-            return touched if outlook.lost_to == number else _NOBODY
+            return _NO_ROWS if mask is self._hosts.all_hosts else np.flatnonzero(self._alive & ~mask)
+        if lookahead is not None:
+            return touched if lookahead.lost_to == number else _NO_ROWS
         if not len(touched):
             return touched
         if isinstance(rule, LaterRoom):
             return rule.lost(self._hosts, touched)
         table = self._part(touched)
-        return touched[~rule.passes(table, self.spec, table.everyone)]
+        return touched[~rule.passes(table, self.spec, table.all_hosts)]
 
     def _part(self, rows: IntArray) -> HostTable:
         """Return the table of ``rows``, as long as no server is placed meanwhile."""
@@ -193,7 +193,7 @@ class Batch:
         return self._part_table
 
     def _rank(
-        self, changed: IntArray, outlook: Outlook | None, limit: int, rng: np.random.Generator | None
+        self, changed: IntArray, lookahead: Lookahead | None, limit: int, rng: np.random.Generator | None
     ) -> tuple[RankedHost, ...]:
         if not self._left:
             return ()
@@ -202,27 +202,31 @@ class Batch:
             scores = np.zeros(1)
             order = self._engine.order(scores, 1, limit, rng)
             return tuple(ranked_host(self._hosts, row, place, scores, []) for place in order.tolist())
-        standings = self._standings
-        if standings is None or len(changed) > _MANY:
-            standings = self._standings = Standings.of(self._engine.weighers, self._hosts, self.spec, self._alive)
-            self._look_ahead(standings)
-        elif outlook is not None and len(changed) == 1:
+        incremental = self._scores
+        if incremental is None or len(changed) > _MANY:
+            incremental = self._scores = IncrementalScores.of(
+                self._engine.weighers, self._hosts, self.spec, self._alive
+            )
+            self._look_ahead(incremental)
+        elif lookahead is not None and len(changed) == 1:
             row = int(changed[0])
             if self._alive[row]:
-                standings.rate(row, outlook.ratings)
+                incremental.rate(row, lookahead.ratings)
             else:
-                standings.drop(row)
+                incremental.drop(row)
         else:
             left = changed[self._alive[changed]]
             part = self._part(left) if len(left) else None
-            standings.follow(self._hosts, self.spec, self._alive, changed, part)
-        parts, scores = standings.shares, standings.scores
+            incremental.follow(self._hosts, self.spec, self._alive, changed, part)
+        parts, scores = incremental.shares, incremental.scores
         order = self._engine.order(scores, self._left, limit, rng)
-        return tuple(ranked_host(self._hosts, int(standings.rows[place]), int(place), scores, parts) for place in order)
+        return tuple(
+            ranked_host(self._hosts, int(incremental.rows[place]), int(place), scores, parts) for place in order
+        )
 
-    def _look_ahead(self, standings: Standings) -> None:
+    def _look_ahead(self, incremental: IncrementalScores) -> None:
         """Look ahead from now on, where one more server changes nothing but its own host."""
-        self._foresight = None
-        if self._foreseen_rules is not None and standings.are_local:
-            weighers = [standing.weigher for standing in standings.standings]
-            self._foresight = Foresight(self._hosts, self._foreseen_rules, weighers)
+        self._lookaheads = None
+        if self._foreseen_rules is not None and incremental.are_local:
+            weighers = [each.weigher for each in incremental.by_weigher]
+            self._lookaheads = LookaheadCache(self._hosts, self._foreseen_rules, weighers)

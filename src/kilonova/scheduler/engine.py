@@ -65,14 +65,14 @@ class Engine:
 
         Raises: RuleFailed, when a rule raises or answers nonsense.
         """
-        alive = everyone = hosts.everyone
+        alive = all_hosts = hosts.all_hosts
         left = len(hosts)
         counts: list[RuleCount] = []
         passed = np.zeros(left, dtype=np.uint8)  # how many rules each host has passed, so the index of its loser
         steps = self.funnel(hosts, spec, lambda: alive)
         for step in steps:
             before = left
-            if step.mask is not everyone:
+            if step.mask is not all_hosts:
                 alive = alive & step.mask
                 left = int(np.count_nonzero(alive))
             counts.append(RuleCount(step.rule, step.reason, before, left))

@@ -49,13 +49,13 @@ class Explanation:
 
 def explain(hosts: HostTable, spec: RequestSpec, engine: Engine) -> Explanation:
     """Ask every rule about every host. Raises: RuleFailed, when a rule raises or answers nonsense."""
-    everybody = hosts.everyone
+    all_hosts = hosts.all_hosts
     verdicts = tuple(
-        Verdict(step.rule, step.reason, step.mask) for step in engine.funnel(hosts, spec, lambda: everybody)
+        Verdict(step.rule, step.reason, step.mask) for step in engine.funnel(hosts, spec, lambda: all_hosts)
     )
     hindrances = np.zeros(len(hosts), dtype=np.int64)
     for verdict in verdicts:
-        if verdict.passes is not everybody:
+        if verdict.passes is not all_hosts:
             hindrances += ~verdict.passes
     once = hindrances == 1
     return Explanation(
@@ -64,6 +64,6 @@ def explain(hosts: HostTable, spec: RequestSpec, engine: Engine) -> Explanation:
         forced=is_forced(spec),
         hindrances=hindrances,
         alone=tuple(
-            0 if verdict.passes is everybody else int(np.count_nonzero(once & ~verdict.passes)) for verdict in verdicts
+            0 if verdict.passes is all_hosts else int(np.count_nonzero(once & ~verdict.passes)) for verdict in verdicts
         ),
     )

@@ -181,7 +181,7 @@ def name_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
 
 
 def _not_ignored(hosts: HostTable, spec: RequestSpec) -> BoolArray:
-    passed = hosts.everyone
+    passed = hosts.all_hosts
     for name in spec.ignore_hosts:
         passed = passed & ~hosts.rows_named(name, None)
     return passed
@@ -280,7 +280,7 @@ def _room_steps(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], B
     if query.fallback is None:
         yield from steps
         return
-    otherwise = hosts.everyone
+    otherwise = hosts.all_hosts
     for step in _resources(hosts, _fallback(query, query.fallback), still_in):
         otherwise = otherwise & step.mask
     for step in steps:
@@ -353,7 +353,7 @@ def allocations_at(hosts: HostTable, query: ResourceQuery, row: int) -> Allocati
 
 
 def _fits(hosts: HostTable, query: ResourceQuery, row: int) -> bool:
-    alive = hosts.everyone
+    alive = hosts.all_hosts
     return all(step.mask[row] for step in _resources(hosts, query, lambda: alive))
 
 
@@ -383,6 +383,6 @@ def _ask(rule: Filter, name: str, hosts: HostTable, spec: RequestSpec, still_in:
         mask = rule.passes(hosts, spec)
     except Exception as error:  # third-party code: whatever it raises, the answer is that this rule failed
         raise RuleFailed(f"Filter {name} failed.", rule=name) from error
-    if mask is not hosts.everyone and (mask.dtype != np.bool_ or mask.shape != (len(hosts),)):
+    if mask is not hosts.all_hosts and (mask.dtype != np.bool_ or mask.shape != (len(hosts),)):
         raise RuleFailed(f"Filter {name} failed: it answered {mask.shape} {mask.dtype}, not a mask.", rule=name)
     return mask

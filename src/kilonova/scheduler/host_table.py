@@ -169,9 +169,9 @@ class HostTable:
         return len(self.hosts)
 
     @property
-    def everyone(self) -> BoolArray:
+    def all_hosts(self) -> BoolArray:
         """Return a mask of all hosts, always the same object: a rule that has nothing to say answers with it."""
-        mask: BoolArray = self.memo.get("everyone", lambda: np.ones(len(self), dtype=np.bool_))
+        mask: BoolArray = self.memo.get("all_hosts", lambda: np.ones(len(self), dtype=np.bool_))
         return mask
 
     def column(self, resource_class: str) -> int | None:
@@ -314,7 +314,7 @@ class HostTable:
     def other_than(self, places: Collection[tuple[str, str]]) -> BoolArray:
         """Return every row but those of the given (service host, hypervisor) pairs. Shapes: → (H,)."""
         if not places:
-            return self.everyone
+            return self.all_hosts
         others = np.ones(len(self), dtype=np.bool_)
         rows = self.rows_of_host()
         others[[row for host, node in places for row in rows.get(host, ()) if self.nodes[row] == node]] = False

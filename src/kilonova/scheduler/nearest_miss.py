@@ -264,7 +264,7 @@ class _Search:
             if left is None:
                 return
             fits = (left & ~bit) == goal
-            told = (given(np.full(len(goal), middle)) == middle) if entangled else self._hosts.everyone
+            told = (given(np.full(len(goal), middle)) == middle) if entangled else self._hosts.all_hosts
             enough = np.where(told & fits, np.maximum(enough, middle), enough)
             too_much = np.where(told & ~fits, np.minimum(too_much, middle), too_much)
         chosen = given(enough)
@@ -341,7 +341,7 @@ class _Search:
         """Return which rules would keep each host out if the changes were made to all; None when a rule fails."""
         hosts, spec = self._hosts, self._spec
         for change in changes:
-            hosts, spec = change.apply(hosts, spec, self._hosts.everyone)
+            hosts, spec = change.apply(hosts, spec, self._hosts.all_hosts)
         return self._rules_left(hosts, spec)
 
     def _rules_left(self, hosts: HostTable, spec: RequestSpec) -> IntArray | None:

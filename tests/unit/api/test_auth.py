@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from keystonemiddleware.auth_token._request import _AuthTokenRequest
 
-from kilonova.api.auth import IDENTITY_HEADERS, noauth2
+from kilonova.api.auth import IDENTITY_HEADERS, TokenMemory, noauth2
 
 ROLES = ("member", "reader")
 
@@ -57,3 +57,22 @@ def test_without_a_token_nothing_that_a_client_says_of_itself_arrives(name: str)
 def test_a_token_for_tests_says_who_and_in_which_scope(headers: dict[str, str], expected: dict[str, str]) -> None:
     user = headers["X_AUTH_TOKEN"].partition(":")[0]
     assert seen_behind_noauth2(**headers) == {"X_IDENTITY_STATUS": "Confirmed", "X_USER_ID": user, **expected}
+
+
+def test_what_is_known_of_a_token_is_forgotten_in_time() -> None:
+    now = [0.0]
+    memory = TokenMemory(clock=lambda: now[0])
+    memory.set("short", "a", 10)
+    memory.set("long", "b", 300)
+    now[0] = 9.0
+    assert (memory.get("short"), memory.get("long"), memory.get("none")) == ("a", "b", None)
+    now[0] = 11.0
+    assert (memory.get("short"), memory.get("long")) == (None, "b")
+
+
+def test_there_is_an_end_to_the_tokens_that_are_known() -> None:
+    memory = TokenMemory(clock=lambda: 0.0)
+    for number in range(20_001):
+        memory.set(f"token{number}", number, 300)
+    assert memory.get("token0") is None
+    assert memory.get("token20000") == 20_000

@@ -186,7 +186,7 @@ def test_an_instance_that_is_gone_is_left_out(cell_of: NewCell, how: str) -> Non
     check(cell)
 
 
-@pytest.mark.parametrize("change", [{"owner": "somebody else"}, {"attempt": 7}])
+@pytest.mark.parametrize("change", [{"owner": "somebody else"}, {"version": 7}])
 def test_a_workflow_that_is_no_longer_ours_claims_nothing(cell_of: NewCell, change: dict[str, Any]) -> None:
     cell = cell_of(host("node1"))
     wanted = order(cell)
@@ -201,9 +201,11 @@ def test_the_workflow_remembers_where(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
     placed = cell.claimer.place(order(cell))
     (flow,) = placed.workflows
-    assert (flow.body["host"], flow.body["node"]) == ("node1", "node1")
+    assert (flow.facts["host"], flow.facts["node"]) == ("node1", "node1")
     with cell.database.read() as connection:
-        assert workflows.get(connection, flow.uuid, cell.conductor.owner) == flow
+        stored = workflows.get(connection, flow.uuid, cell.conductor.owner)
+    assert stored is not None
+    assert (stored.step, stored.version, stored.facts["host"], stored.facts["node"]) == ("spawn", 1, "node1", "node1")
 
 
 @pytest.mark.parametrize(("limit", "placed"), [(1, 5), (2, 10)])
@@ -277,10 +279,10 @@ def test_many_of_one_request_are_placed_as_one_after_the_other_would_be_and_leav
     cell = cell_of(*(host(f"node{n}", vcpus=2, memory_mib=65536 - n) for n in range(5)))
     group = cell.add_group("anti-affinity")
     placed = cell.claimer.place(order(cell, 3, group=group))
-    assert [flow.body["host"] for flow in placed.workflows] == ["node0", "node1", "node2"]
+    assert [flow.facts["host"] for flow in placed.workflows] == ["node0", "node1", "node2"]
     assert [each.host for each in placed.alternates] == ["node3", "node4"]
     single = cell.claimer.place(order(cell, group=group))
-    assert [flow.body["host"] for flow in single.workflows] == ["node3"]
+    assert [flow.facts["host"] for flow in single.workflows] == ["node3"]
     assert [each.host for each in single.alternates] == ["node4"]
     with pytest.raises(NoValidHost, match="for server 2 of 2"):
         cell.claimer.place(order(cell, 2, group=group))

@@ -11,7 +11,7 @@ from rich.console import Console
 from kilonova import config
 from kilonova.cli.cloud_match import differences
 from kilonova.cli.main import main
-from kilonova.cli.replay import Replay, Seat
+from kilonova.cli.scenario_player import ScenarioPlayer, Seat
 from kilonova.cli.scenario_settings import settings_of
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.scenario.load import scenario_of
@@ -94,7 +94,7 @@ def server(name: str, status: str = "ACTIVE", **more: Any) -> dict[str, Any]:
 
 def test_what_is_missing_is_made_with_the_stock_clients_commands() -> None:
     cloud = FakeCloud()
-    Replay(scenario(), cloud.seats()).prepare()
+    ScenarioPlayer(scenario(), cloud.seats()).prepare()
     image = next(command for command in cloud.commands if "image create" in command and command.endswith(" disk"))
     assert "--public --disk-format raw --container-format bare --file /" in image
     assert image.endswith("--property os=bsd disk")
@@ -119,7 +119,7 @@ def test_what_is_there_is_left_and_completed() -> None:
             "/os-server-groups": {"server_groups": [{"id": "g1", "name": "apart"}]},
         }
     )
-    Replay(scenario(), cloud.seats()).prepare()
+    ScenarioPlayer(scenario(), cloud.seats()).prepare()
     assert cloud.commands == ["admin: aggregate set --property ssd=true fast"]
 
 
@@ -127,22 +127,22 @@ def test_a_flavor_of_another_size_is_refused() -> None:
     other = {"name": "big", "ram": 1, "disk": 1, "vcpus": 2, "extra_specs": {}}
     cloud = FakeCloud({"/flavors/detail": {"flavors": [other]}})
     with pytest.raises(InvalidRequest, match="flavor big is there with another size"):
-        Replay(scenario(), cloud.seats()).prepare()
+        ScenarioPlayer(scenario(), cloud.seats()).prepare()
 
 
 def test_hosts_out_of_service_are_disabled_with_their_reason() -> None:
     services = [{"host": "old", "status": "enabled"}, {"host": "new", "status": "enabled"}]
     hosts = [{"name": "old", "disabled": "too old"}, {"name": "new"}]
     cloud = FakeCloud({"/os-services": {"services": services}})
-    Replay(scenario_of({"name": "n", "hosts": hosts}, "here"), cloud.seats()).prepare()
+    ScenarioPlayer(scenario_of({"name": "n", "hosts": hosts}, "here"), cloud.seats()).prepare()
     assert cloud.commands == ["admin: compute service set --disable --disable-reason too old old nova-compute"]
 
 
 def test_servers_are_asked_for_once() -> None:
     cloud = FakeCloud({"/os-server-groups": {"server_groups": [{"id": "g1", "name": "apart"}]}})
-    replay = Replay(scenario(), cloud.seats())
-    replay.create_servers()
-    replay.create_servers()
+    player = ScenarioPlayer(scenario(), cloud.seats())
+    player.create_servers()
+    player.create_servers()
     assert cloud.commands == [
         "admin: server create --flavor big --image disk --min 2 --max 2 web",
         "demo: server create --flavor big --image disk --availability-zone z --hint group=g1 db",
@@ -152,7 +152,7 @@ def test_servers_are_asked_for_once() -> None:
 def test_part_of_a_request_is_no_request() -> None:
     cloud = FakeCloud(servers={"admin": [server("web-2")], "demo": []})
     with pytest.raises(InvalidRequest, match="only some of web-1, web-2 are there: run with --clean first"):
-        Replay(scenario(), cloud.seats()).create_servers()
+        ScenarioPlayer(scenario(), cloud.seats()).create_servers()
 
 
 def decision(chosen: str | None, *removed: str, **more: Any) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def test_stories_are_told_from_the_decisions() -> None:
         },
         {"admin": [server("web-1"), server("web-2", "ERROR", fault=fault)], "demo": [server("db", "ERROR")]},
     )
-    stories = Replay(scenario(), cloud.seats()).stories()
+    stories = ScenarioPlayer(scenario(), cloud.seats()).stories()
     assert stories["web-1"].landing == Landing("node1")
     assert stories["web-1"].why == ("the build on node2 failed", "Loud removed node2", "best of 1 host")
     assert stories["web-2"].landing == Landing(None, "Loud")
@@ -194,7 +194,7 @@ def test_cleaning_removes_what_the_scenario_names_and_keeps_what_every_cloud_has
         },
         {"admin": [server("web-1"), server("stranger")], "demo": []},
     )
-    Replay(scenario(), cloud.seats()).clean()
+    ScenarioPlayer(scenario(), cloud.seats()).clean()
     assert cloud.commands == [
         "admin: server delete id-web-1",
         "demo: server group delete g1",
@@ -269,5 +269,5 @@ def test_a_table_of_unexpected_places_is_a_failure(capsys: pytest.CaptureFixture
 
     cloud = FakeCloud(servers={"admin": [server("web-1"), server("web-2")], "demo": [server("db")]})
     console = Console(width=120)
-    assert tell(scenario(), Replay(scenario(), cloud.seats()), console) == 1
+    assert tell(scenario(), ScenarioPlayer(scenario(), cloud.seats()), console) == 1
     assert "Not as expected: db is on node1, and should be refused." in capsys.readouterr().out

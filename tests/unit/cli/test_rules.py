@@ -32,7 +32,7 @@ class ColumnRule:
     run_once = runs_on_rebuild = False
 
     def passes(self, hosts: Any, spec: Any) -> Any:
-        return hosts.everyone
+        return hosts.all_hosts
 
 
 class NovaRule(filters.BaseHostFilter):

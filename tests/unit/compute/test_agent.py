@@ -15,9 +15,12 @@ from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
+    AbortLiveMigration,
+    AskStep,
     DestroyGuest,
     Heartbeat,
     HostsStarted,
+    LiveMigrate,
     Orphans,
     RebootGuest,
     SpawnGuest,
@@ -224,3 +227,24 @@ def test_user_data_is_not_logged_with_what_went_wrong(tmp_path: Path, caplog: py
     assert (reply.error, reply.details) == ("The hypervisor driver failed.", "ZeroDivisionError: ")
     assert "driver failed on SpawnGuest" in caplog.text
     assert "c2VjcmV0" not in caplog.text
+
+
+def test_what_comes_of_deletes_aborts_and_questions_is_told_urgently(tmp_path: Path) -> None:
+    told: dict[str, bool] = {}
+
+    class Bus(ManualBus):
+        def tell(self, message: Any, *, urgent: bool = False) -> None:
+            told[message.step.workflow] = urgent
+
+    bus = Bus()
+    bus.serve_agent("node1", Agent("node1", fake(tmp_path), bus).accept)
+    for message in (
+        SpawnGuest(new_step("spawn"), guest("a")),
+        AbortLiveMigration(new_step("migrate"), "a"),
+        LiveMigrate(new_step("migrate"), "a", "node2"),
+        AskStep(new_step("ask"), "a"),
+        DestroyGuest(new_step("destroy"), "a"),
+    ):
+        bus.cast("node1", message)
+        bus.run()
+    assert told == {"spawn": False, "migrate": True, "ask": True, "destroy": True}

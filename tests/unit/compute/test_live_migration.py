@@ -158,7 +158,7 @@ def urgently(host: OneHost, message: AbortLiveMigration | ForceCompleteLiveMigra
 
 
 def test_an_abort_while_it_copies(tmp_path: Path) -> None:
-    host = source(tmp_path, driver=Copying, live_migration_s=600)
+    host = source(tmp_path, driver=Copying, live_migration_s=20)
     order = migrate()
     host.driver.meanwhile = urgently(host, AbortLiveMigration(order.step, "a"))  # type: ignore[attr-defined]
     reply = host.do(order)
@@ -201,7 +201,7 @@ def test_an_abort_of_one_migration_is_not_that_of_another(tmp_path: Path) -> Non
 
 
 def test_force_complete_ends_it_at_once(tmp_path: Path) -> None:
-    host = source(tmp_path, driver=Copying, live_migration_s=600)
+    host = source(tmp_path, driver=Copying, live_migration_s=20)
     order = ForceCompleteLiveMigration(new_step("force"), "a")
     host.send(order)
     host.bus.run()  # nothing runs: no effect, also not on what comes later
@@ -234,7 +234,7 @@ def test_progress_that_cannot_be_told_does_not_stop_a_migration(tmp_path: Path) 
 def test_a_migration_that_takes_long_is_asked_for_aborted_and_stopped_from_other_threads(
     tmp_path: Path, aborted: bool
 ) -> None:
-    host = source(tmp_path, live_migration_s=600)
+    host = source(tmp_path, live_migration_s=20)
     order = migrate()
     work = host.agent.accept(order)
     assert work is not None

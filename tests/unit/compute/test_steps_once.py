@@ -51,6 +51,16 @@ def test_what_belongs_to_no_workflow_is_carried_out_each_time(tmp_path: Path) ->
         assert host.driver.list_guests() == {}
 
 
+def test_messages_without_a_workflow_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    host = OneHost(tmp_path)
+    for uuid in ("a", "b"):
+        host.do(SpawnGuest(new_step(), guest(uuid)))
+    for uuid in ("a", "b"):
+        host.send(DestroyGuest(StepId("", "stray", 0), uuid))
+    host.bus.run()
+    assert host.driver.list_guests() == {}
+
+
 def test_a_step_is_unknown_then_waits_then_is_done(tmp_path: Path) -> None:
     host = OneHost(tmp_path)
     spawn, stop = SpawnGuest(new_step(), guest()), StopGuest(new_step(), "a")

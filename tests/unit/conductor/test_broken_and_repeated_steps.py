@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from kilonova.conductor.power import POWER
+from kilonova.conductor.workflows.power import POWER
 from kilonova.db import instances
 from kilonova.db import tables as t
 from kilonova.model.transitions import TRANSITIONS

@@ -304,7 +304,7 @@ def test_a_step_that_breaks_is_tried_again_as_the_journal_has_it(cell_of: NewCel
     (uuid,) = cell.boot()
     cell.bus.run()
     assert cell.instance(uuid).vm_state is VmState.BUILDING
-    cell.conductor.retry_broken()
+    cell.conductor.runner.retry_broken()
     cell.bus.run()
     assert cell.check() == {uuid: "active"}
 

@@ -4,7 +4,7 @@ import pytest
 from kilonova.errors import DriverError, NotFound, UnexpectedTaskState
 from kilonova.messaging.messages import DestroyGuest, RebootGuest
 from kilonova.model.instance import PowerState, TaskState, VmState
-from support.cell import Cell, NewCell, host
+from support.cell import Cell, NewCell, asker, host
 
 Running = tuple[Cell, str]
 
@@ -128,9 +128,9 @@ def test_a_second_delete_is_no_second_workflow(running: Running) -> None:
     cell, uuid = running
     instance = cell.instance(uuid)
     cell.delete(uuid)
-    cell.conductor.delete(instance, "req-again")
+    cell.conductor.operations.delete(instance, asker("req-again"))
     cell.bus.run()
-    cell.conductor.delete(instance, "req-late")
+    cell.conductor.operations.delete(instance, asker("req-late"))
     cell.bus.run()
     assert [type(message) for message in cell.bus.sent].count(DestroyGuest) == 1
     assert cell.check() == {}
@@ -194,5 +194,5 @@ def test_acting_on_what_is_deleted(running: Running) -> None:
     cell.delete(uuid)
     cell.bus.run()
     with pytest.raises(NotFound):
-        cell.conductor.change_power(instance, "stop", "req-stop")
+        cell.conductor.operations.change_power(instance, "stop", asker("req-stop"))
     cell.check()

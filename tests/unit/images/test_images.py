@@ -19,6 +19,7 @@ class Glance(ThreadingHTTPServer):
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, Any]] = {}
         self.asked: list[tuple[str, str | None]] = []
+        self.busy = 0
         super().__init__(("127.0.0.1", 0), _Handler)
 
 
@@ -27,6 +28,8 @@ class _Handler(BaseHTTPRequestHandler):
         glance: Any = self.server
         glance.asked.append((self.path, self.headers.get("X-Auth-Token")))
         status, body = glance.answers.get(self.path, (404, {}))
+        if glance.busy:
+            status, glance.busy = 503, glance.busy - 1
         raw = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(raw)))
@@ -97,6 +100,13 @@ def test_a_service_that_fails_is_unavailable_and_nothing_is_kept(glance: Glance,
         images.get("i", token="t", project_id="p")
     glance.answers["/v2/images/i"] = 200, {"id": "i", "status": "active"}
     assert images.get("i", token="t", project_id="p").id == "i"
+
+
+def test_a_service_that_is_busy_for_a_moment_is_asked_again(glance: Glance) -> None:
+    glance.answers["/v2/images/i"] = 200, {"id": "i", "status": "active"}
+    glance.busy = 2
+    assert images_of(glance, [0.0]).get("i", token="t", project_id="p").id == "i"
+    assert len(glance.asked) == 3
 
 
 def test_names_with_slashes_do_not_leave_the_collection(glance: Glance) -> None:

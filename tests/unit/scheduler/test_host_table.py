@@ -22,7 +22,7 @@ def test_records_become_columns() -> None:
     assert hosts.instance_rows == {"i": 1}
     assert hosts.disabled_reasons == {0: "broken"}
     assert hosts.profile.tolist() == [0, 0]
-    assert hosts.everyone.tolist() == [True, True]
+    assert hosts.all_hosts.tolist() == [True, True]
 
 
 def test_free_leaves_the_allocation_ratio_aside_and_may_be_negative() -> None:

@@ -46,7 +46,7 @@ def stop(ctx: Context, request: Request) -> Reply:
 def _change_power(ctx: Context, instance: Instance, kind: str) -> Reply:
     check_allowed(instance, TRANSITIONS[kind])
     try:
-        ctx.backend.conductor.change_power(instance, kind, ctx.request_id)
+        ctx.backend.conductor.operations.change_power(instance, kind, ctx.requester)
     except UnexpectedTaskState as error:
         raise Conflict(error.message) from None
     return Reply(202)

@@ -60,7 +60,7 @@ class AggregateImagePropertiesIsolation:
             if key.startswith(self._prefix) and (value := image_property(spec.image, key)) is not None
         )
         if not asked:
-            return hosts.everyone
+            return hosts.all_hosts
 
         def verdicts() -> BoolArray:
             masks = [_agreeing(hosts, key, value) for key, value in asked]

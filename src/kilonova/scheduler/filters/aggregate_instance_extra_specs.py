@@ -43,7 +43,7 @@ class AggregateInstanceExtraSpecsFilter:
             elif scope == SCOPE:
                 wanted.append((rest, requirement))
         if not wanted:
-            return hosts.everyone
+            return hosts.all_hosts
 
         def verdicts() -> BoolArray:
             masks = [_matching(hosts, key, requirement) for key, requirement in wanted]

@@ -19,4 +19,4 @@ class AllHostsFilter:
     reason: str = "never"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:  # noqa: ARG002
-        return hosts.everyone
+        return hosts.all_hosts

@@ -36,7 +36,7 @@ class AvailabilityZoneFilter:
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         wanted = spec.availability_zone
         if not wanted:
-            return hosts.everyone
+            return hosts.all_hosts
         zones = [aggregate.metadata.get(ZONE_KEY) for aggregate in hosts.aggregates.aggregates]
         passed = in_any(hosts, [zone is not None and wanted in split(zone) for zone in zones])
         if wanted == self.default_zone:

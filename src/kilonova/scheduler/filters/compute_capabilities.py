@@ -48,7 +48,7 @@ class ComputeCapabilitiesFilter:
     reason: str = "a capability does not match the flavor's extra specs"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        passed = hosts.everyone
+        passed = hosts.all_hosts
         by_profile: list[tuple[Path, bool, str]] = []
         for path, scoped, requirement in _relevant(spec.flavor.extra_specs):
             name = path[0]

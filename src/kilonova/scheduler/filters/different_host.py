@@ -29,7 +29,7 @@ class DifferentHostFilter:
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         shunned = spec.hinted_instances(HINT)
         if not shunned:
-            return hosts.everyone
+            return hosts.all_hosts
         passed = np.ones(len(hosts), dtype=np.bool_)
         passed[[hosts.instance_rows[uuid] for uuid in shunned if uuid in hosts.instance_rows]] = False
         return passed

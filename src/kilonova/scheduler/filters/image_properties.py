@@ -69,7 +69,7 @@ class ImagePropertiesFilter:
             | {canonical_vm_mode(vm_mode) if vm_mode else ""}
         ) - {""}
         if not wanted:
-            return hosts.everyone
+            return hosts.all_hosts
         versions = image_property(spec.image, "img_hv_requested_version")
         bits = image_property(spec.image, "hw_maxphysaddr_bits")
 

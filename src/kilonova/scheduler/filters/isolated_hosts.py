@@ -43,7 +43,7 @@ class IsolatedHostsFilter:
             return self._isolated_rows(hosts)
         if self.restrict:
             return ~self._isolated_rows(hosts)
-        return hosts.everyone
+        return hosts.all_hosts
 
     def _isolated_rows(self, hosts: HostTable) -> BoolArray:
         rows = hosts.rows_of_host()

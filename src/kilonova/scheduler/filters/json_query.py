@@ -79,14 +79,14 @@ class JsonFilter:
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         texts = spec.hints.get(HINT, ())
         if not any(texts):
-            return hosts.everyone
+            return hosts.all_hosts
         try:
             require_small(texts)
             query = json.loads(texts[0]) if len(texts) == 1 else None
             if query is None:
                 return np.zeros(len(hosts), dtype=np.bool_)
             if not query:
-                return hosts.everyone
+                return hosts.all_hosts
             _check(query)
         except (ValueError, RecursionError):
             return np.zeros(len(hosts), dtype=np.bool_)

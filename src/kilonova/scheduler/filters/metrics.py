@@ -32,7 +32,7 @@ class MetricsFilter:
         return cls(names=frozenset(name for name, _ in weight_setting(config.metrics_weight_setting)[0]))
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:  # noqa: ARG002
-        passed = hosts.everyone
+        passed = hosts.all_hosts
         for name in sorted(self.names):
             passed = passed & ~np.isnan(hosts.metric(name))
         return passed

@@ -48,7 +48,7 @@ class NUMATopologyFilter:
         try:
             wanted = numa_request(spec.flavor, spec.image)
             if wanted is None:
-                return hosts.everyone
+                return hosts.all_hosts
             requests = pci_requests(spec.flavor, spec.image, self.aliases)
         except InvalidRequest:
             return np.zeros(len(hosts), dtype=np.bool_)

@@ -42,7 +42,7 @@ class PciPassthroughFilter:
         except InvalidRequest:
             return np.zeros(len(hosts), dtype=np.bool_)
         if not requests:
-            return hosts.everyone
+            return hosts.all_hosts
         states = hosts.device_states
         enough = states.summaries().devices >= sum(request.count for request in requests)
         shapes = states.shapes(hosts.devices)

@@ -30,7 +30,7 @@ class SameHostFilter:
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         if spec.hints.get(HINT, ()) in {(), ("",)}:
-            return hosts.everyone
+            return hosts.all_hosts
         sought = spec.hinted_instances(HINT)
         passed = np.zeros(len(hosts), dtype=np.bool_)
         passed[[hosts.instance_rows[uuid] for uuid in sought if uuid in hosts.instance_rows]] = True

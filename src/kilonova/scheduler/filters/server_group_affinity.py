@@ -27,10 +27,10 @@ class ServerGroupAffinityFilter:
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         group = spec.group
         if group is None or group.policy != "affinity":
-            return hosts.everyone
+            return hosts.all_hosts
         used = [host for host, members in group.hosts.items() if members > 0]
         if not used:
-            return hosts.everyone
+            return hosts.all_hosts
         rows = hosts.rows_of_host()
         passed = np.zeros(len(hosts), dtype=np.bool_)
         passed[[row for host in used for row in rows.get(host, ())]] = True

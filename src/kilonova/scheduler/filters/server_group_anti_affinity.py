@@ -30,7 +30,7 @@ class ServerGroupAntiAffinityFilter:
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         group = spec.group
         if group is None or group.policy != "anti-affinity":
-            return hosts.everyone
+            return hosts.all_hosts
         limit = group.max_server_per_host
         if len(hosts) < len(group.hosts):
             passed = np.array([group.hosts.get(host, 0) < limit for host in hosts.hosts], dtype=np.bool_)

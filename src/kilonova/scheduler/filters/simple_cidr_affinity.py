@@ -34,7 +34,7 @@ class SimpleCIDRAffinityFilter:
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         address = next(iter(spec.hints.get(IP_HINT, ())), None)
         if not address:
-            return hosts.everyone
+            return hosts.all_hosts
         network = _network(address, next(iter(spec.hints.get(CIDR_HINT, ())), _DEFAULT_CIDR))
         if network is None:
             return np.zeros(len(hosts), dtype=np.bool_)

@@ -16,8 +16,8 @@ from kilonova.model.image import Image
 from kilonova.model.placed_server import PlacedServer
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.isolation.older_means import Means, older_means
-from kilonova.scheduler.isolation.older_means import Pool as OlderPool
+from kilonova.scheduler.isolation.legacy_mechanisms import LegacyMechanism, legacy_mechanisms
+from kilonova.scheduler.isolation.legacy_mechanisms import Pool as LegacyPool
 from kilonova.scheduler.isolation.rules import Alternative, Candidate, Isolation, Rule, rule_of
 from kilonova.scheduler.isolation.universe import (
     Combination,
@@ -92,10 +92,10 @@ class _Walk:
     stuck: list[Combination] = field(default_factory=list)
     usable_flavors: set[str] = field(default_factory=set)
     usable_images: set[str] = field(default_factory=set)
-    strangers: dict[OlderPool, list[Combination]] = field(default_factory=dict)
-    strays: dict[OlderPool, list[Combination]] = field(default_factory=dict)
-    outside: dict[OlderPool, BoolArray] = field(default_factory=dict)
-    unkept: set[OlderPool] = field(default_factory=set)
+    strangers: dict[LegacyPool, list[Combination]] = field(default_factory=dict)
+    strays: dict[LegacyPool, list[Combination]] = field(default_factory=dict)
+    outside: dict[LegacyPool, BoolArray] = field(default_factory=dict)
+    unkept: set[LegacyPool] = field(default_factory=set)
 
 
 def audit(
@@ -115,8 +115,8 @@ def audit(
     isolation = hosts.aggregates.isolation
     under = _Under.of(aggregates)
     tried = combinations(aggregates, isolation, offered, images, config)
-    older = older_means(hosts, offered, images, config)
-    walk = _walk(hosts, isolation, under, tried, older, Judge.of(hosts, config), check)
+    legacy = legacy_mechanisms(hosts, offered, images, config)
+    walk = _walk(hosts, isolation, under, tried, legacy, Judge.of(hosts, config), check)
     findings = [
         *_broken(under),
         *_misplaced(under, isolation, servers),
@@ -124,8 +124,8 @@ def audit(
         *_overlaps(isolation, under, walk),
         *(_unusable(offered, images, walk) if len(hosts) and tried else ()),
         *_taggable(under, walk),
-        *_older(hosts, [pool for means in older if means.is_on for pool in means.pools], walk),
-        *_without_effect(hosts, [means for means in older if not means.is_on], walk),
+        *_legacy(hosts, [pool for each in legacy if each.enabled for pool in each.pools], walk),
+        *_without_effect(hosts, [each for each in legacy if not each.enabled], walk),
     ]
     order = {LEAK: 0, FAULT: 1, NOTE: 2}
     return Report(
@@ -175,15 +175,15 @@ def _walk(
     isolation: Isolation | None,
     under: _Under,
     tried: Sequence[Combination],
-    older: Sequence[Means],
+    legacy: Sequence[LegacyMechanism],
     judge: Judge,
     check: Callable[[], None],
 ) -> _Walk:
     walk = _Walk()
     rules = isolation.rules if isolation is not None else ()
     pools = [_rows_of(hosts, under.hosts[rule]) for rule in rules]
-    kept = [pool for means in older if means.is_on for pool in means.pools]
-    doubtful = [pool for means in older if not means.is_on for pool in means.pools]
+    kept = [pool for each in legacy if each.enabled for pool in each.pools]
+    doubtful = [pool for each in legacy if not each.enabled for pool in each.pools]
     for each in tried:
         check()
         met = isolation.met_by(Candidate(each.flavor, each.image, each.project)) if isolation is not None else 0
@@ -206,7 +206,7 @@ def _walk(
             elif (outside := allowed & ~pool.home(spec)).any():
                 walk.strays.setdefault(pool, []).append(each)
                 walk.outside[pool] = walk.outside.get(pool, outside) | outside
-        # Of a means that is switched off it is enough to know that nothing else does its work.
+        # Of a mechanism that is disabled it is enough to know that nothing else does its work.
         unkept = {pool for pool in doubtful if (allowed & _forbidden(pool, spec)).any()}
         if unkept:
             walk.unkept |= unkept
@@ -214,7 +214,7 @@ def _walk(
     return walk
 
 
-def _forbidden(pool: OlderPool, spec: RequestSpec) -> BoolArray:
+def _forbidden(pool: LegacyPool, spec: RequestSpec) -> BoolArray:
     """Return the hosts that are not meant for such a server. Shapes: → (H,)."""
     return pool.hosts if pool.is_stranger(spec) else ~pool.home(spec)
 
@@ -362,16 +362,16 @@ def _alternative(alternative: Alternative) -> str:
     return " and ".join(sorted(map(str, alternative)))
 
 
-def _older(hosts: HostTable, older: Sequence[OlderPool], walk: _Walk) -> Iterator[Finding]:
-    """Yield what the older means of isolation let through."""
-    for pool in older:
+def _legacy(hosts: HostTable, pools: Sequence[LegacyPool], walk: _Walk) -> Iterator[Finding]:
+    """Yield what the legacy mechanisms of isolation let through."""
+    for pool in pools:
         for half, what, found, where in (
             ("strangers", pool.lets_in, walk.strangers.get(pool), pool.hosts),
             ("strays", pool.lets_out, walk.strays.get(pool), walk.outside.get(pool, pool.hosts)),
         ):
             if found:
                 yield Finding(
-                    f"{pool.means}: {half}",
+                    f"{pool.mechanism}: {half}",
                     LEAK,
                     what,
                     pool.remedy,
@@ -381,17 +381,17 @@ def _older(hosts: HostTable, older: Sequence[OlderPool], walk: _Walk) -> Iterato
                 )
 
 
-def _without_effect(hosts: HostTable, older: Sequence[Means], walk: _Walk) -> Iterator[Finding]:
-    """Yield the means that are set and switched off, where no rule does what they mean."""
-    for means in older:
-        pools = [pool for pool in means.pools if pool in walk.unkept]
+def _without_effect(hosts: HostTable, legacy: Sequence[LegacyMechanism], walk: _Walk) -> Iterator[Finding]:
+    """Yield the mechanisms that are set and disabled, where no rule does what is intended by them."""
+    for mechanism in legacy:
+        pools = [pool for pool in mechanism.pools if pool in walk.unkept]
         if pools:
             set_on = dict.fromkeys(name for pool in pools for name in pool.set_on)
             yield Finding(
                 "no effect",
                 LEAK,
-                f"{means.off}, and no rule does what that means: {', '.join(set_on)}.",
-                f"Set a kilonova:only rule, {means.switch}, or unset what nobody means.",
+                f"{mechanism.off}, and no rule does what that means: {', '.join(set_on)}.",
+                f"Set a kilonova:only rule, {mechanism.switch}, or unset what nobody means.",
                 aggregates=tuple(dict.fromkeys(name for pool in pools for name in pool.aggregates)),
                 hosts=_named(hosts, np.logical_or.reduce([pool.hosts for pool in pools])),
             )

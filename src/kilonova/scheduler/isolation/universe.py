@@ -189,14 +189,14 @@ class Judge:
 
     def may_use(self, combination: Combination) -> BoolArray:
         """Return the hosts on which no isolating rule forbids such servers. Shapes: → (H,)."""
-        everyone = self.hosts.everyone
+        all_hosts = self.hosts.all_hosts
         masks = [
             step.mask
             for step in funnel(
-                self.hosts, combination.spec, self.request_filters, self.filters, still_in=lambda: everyone
+                self.hosts, combination.spec, self.request_filters, self.filters, still_in=lambda: all_hosts
             )
         ]
-        passed: BoolArray = np.logical_and.reduce([everyone, *masks])
+        passed: BoolArray = np.logical_and.reduce([all_hosts, *masks])
         return passed
 
 

@@ -82,4 +82,4 @@ def test_each_make_of_host_is_judged_once_and_each_host_gets_its_verdict() -> No
 
 def test_a_flavor_without_extra_specs_passes_everywhere() -> None:
     hosts = table(host("a"), host("b"))
-    assert ComputeCapabilitiesFilter().passes(hosts, request()) is hosts.everyone
+    assert ComputeCapabilitiesFilter().passes(hosts, request()) is hosts.all_hosts

@@ -165,7 +165,7 @@ def test_flavors_without_the_extra_spec_leak_into_its_hosts() -> None:
     assert finding.who == (Group(("small",), (NOTHING, "plain", "tagged"), (ANY_OTHER_PROJECT,)),)
 
 
-def test_a_rule_of_isolation_mends_the_leaks_of_older_means() -> None:
+def test_a_rule_of_isolation_mends_the_leaks_of_legacy_mechanisms() -> None:
     closed = pool(1, "d", "spec.aggregate_instance_extra_specs:CPU=Trove", CPU="Trove")
     offered = [OfferedFlavor(SMALL), TROVE]
     for config in (enabling(EXTRA_SPECS), enabling()):
@@ -215,7 +215,7 @@ def test_each_half_of_tenant_isolation_leaks_the_other_way(config: SchedulerConf
     assert mended.audit().findings == ()
 
 
-def test_older_means_on_aggregates_without_hosts_let_nobody_in() -> None:
+def test_legacy_mechanisms_on_aggregates_without_hosts_let_nobody_in() -> None:
     config = enabling(EXTRA_SPECS, "AggregateImagePropertiesIsolation", "AggregateMultiTenancyIsolation")
     nobody = pool(1, "", CPU="Trove", trove="true", filter_tenant_id="p")
     assert Cloud([nobody], config=config).audit().findings == ()

@@ -19,21 +19,21 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.funnel import LaterFilter, LaterRoom
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import ALL_ROWS, HostTable, IntArray
+from kilonova.scheduler.incremental_scores import rated
 from kilonova.scheduler.ranking import blaming
 from kilonova.scheduler.rule import Weigher, rule_name
-from kilonova.scheduler.standings import rated
 
 _AT_A_TIME = 64
 
 
-class Outlook(NamedTuple):
+class Lookahead(NamedTuple):
     """``lost_to``: number of the first rule that loses the host, None for none. ``ratings``: one a weigher."""
 
     lost_to: int | None
     ratings: tuple[float, ...]
 
 
-class Foresight:
+class LookaheadCache:
     """Knows what becomes of hosts as equal servers are placed on them, one after the other.
 
     ``hosts``: the table that the servers are counted in. ``rules``: number → rule, in the order in which they are
@@ -49,10 +49,10 @@ class Foresight:
         self._hosts = hosts
         self._rules = rules
         self._weighers = weighers
-        self._ahead: dict[int, deque[Outlook]] = {}
+        self._ahead: dict[int, deque[Lookahead]] = {}
         self._servers = 1
 
-    def of(self, row: int, spec: RequestSpec, likely: Callable[[int], IntArray]) -> Outlook | None:
+    def of(self, row: int, spec: RequestSpec, likely: Callable[[int], IntArray]) -> Lookahead | None:
         """Return what to make of a host that has just taken one more server; None when that cannot be told this way.
 
         ``spec``: as for the next server. ``likely``: returns so many rows that servers will probably be placed on.
@@ -78,18 +78,18 @@ class Foresight:
         steps = np.arange(self._servers, dtype=np.int64)
         rows = np.repeat(np.array([row, *others], dtype=np.int64), self._servers)
         servers = np.concatenate([steps, np.tile(steps + 1, len(others))])
-        found = iter(self._outlooks(rows, servers, _with_more_members(self._hosts, spec, others)))
+        found = iter(self._make(rows, servers, _with_more_members(self._hosts, spec, others)))
         self._ahead = {each: deque(next(found) for _ in steps) for each in (row, *others)}
 
-    def _outlooks(self, rows: IntArray, servers: IntArray, spec: RequestSpec) -> list[Outlook]:
+    def _make(self, rows: IntArray, servers: IntArray, spec: RequestSpec) -> list[Lookahead]:
         table = self._hosts.foreseen(rows, servers, spec.query.totals, guest_of(spec))
-        everyone = np.arange(len(table))
+        all_rows = np.arange(len(table))
         lost_to: list[int | None] = [None] * len(table)
         for number, rule in reversed(tuple(self._rules.items())):
             if isinstance(rule, LaterRoom):
-                lost = rule.lost(table, everyone)
+                lost = rule.lost(table, all_rows)
             else:
-                lost = np.flatnonzero(~rule.passes(table, spec, table.everyone))
+                lost = np.flatnonzero(~rule.passes(table, spec, table.all_hosts))
             for place in lost.tolist():
                 lost_to[place] = number
         columns = []
@@ -97,7 +97,7 @@ class Foresight:
             with blaming(rule_name(weigher)):
                 columns.append(rated(weigher, table, spec, ALL_ROWS).tolist())
         ratings = zip(*columns, strict=True) if columns else [()] * len(table)
-        return [Outlook(*each) for each in zip(lost_to, ratings, strict=True)]
+        return [Lookahead(*each) for each in zip(lost_to, ratings, strict=True)]
 
 
 def _with_more_members(hosts: HostTable, spec: RequestSpec, rows: Sequence[int]) -> RequestSpec:

@@ -27,11 +27,11 @@ from kilonova.scheduler.ranking import (
 )
 from kilonova.scheduler.rule import Weigher, rule_name
 
-_NOBODY: IntArray = np.zeros(0, dtype=np.int64)
+_NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(slots=True)
-class Standing:
+class WeigherScores:
     """One weigher's ratings of the hosts, kept up to date. Shapes: ``raw``, ``share`` (N,).
 
     ``smallest`` / ``largest``: of the hosts still in, ``at_smallest`` / ``at_largest`` of which have that rating.
@@ -64,15 +64,15 @@ class Standing:
         self.at_smallest = int(np.count_nonzero(left == self.smallest))
         self.at_largest = int(np.count_nonzero(left == self.largest))
 
-    def drop(self, place: int) -> None:
+    def drop(self, index: int) -> None:
         """Leave a host out from now on."""
         if self.is_flat or self.is_stale:
             return
-        old = float(self.raw[place])
+        old = float(self.raw[index])
         self.at_smallest -= old == self.smallest
         self.at_largest -= old == self.largest
 
-    def rate(self, place: int, rating: float) -> None:
+    def rate(self, index: int, rating: float) -> None:
         """Take over a new rating."""
         if not math.isfinite(rating):
             raise ValueError("a weigher's ratings must be finite numbers")
@@ -80,10 +80,10 @@ class Standing:
             self.is_stale = rating != self.smallest
             self.is_flat = not self.is_stale
         if self.is_flat or self.is_stale:
-            self.raw[place] = rating
+            self.raw[index] = rating
             return
-        self.drop(place)
-        self.raw[place] = rating
+        self.drop(index)
+        self.raw[index] = rating
         if rating < self.smallest:
             self.smallest, self.at_smallest = rating, 0
         if rating > self.largest:
@@ -91,15 +91,15 @@ class Standing:
         self.at_smallest += rating == self.smallest
         self.at_largest += rating == self.largest
 
-    def rescale_one(self, alive: BoolArray, place: int) -> bool:
-        """Do what :meth:`rescale` does for one place."""
+    def rescale_one(self, alive: BoolArray, index: int) -> bool:
+        """Do what :meth:`rescale` does for one index."""
         if self.is_flat:
             return False
         if self._needs_survey or (self.smallest, self.largest) != self.scaled_for:
-            return self.rescale(alive, np.array([place]))
+            return self.rescale(alive, np.array([index]))
         if self.scale is not None and self.share is not None:
-            factor = self.factors if isinstance(self.factors, float | int) else self.factors.item(place)
-            self.share[place] = self.scale.applied_to_one(self.raw.item(place)) * factor
+            factor = self.factors if isinstance(self.factors, float | int) else self.factors.item(index)
+            self.share[index] = self.scale.applied_to_one(self.raw.item(index)) * factor
         return False
 
     @property
@@ -122,8 +122,8 @@ class Standing:
         self.is_stale, self.is_flat = True, False
         return changed
 
-    def rescale(self, alive: BoolArray, places: IntArray) -> bool:
-        """Bring shares up to date: those of ``places``, or all when the ends have moved. Return whether it was all.
+    def rescale(self, alive: BoolArray, indices: IntArray) -> bool:
+        """Bring shares up to date: those of ``indices``, or all when the ends have moved. Return whether it was all.
 
         Raises: ValueError, for ratings or multipliers that are no finite numbers.
         """
@@ -137,14 +137,14 @@ class Standing:
             self.scale = ends
             self.share = None if ends is None else weighted(ends.applied(self.raw), self.factors)
             return True
-        if ends is not None and self.share is not None and len(places):
-            factors = self.factors if isinstance(self.factors, float | int) else self.factors[places]
-            self.share[places] = weighted(ends.applied(self.raw[places]), factors)
+        if ends is not None and self.share is not None and len(indices):
+            factors = self.factors if isinstance(self.factors, float | int) else self.factors[indices]
+            self.share[indices] = weighted(ends.applied(self.raw[indices]), factors)
         return False
 
 
 @dataclass(slots=True)
-class Standings:
+class IncrementalScores:
     """Every weigher's ratings, and the scores. Shapes: ``rows`` (N,) of the table; ``alive``, ``scores`` (N,).
 
     ``shares``: what each weigher adds, in weigher order. ``are_local``: placing a server changes nothing elsewhere.
@@ -153,32 +153,38 @@ class Standings:
     rows: IntArray
     alive: BoolArray
     names: tuple[str, ...]
-    standings: list[Standing] = field(default_factory=list)
+    by_weigher: list[WeigherScores] = field(default_factory=list)
     shares: list[Share] = field(default_factory=list)
     scores: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def of(cls, weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, alive: BoolArray) -> "Standings":
+    def of(
+        cls, weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, alive: BoolArray
+    ) -> "IncrementalScores":
         """Rate everybody who is left."""
         rows = np.flatnonzero(alive)
-        everyone = np.ones(len(rows), dtype=np.bool_)
-        made = cls(rows, everyone, tuple(rule_name(weigher) for weigher in weighers))
+        all_rows = np.ones(len(rows), dtype=np.bool_)
+        made = cls(rows, all_rows, tuple(rule_name(weigher) for weigher in weighers))
         for weigher, name in zip(weighers, made.names, strict=True):
             with blaming(name):
                 factors = weigher.factors(hosts, rows)
                 local = bool(getattr(weigher, "only_where_placed", False))
                 if not counts_nothing(factors):
-                    standing = Standing(weigher, name, factors, rated(weigher, hosts, spec, rows), local, is_stale=True)
-                    standing.rescale(everyone, _NOBODY)
-                    made.standings.append(standing)
+                    of_weigher = WeigherScores(
+                        weigher, name, factors, rated(weigher, hosts, spec, rows), local, is_stale=True
+                    )
+                    of_weigher.rescale(all_rows, _NO_ROWS)
+                    made.by_weigher.append(of_weigher)
                 elif not local:  # it may count for a later server
-                    made.standings.append(Standing(weigher, name, factors, np.zeros(len(rows)), local, is_stale=True))
+                    made.by_weigher.append(
+                        WeigherScores(weigher, name, factors, np.zeros(len(rows)), local, is_stale=True)
+                    )
         made._add_up()
         return made
 
     @property
     def are_local(self) -> bool:
-        return all(standing.only_where_placed for standing in self.standings)
+        return all(of_weigher.only_where_placed for of_weigher in self.by_weigher)
 
     def follow(
         self, hosts: HostTable, spec: RequestSpec, alive: BoolArray, changed: IntArray, part: HostTable | None
@@ -187,31 +193,31 @@ class Standings:
 
         ``part``: the table of those of the changed rows that are still in, None when none is.
         """
-        places = np.searchsorted(self.rows, changed)
-        self.alive[places] = alive[changed]
-        out, left = places[~self.alive[places]].tolist(), places[self.alive[places]]
+        indices = np.searchsorted(self.rows, changed)
+        self.alive[indices] = alive[changed]
+        out, left = indices[~self.alive[indices]].tolist(), indices[self.alive[indices]]
         moved = False
-        for standing in self.standings:
+        for of_weigher in self.by_weigher:
             try:
-                if not standing.only_where_placed:
+                if not of_weigher.only_where_placed:
                     rows = self.rows[self.alive]
-                    factors = standing.weigher.factors(hosts, rows)
+                    factors = of_weigher.weigher.factors(hosts, rows)
                     if counts_nothing(factors):
-                        moved |= standing.mute()
+                        moved |= of_weigher.mute()
                         continue
-                    standing.rate_anew(self.alive, factors, rated(standing.weigher, hosts, spec, rows))
+                    of_weigher.rate_anew(self.alive, factors, rated(of_weigher.weigher, hosts, spec, rows))
                 else:
-                    for place in out:
-                        standing.drop(place)
+                    for index in out:
+                        of_weigher.drop(index)
                     if part is not None:
-                        now = rated(standing.weigher, part, spec, ALL_ROWS)
-                        for place, rating in zip(left.tolist(), now.tolist(), strict=True):
-                            standing.rate(place, rating)
-                moved |= standing.rescale(self.alive, left)
+                        now = rated(of_weigher.weigher, part, spec, ALL_ROWS)
+                        for index, rating in zip(left.tolist(), now.tolist(), strict=True):
+                            of_weigher.rate(index, rating)
+                moved |= of_weigher.rescale(self.alive, left)
             except RuleFailed:
                 raise
             except Exception as error:  # third-party code; a context manager a weigher would cost more than the rest
-                raise weigher_failed(standing.name) from error
+                raise weigher_failed(of_weigher.name) from error
         if moved:
             self._add_up()
             return
@@ -221,35 +227,35 @@ class Standings:
 
     def drop(self, row: int) -> None:
         """Leave one row out from now on. Only where :attr:`are_local`."""
-        place = int(np.searchsorted(self.rows, row))
-        self.alive[place] = False
+        index = int(np.searchsorted(self.rows, row))
+        self.alive[index] = False
         moved = False
-        for standing in self.standings:
-            standing.drop(place)
-            moved |= standing.rescale_one(self.alive, place)
-        self.scores[place] = -np.inf
+        for of_weigher in self.by_weigher:
+            of_weigher.drop(index)
+            moved |= of_weigher.rescale_one(self.alive, index)
+        self.scores[index] = -np.inf
         if moved:
             self._add_up()
 
     def rate(self, row: int, ratings_now: Sequence[float]) -> None:
         """Take over what each weigher says of one row. Only where :attr:`are_local`. Raises: RuleFailed."""
-        place = int(np.searchsorted(self.rows, row))
+        index = int(np.searchsorted(self.rows, row))
         moved = False
         score = 0.0
-        for standing, rating in zip(self.standings, ratings_now, strict=True):
+        for of_weigher, rating in zip(self.by_weigher, ratings_now, strict=True):
             try:
-                standing.rate(place, rating)
-                moved |= standing.rescale_one(self.alive, place)
+                of_weigher.rate(index, rating)
+                moved |= of_weigher.rescale_one(self.alive, index)
             except Exception as error:
-                raise weigher_failed(standing.name) from error
-            if standing.share is not None:
-                score += standing.share.item(place)
-        self.scores[place] = score
+                raise weigher_failed(of_weigher.name) from error
+            if of_weigher.share is not None:
+                score += of_weigher.share.item(index)
+        self.scores[index] = score
         if moved:
             self._add_up()
 
     def _add_up(self) -> None:
-        by_name = {standing.name: standing.share for standing in self.standings}
+        by_name = {of_weigher.name: of_weigher.share for of_weigher in self.by_weigher}
         self.shares = [Share(name, by_name.get(name)) for name in self.names]
         self.scores = total(self.shares, len(self.rows))
         self.scores[~self.alive] = -np.inf
@@ -262,5 +268,5 @@ def rated(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows) -> 
     return np.zeros(count) if raw is None else raw.copy()
 
 
-def _at(share: Share, places: IntArray) -> Share:
-    return Share(share.weigher, None if share.values is None else share.values[places])
+def _at(share: Share, indices: IntArray) -> Share:
+    return Share(share.weigher, None if share.values is None else share.values[indices])

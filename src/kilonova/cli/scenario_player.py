@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replay a scenario: look at the cloud through its API, change it through the stock ``openstack`` client."""
+"""Play a scenario: look at the cloud through its API, change it through the stock ``openstack`` client."""
 
 import shlex
 import shutil
@@ -84,7 +84,7 @@ class Story:
     why: tuple[str, ...]
 
 
-class Replay:
+class ScenarioPlayer:
     """One scenario, its project references filled in, at one cloud. ``seats``: project → its user."""
 
     def __init__(self, scenario: Scenario, seats: Mapping[str, Seat]) -> None:

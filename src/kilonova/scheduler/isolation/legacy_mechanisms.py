@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators mean by the older means of isolation, so that an audit can compare it with what these means do.
+"""What operators intend with the legacy mechanisms of isolation, for an audit to compare with what these enforce.
 
 A flavor with ``aggregate_instance_extra_specs:K=V`` is meant for the aggregates with K=V, an image with a property that
 aggregates have as a key for those with its value, a project in ``filter_tenant_id…`` for those that name it, a flavor
 in ``instance_type`` for those that list it, a server that requires X for those with ``trait:X=required``, and isolated
-images for isolated hosts; and these hosts are meant for nobody else. Most means keep only one half of that, and one
-that is switched off keeps nothing; what is meant by it is the same.
+images for isolated hosts; and these hosts are meant for nobody else. Most mechanisms enforce only one half of that. A
+disabled mechanism enforces nothing; the operator's intent is unchanged.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,7 +61,7 @@ class Pool:
     ``lets_in``, ``lets_out``: what to say when that does not hold, and ``remedy`` what to do.
     """
 
-    means: str
+    mechanism: str
     set_on: tuple[str, ...]
     aggregates: tuple[str, ...]
     hosts: BoolArray
@@ -73,23 +73,23 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """All that is meant by one means. ``off``: what to say when it is switched off; ``switch``: how to change that."""
+class LegacyMechanism:
+    """All pools of one mechanism. ``off``: what to say when it is disabled; ``switch``: how to enable it."""
 
-    is_on: bool
+    enabled: bool
     pools: tuple[Pool, ...]
     off: str
     switch: str
 
 
-def older_means(
+def legacy_mechanisms(
     hosts: HostTable, offered: Sequence[OfferedFlavor], images: Sequence[Image], config: SchedulerConfig
-) -> tuple[Means, ...]:
-    """Return what is meant by all older means, those that ``config`` switches on and the others."""
+) -> tuple[LegacyMechanism, ...]:
+    """Return every legacy mechanism with what is intended by it, those that ``config`` enables and the others."""
     enabled = {name.strip() for name in config.enabled_filters}
 
-    def by_filter(name: str, off: str, pools: Iterable[Pool]) -> Means:
-        return Means(
+    def by_filter(name: str, off: str, pools: Iterable[Pool]) -> LegacyMechanism:
+        return LegacyMechanism(
             name in enabled, tuple(pools), f"{off}, but {name} is not enabled", f"add {name} to enabled_filters"
         )
 
@@ -101,7 +101,7 @@ def older_means(
             "Aggregates have properties of images as keys",
             _by_image_property(hosts, images, config, frozenset() if IMAGE_PROPERTIES in enabled else _FOR_PEOPLE),
         ),
-        Means(
+        LegacyMechanism(
             TENANCY in enabled or limited,
             tuple(_by_project(hosts)),
             f"Aggregates name projects in {TENANT_PREFIX}, but neither is {TENANCY} enabled nor is"
@@ -109,7 +109,7 @@ def older_means(
             f"add {TENANCY} to enabled_filters",
         ),
         by_filter(TYPES, f"Aggregates list flavors in {TYPES_KEY}", _by_type(hosts)),
-        Means(
+        LegacyMechanism(
             config.enable_isolated_aggregate_filtering,
             tuple(_by_trait(hosts)),
             "Aggregates are reserved by traits, but enable_isolated_aggregate_filtering is off",
@@ -151,7 +151,7 @@ def _has_no_spec(key: str, spec: RequestSpec) -> bool:
 
 
 def _home_by_spec(hosts: HostTable, key: str, spec: RequestSpec) -> BoolArray:
-    home = hosts.everyone
+    home = hosts.all_hosts
     for name in {key, f"{SCOPE}:{key}"} & spec.flavor.extra_specs.keys():
         home = home & _meant(hosts, key, spec.flavor.extra_specs[name])
     return home
@@ -247,7 +247,7 @@ def _named_beside(hosts: HostTable, pool: BoolArray) -> frozenset[str]:
 def _home_by_project(hosts: HostTable, projects: frozenset[str], spec: RequestSpec) -> BoolArray:
     """Return the hosts of a server's project; the pools that name it tell where one of another project may be."""
     if spec.project_id not in projects:
-        return hosts.everyone
+        return hosts.all_hosts
     project = spec.project_id
     return hosts.memo.get(
         (_home_by_project, project), lambda: _where(hosts, lambda aggregate: project in _projects(aggregate)).hosts
@@ -332,7 +332,7 @@ def _home_by_trait(hosts: HostTable, spec: RequestSpec) -> BoolArray:
     """Return the hosts that are reserved for what the server requires, and those that lack it: it cannot land there."""
     required = _required(spec)
     reserving = _where(hosts, lambda aggregate: bool(traits := _reserved_for(aggregate)) and traits <= required).hosts
-    able: BoolArray = np.logical_and.reduce([hosts.everyone, *map(hosts.has_trait, sorted(required))])
+    able: BoolArray = np.logical_and.reduce([hosts.all_hosts, *map(hosts.has_trait, sorted(required))])
     return reserving | ~able
 
 

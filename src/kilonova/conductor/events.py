@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the runner tells of every workflow: one typed event a turn, for log lines, metrics and notifications."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """What has happened to a workflow."""
+
+    BEGUN = "begun"
+    STEP_DONE = "step done"
+    STEP_FAILED = "step failed"
+    RESTARTED = "restarted"
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    STUCK = "stuck"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowEvent:
+    """One turn of a workflow, told after the commit that made it so.
+
+    ``step``: that was done or failed. ``word``: what a server is when the workflow is done.
+    ``message``: why it failed. ``seconds``: since the step began.
+    """
+
+    phase: Phase
+    kind: str
+    step: str
+    instance_uuid: str
+    request_id: str
+    host: str | None = None
+    word: str = ""
+    message: str = ""
+    seconds: float = 0.0
+
+
+#: Takes every event; called on the runner's threads, never under a lock, so it must be quick.
+Observer = Callable[[WorkflowEvent], None]

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a hypervisor is told of a guest: everything it needs to make it, from the instance and what was asked for it."""
+
+from kilonova.db import host_devices
+from kilonova.db.database import Database
+from kilonova.model.guest_devices import GuestDevices
+from kilonova.model.instance import GuestSpec, Instance
+from kilonova.model.request_spec import StoredRequest
+
+
+def reserved_for(
+    database: Database, instance: Instance, request: StoredRequest, consumer: str | None = None
+) -> GuestDevices:
+    """Return the cells and devices that a claim has taken for an instance; only flavor and image can ask for any.
+
+    ``consumer``: who holds them; None stands for the instance itself.
+    """
+    image = request.spec.image
+    if not instance.flavor.extra_specs and not (image and image.properties):
+        return GuestDevices()
+    with database.read() as connection:
+        return host_devices.of_guest(connection, consumer or instance.uuid)
+
+
+def guest_of(instance: Instance, request: StoredRequest, reserved: GuestDevices) -> GuestSpec:
+    """Return what a hypervisor needs to make the guest of an instance."""
+    flavor, image = instance.flavor, request.spec.image
+    return GuestSpec(
+        uuid=instance.uuid,
+        name=instance.instance_name,
+        hostname=instance.hostname,
+        vcpus=flavor.vcpus,
+        memory_mib=flavor.memory_mib,
+        root_gib=flavor.root_gib,
+        ephemeral_gib=flavor.ephemeral_gib,
+        swap_mib=flavor.swap_mib,
+        image_ref=instance.image_ref,
+        image_properties=dict(image.properties) if image else {},
+        extra_specs=dict(flavor.extra_specs),
+        project_id=instance.project_id,
+        user_id=instance.user_id,
+        key_name=instance.key_name,
+        user_data=request.user_data,
+        metadata=dict(instance.metadata),
+        reserved=reserved,
+    )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One process among others: say that it lives, take over what dead ones left and what live ones hand over."""
+
+from collections.abc import Callable, Sequence
+
+from kilonova.conductor.lease import Lease
+from kilonova.conductor.runner import Runner
+from kilonova.conductor.workflows.batch import BATCH
+from kilonova.db import host_agents, workflows
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+
+
+class Membership:
+    """The lease of the process ``owner``, and the workflows that come to it."""
+
+    def __init__(self, database: Database, runner: Runner, owner: str, lease: Lease) -> None:
+        self._database = database
+        self._runner = runner
+        self._owner = owner
+        self._lease = lease
+
+    def sign_of_life(self) -> None:
+        """Tell the other processes that this one is alive; notice when they counted it as dead meanwhile."""
+        if self._database.is_sqlite:
+            return
+        since = self._lease.now()
+        if self._database.write(lambda tx: host_agents.keep_alive(tx, self._owner, self._lease.duration)):
+            self._lease.renew(since)
+        else:
+            self._lease.lapse()
+
+    def enter(self, announce: Callable[[], None]) -> int:
+        """Join the living, at the start or after a time in which others counted this process as dead.
+
+        ``announce``: has the agents report their guests, and destroys what was moved or deleted meanwhile. Only then
+        may this process act again: on what the journal says now, not on what it remembers. Returns how many workflows
+        go on.
+        """
+        self._runner.forget_everything()
+        announce()
+        if not self._database.is_sqlite:
+            since = self._lease.now()
+            self._database.write(lambda tx: host_agents.keep_alive(tx, self._owner, self._lease.duration))
+            self._lease.renew(since)
+            self._runner.look_at_late_guests()
+        with self._database.read() as connection:
+            own = workflows.of_owner(connection, self._owner)
+        self._go_on(own)
+        return len(own) + self.resume()
+
+    def resume(self) -> int:
+        """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are."""
+        everything = self._database.is_sqlite
+
+        def adopt(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            return workflows.adopt(tx, self._owner, everything=everything)
+
+        count = 0
+        while adopted := self._database.write(adopt):
+            self._go_on(adopted)
+            count += len(adopted)
+        return count
+
+    def take_inheritance(self) -> int:
+        """Go on with workflows that other processes handed over or interrupted; return how many there are."""
+        with self._database.read() as connection:
+            if not workflows.is_heir(connection, self._owner):
+                return 0
+        inherited = self._database.write(lambda tx: workflows.inherit(tx, self._owner))
+        known = self._runner.known
+        self._runner.interrupted([row for row in inherited if row.uuid in known])
+        self._go_on([row for row in inherited if row.uuid not in known])
+        return len(inherited)
+
+    def _go_on(self, adopted: Sequence[WorkflowRow]) -> None:
+        for row in adopted:
+            if row.kind == BATCH.kind:
+                self._take_members(row)
+        self._runner.begin(adopted, resumed=True)
+        orphaned = {row.instance_uuid for row in adopted if row.waiting}
+        if orphaned:
+            self._runner.begin_waiting(orphaned)
+
+    def _take_members(self, leader: WorkflowRow) -> None:
+        """Make the workflows that a batch leads ours, as far as nobody alive has them; go on with those that end."""
+        everything = self._database.is_sqlite
+
+        def take(tx: Transaction) -> int:
+            return workflows.take_members(tx, leader.uuid, self._owner, everything=everything)
+
+        while self._database.write(take):
+            pass
+        with self._database.read() as connection:
+            ending = workflows.members(connection, leader.uuid, self._owner, limit=100_000, interrupted=True)
+        self._runner.begin(ending, resumed=True)

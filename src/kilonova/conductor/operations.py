@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be done to servers that exist: each is stored as a workflow with its action, and then runs by itself."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from kilonova.conductor.runner import Runner
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import Interrupt, Workflow
+from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
+from kilonova.conductor.workflows.delete import DELETE, DeleteFacts
+from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
+from kilonova.conductor.workflows.moves import MoveFacts
+from kilonova.conductor.workflows.power import POWER, PowerFacts
+from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
+from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+from kilonova.db import instance_actions, instances, moves, server_migrations, workflows
+from kilonova.db.instance_actions import NewAction
+from kilonova.db.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+from kilonova.errors import ConcurrentUpdate, NotFound
+from kilonova.identifiers import new_uuid
+from kilonova.messaging.messages import MigrationProgress
+from kilonova.model.flavor import Flavor
+from kilonova.model.instance import Instance, PowerState, TaskState, VmState
+from kilonova.model.quota import Limits
+from kilonova.model.requester import Requester
+from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
+
+
+class Operations:
+    """Starts workflows of servers."""
+
+    def __init__(self, services: Services, runner: Runner) -> None:
+        self._services = services
+        self._database = services.database
+        self._runner = runner
+
+    def delete(self, instance: Instance, who: Requester) -> None:
+        """Start deleting an instance; whatever else is under way for it walks back first."""
+        flow = self._row(DELETE, instance, who)
+
+        def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            current = instances.find(tx.connection, instance.uuid)
+            if current is None or current.task_state is TaskState.DELETING:
+                return ()
+            others = self._runner.interrupt(tx, instance.uuid, Interrupt.DELETE)
+            row = DELETE.first_row(replace(flow, waiting=bool(others)), DeleteFacts())
+            workflows.insert(tx, [row], self._services.owner)
+            instance_actions.begin(tx, [_action(DELETE, instance, who)])
+            instances.change(tx, instance.uuid, task_state=TaskState.DELETING, progress=0)
+            return (*others, row)
+
+        self._go_on(self._database.write(begin))
+
+    def change_power(self, instance: Instance, kind: str, who: Requester) -> None:
+        """Start a ``start``, ``stop``, ``reboot`` or ``hard-reboot``. Raises: NotFound, UnexpectedTaskState."""
+        workflow = POWER[kind]
+        self.start(workflow, PowerFacts(instance.host or ""), instance, who)
+
+    def start(
+        self,
+        workflow: Workflow[Any],
+        facts: Any,
+        instance: Instance,
+        who: Requester,
+        write: Callable[[Transaction], object] = lambda _tx: None,
+    ) -> None:
+        """Store a workflow with its action and first task state, and have it begin.
+
+        What it may overtake walks back first. ``write(tx)``: what belongs into the same transaction.
+        Raises: NotFound, UnexpectedTaskState; whatever ``write`` raises.
+        """
+        transition = workflow.transition
+        flow = self._row(workflow, instance, who)
+
+        def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            instances.change(
+                tx,
+                instance.uuid,
+                expected_states=transition.states,
+                expected_tasks=transition.tasks,
+                **({"task_state": transition.shown[0]} if transition.shown else {}),
+            )
+            others = self._runner.interrupt(tx, instance.uuid, Interrupt.REBOOT)
+            row = workflow.first_row(replace(flow, waiting=bool(others)), facts)
+            workflows.insert(tx, [row], self._services.owner)
+            instance_actions.begin(tx, [_action(workflow, instance, who)])
+            write(tx)
+            return (*others, row)
+
+        self._go_on(self._database.write(begin))
+
+    # --- moves --------------------------------------------------------------------------------------------------------
+
+    def resize(
+        self, instance: Instance, flavor: Flavor, who: Requester, *, stays: bool, limits: Limits | None = None
+    ) -> None:
+        """Start to give a server another flavor, on another host or, if it may stay (``stays``), on the same.
+
+        ``limits``: the quotas in force where they are not in the database.
+        Raises: NotFound, UnexpectedTaskState, OverQuota.
+        """
+        migration = _migration(instance, MigrationType.RESIZE, MigrationStatus.PRE_MIGRATING, who, flavor)
+        self._start_move(RESIZE, migration, instance, who, stays=stays, limits=limits)
+
+    def migrate(self, instance: Instance, who: Requester, *, host: str | None = None) -> None:
+        """Start to move a server that is off meanwhile, to ``host`` if that is given.
+
+        Raises: NotFound, UnexpectedTaskState.
+        """
+        migration = _migration(instance, MigrationType.MIGRATION, MigrationStatus.PRE_MIGRATING, who)
+        self._start_move(MIGRATE, migration, instance, who, host=host)
+
+    def live_migrate(self, instance: Instance, who: Requester, *, host: str | None = None) -> None:
+        """Start to move a running server, to ``host`` if that is given. Raises: NotFound, UnexpectedTaskState."""
+        migration = _migration(instance, MigrationType.LIVE_MIGRATION, MigrationStatus.ACCEPTED, who)
+        self._start_move(LIVE_MIGRATE, migration, instance, who, host=host)
+
+    def confirm_resize(self, instance: Instance, who: Requester) -> None:
+        """Start to give up the source. Raises: NotFound without such a move; UnexpectedTaskState, ConcurrentUpdate."""
+        self._end_move(CONFIRM_RESIZE, MigrationStatus.CONFIRMING, instance, who)
+
+    def revert_resize(self, instance: Instance, who: Requester) -> None:
+        """Start to go back to the source. Raises: as :meth:`confirm_resize`."""
+        self._end_move(REVERT_RESIZE, MigrationStatus.REVERTING, instance, who)
+
+    def abort_live_migration(self, instance: Instance, who: Requester) -> None:
+        """Have a live migration end where it began; it may be over first."""
+        self._interrupt(instance, Interrupt.ABORT, "live_migration_cancel", who)
+
+    def force_complete(self, instance: Instance, who: Requester) -> None:
+        """Have a live migration end soon, at the price of a pause."""
+        self._interrupt(instance, Interrupt.FORCE_COMPLETE, "live_migration_force_complete", who)
+
+    def record_progress(self, message: MigrationProgress) -> None:
+        """Note how much a live migration has copied; nobody waits for that."""
+        facts = self._runner.facts_of(message.step.workflow)
+        if not isinstance(facts, MoveFacts):
+            return
+        uuid = facts.migration
+        progress = {
+            name: getattr(message, name) for name in MigrationProgress.__dataclass_fields__ if name.endswith("_bytes")
+        }
+        self._database.write(lambda tx: server_migrations.set_progress(tx, uuid, progress))
+
+    def _start_move(
+        self,
+        workflow: Workflow[MoveFacts],
+        migration: ServerMigration,
+        instance: Instance,
+        who: Requester,
+        *,
+        host: str | None = None,
+        stays: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        facts = MoveFacts(
+            migration.uuid,
+            migration.source_host,
+            requested=host,
+            stays=stays,
+            runs=instance.vm_state is not VmState.STOPPED,
+            paused=instance.vm_state is VmState.PAUSED,
+        )
+        self.start(workflow, facts, instance, who, lambda tx: moves.begin(tx, migration, self._services.limits, limits))
+
+    def _end_move(
+        self, workflow: Workflow[MoveFacts], status: MigrationStatus, instance: Instance, who: Requester
+    ) -> None:
+        with self._database.read() as connection:
+            migration = server_migrations.find_open(connection, instance.uuid)
+        if migration is None or migration.status is not MigrationStatus.FINISHED:
+            raise NotFound(f"Instance {instance.uuid} has not been resized.")
+        runs = instance.power_state is not PowerState.SHUTDOWN
+        facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, runs=runs)
+
+        def take(tx: Transaction) -> None:
+            # "There already" is success for that function, but another request has the move then.
+            if server_migrations.get(tx.connection, migration.uuid).status is not MigrationStatus.FINISHED:
+                raise ConcurrentUpdate(f"Migration {migration.uuid} is being ended already.")
+            server_migrations.set_status(tx, migration.uuid, {MigrationStatus.FINISHED}, status)
+
+        self.start(workflow, facts, instance, who, take)
+
+    def _interrupt(self, instance: Instance, why: Interrupt, action: str, who: Requester) -> None:
+        def interrupt(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
+            return self._runner.interrupt(tx, instance.uuid, why)
+
+        self._runner.interrupted(self._database.write(interrupt))
+
+    def _row(self, workflow: Workflow[Any], instance: Instance, who: Requester) -> WorkflowRow:
+        ids = new_uuid(), workflow.kind, instance.uuid, "", who.request_id
+        return WorkflowRow(*ids, "", owner=self._services.owner)
+
+    def _go_on(self, rows: tuple[WorkflowRow, ...]) -> None:
+        if rows:
+            self._runner.begin([row for row in rows[-1:] if not row.waiting])
+            self._runner.interrupted(rows[:-1])
+
+
+def _migration(
+    instance: Instance,
+    kind: MigrationType,
+    status: MigrationStatus,
+    who: Requester,
+    flavor: Flavor | None = None,
+) -> ServerMigration:
+    source = instance.host or "", instance.node or ""
+    asked = who.request_id, who.user_id, who.project_id
+    return ServerMigration(
+        new_uuid(), instance.uuid, kind, status, *source, instance.flavor, flavor or instance.flavor, *asked
+    )
+
+
+def _action(workflow: Workflow[Any], instance: Instance, who: Requester) -> NewAction:
+    return NewAction(instance.uuid, workflow.action or workflow.kind, who.request_id, who.user_id, who.project_id)

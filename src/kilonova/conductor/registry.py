@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every workflow there is. One that is listed here is run, shown to operators and covered by the crash matrix."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.conductor.workflow import Workflow
+from kilonova.conductor.workflows.batch import BATCH
+from kilonova.conductor.workflows.build import BUILD
+from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
+from kilonova.conductor.workflows.delete import DELETE
+from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
+from kilonova.conductor.workflows.power import POWER
+from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
+from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+
+#: kind → workflow
+REGISTRY: Mapping[str, Workflow[Any]] = {
+    workflow.kind: workflow
+    for workflow in (
+        BATCH,
+        BUILD,
+        DELETE,
+        *POWER.values(),
+        RESIZE,
+        MIGRATE,
+        CONFIRM_RESIZE,
+        REVERT_RESIZE,
+        LIVE_MIGRATE,
+    )
+}

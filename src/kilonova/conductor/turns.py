@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an effect to what is journalled: which row a workflow has next, and what is written with it. Does no I/O."""
+
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from kilonova.conductor.events import Phase
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import Completed, Ended, Failure, Run, Step, Workflow, Write
+from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent
+from kilonova.db.workflows import WorkflowRow
+from kilonova.model.instance import TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One change of a workflow, to be committed.
+
+    ``after``: its next row; None when it ends. ``shows``: the task state that its server has from then on.
+    ``ended``: the step that users see as ended with it. ``failed``: the whole action has failed.
+    ``phase``, ``message``, ``host``, ``step``: what observers are told; no step stands for the one in ``run``.
+    """
+
+    run: Run[Any]
+    after: WorkflowRow | None
+    phase: Phase
+    writes: tuple[Write, ...] = ()
+    shows: TaskState | None = None
+    ended: EndedEvent | None = None
+    failed: bool = False
+    message: str = ""
+    host: str | None = None
+    step: str = ""
+
+
+def now() -> datetime:
+    """Return the time as rows hold it: UTC without zone."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> Turn:
+    """The present step is done."""
+    step = workflow.steps[workflow.index(run.row.step)]
+    after = workflow.after(run, effect.facts)
+    known = run if effect.facts is None else replace(run, facts=effect.facts)
+    writes = _writes(effect.write)
+    ended = _event(workflow, step, known, SUCCESS)
+    if after is None:
+        writes = (*writes, workflow.settle(services, known, effect.power_state))
+        return Turn(known, None, Phase.DONE, writes, ended=ended, host=known.facts.host)
+    shows = workflow.steps[workflow.index(after.step)].shows
+    if run.interrupted is not None:
+        shows = None
+    return Turn(known, replace(after, since=now()), Phase.STEP_DONE, writes, shows, ended, host=known.facts.host)
+
+
+def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: Failure) -> Turn:
+    """The present step has failed; the workflow may still walk back."""
+    step = workflow.steps[workflow.index(run.row.step)]
+    ended = _event(workflow, step, run, ERROR, failure)
+    row = replace(run.row, failure=asdict(replace(failure, step=run.row.step)))
+    index = workflow.index(run.row.step) - failure.undone
+    if index < 0:
+        return replace(_unwound(services, workflow, replace(run, row=row), ()), ended=ended)
+    after = workflow.at(replace(run, row=row), workflow.steps[index].name, undoing=True)
+    after = replace(after, since=now())
+    return Turn(run, after, Phase.STEP_FAILED, ended=ended, message=failure.message, host=failure.host)
+
+
+def undone(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> Turn:
+    """The present step is undone."""
+    known = run if effect.facts is None else replace(run, facts=effect.facts)
+    index = workflow.index(run.row.step)
+    if index == 0:
+        return _unwound(services, workflow, known, _writes(effect.write))
+    after = workflow.at(known, workflow.steps[index - 1].name, undoing=True, facts=effect.facts)
+    return Turn(known, replace(after, since=now()), Phase.STEP_DONE, _writes(effect.write))
+
+
+def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes: tuple[Write, ...]) -> Turn:
+    last = workflow.unwound(services, run)
+    writes = (*writes, *_writes(last.write))
+    failure = run.failure
+    if isinstance(last, Ended):
+        phase = Phase.FAILED if run.interrupted is None else Phase.INTERRUPTED
+        message = failure.message if run.interrupted is None else run.interrupted.value
+        return Turn(run, None, phase, writes, failed=last.failed, message=message, host=failure.host)
+    after = workflow.at(run, workflow.steps[0].name, undoing=False, facts=last.facts, failure=None)
+    after = replace(after, since=now())
+    return Turn(run, after, Phase.RESTARTED, writes, message=failure.message, host=failure.host, step=failure.step)
+
+
+def _writes(write: Write | None) -> tuple[Write, ...]:
+    return () if write is None else (write,)
+
+
+def _event(
+    workflow: Workflow[Any], step: Step[Any], run: Run[Any], result: str, failure: Failure | None = None
+) -> EndedEvent | None:
+    if step.event is None or workflow.action is None or run.row.undoing:
+        return None
+    return EndedEvent(
+        run.instance_uuid,
+        run.request_id,
+        step.event,
+        run.row.since or now(),
+        result,
+        run.facts.host if failure is None else failure.host,
+        None if failure is None else failure.message,
+        None if failure is None else failure.details,
+    )

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests for more servers than one transaction takes: stored, claimed, and then started or given up, in pieces.
+
+Others get in between two pieces. It is all or none nevertheless: one workflow, the leader, says what holds for all
+servers of the request, and their own workflows, the members, do nothing until it starts them. So a process that is
+killed between two pieces leaves no doubt, and no later start finds room for only some of the servers. (ADR 12)
+
+::
+
+    store ──▶ claim ──▶ start ──▶ (done: each server is on its own)
+      │         │ no host for one of them
+      ▼         ▼
+    withdraw  give up
+
+``store``: the client has no answer yet. Interrupted, the request is withdrawn as if it had never come.
+``claim``: some servers have a host, and none is started. Whoever takes over claims hosts for the others.
+Its undo: claims are released and servers put in error until none is left, whatever room there may be by then.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kilonova.conductor import story
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Again,
+    Completed,
+    Effect,
+    Ended,
+    Failed,
+    Failure,
+    Run,
+    Step,
+    Workflow,
+    Write,
+)
+from kilonova.conductor.workflows import build
+from kilonova.conductor.workflows.build import BUILD, BuildFacts
+from kilonova.conductor.workflows.placing_errors import CannotPlaceError
+from kilonova.conductor.workflows.release import release_claim
+from kilonova.db import group_guards, instance_actions, instances, request_specs, workflows
+from kilonova.db.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+from kilonova.model.instance import PowerState, TaskState
+from kilonova.model.transitions import TRANSITIONS
+
+#: How many times as many servers are decided under one hold of the decision lock as are claimed in one transaction.
+_PIECES_DECIDED = 10
+#: How many claims one transaction releases; each takes several statements.
+_RELEASED_TOGETHER = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFacts:
+    """``request``: the request spec of all servers. ``after``: the last member that was started.
+
+    ``room_seen``: it was found that there is room for all of them.
+    """
+
+    request: str
+    after: str = ""
+    room_seen: bool = False
+    host: None = None
+
+
+def _store(_services: Services, _run: Run[BatchFacts]) -> Effect:
+    """The request was cut off while its servers were being stored; whoever stored them moves on by himself."""
+    return Failed(Failure("The request was interrupted; send it again."))
+
+
+def _withdraw(services: Services, run: Run[BatchFacts]) -> Effect:
+    """Forget servers of a request that was never answered, one piece after the other."""
+    members = _members(services, run, services.claimer.piece)
+    if not members:
+        return Completed()
+
+    def withdraw(tx: Transaction) -> Sequence[WorkflowRow]:
+        workflows.require(tx, run.row, services.owner)
+        present = workflows.finish_present(tx, members, services.owner)
+        group_guards.forget_members(tx, [row.instance_uuid for row in present])
+        instances.mark_deleted(tx, *(row.instance_uuid for row in present))
+        return present
+
+    for row in services.database.write(withdraw):
+        story.withdrawn(row.instance_uuid, row.request_id)
+    return Again(run.facts)
+
+
+def _claim(services: Services, run: Run[BatchFacts]) -> Effect:
+    """Claim hosts for as many servers as are decided together; when all have one, they can be started."""
+    together = _PIECES_DECIDED * services.claimer.piece
+    waiting = _members(services, run, together, step="claim")
+    if not waiting:
+        return Completed()
+    with services.database.read() as connection:
+        request = request_specs.get(connection, run.facts.request)
+        count = workflows.count_members(connection, run.row.uuid, services.owner, "claim")
+    try:
+        if count > together and not run.facts.room_seen:
+            build.require_room(services, request, count, waiting[0].instance_uuid)
+        runs = [BUILD.run(row) for row in waiting]
+        found = build.memos(services, runs)
+        present = [replace(each, memo=found[each.row.uuid]) for each in runs if each.row.uuid in found]
+        if present:
+            build.claim(services, present)
+    except CannotPlaceError as refused:
+        return Failed(replace(refused.failure, undone=False))
+    return Again(replace(run.facts, room_seen=True))
+
+
+def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
+    """Put servers in error and release what they hold, one piece after the other."""
+    members = _members(services, run, services.claimer.piece)
+    if not members:
+        return Completed()
+    holding = [row for row in members if row.step == "spawn"]
+    piece = holding[:_RELEASED_TOGETHER] or members
+    refused = replace(run.failure, undone=True)
+    with services.database.read() as connection:
+        group_uuid = request_specs.get(connection, run.facts.request).group_uuid
+
+    def give_up(tx: Transaction) -> Sequence[WorkflowRow]:
+        workflows.require(tx, run.row, services.owner)
+        present = workflows.finish_present(tx, piece, services.owner)
+        facts: dict[str, BuildFacts] = {row.instance_uuid: BUILD.run(row).facts for row in present}
+        for row in present:
+            if row.step == "spawn":
+                release_claim(tx, row.instance_uuid, group_uuid, facts[row.instance_uuid].host)
+        faults = {uuid: build.fault_of(uuid, each, refused, services.max_attempts) for uuid, each in facts.items()}
+        instances.fail(tx, faults, {TaskState.SCHEDULING, TaskState.SPAWNING})
+        instance_actions.fail(tx, [(row.instance_uuid, row.request_id) for row in present])
+        return present
+
+    for row in services.database.write(give_up):
+        story.not_built(row.instance_uuid, row.request_id, refused.message)
+    return Again(run.facts)
+
+
+def _start(services: Services, run: Run[BatchFacts]) -> Effect:
+    """Send servers to their hosts; from here on each is on its own."""
+    members = _members(services, run, services.claimer.piece, after=run.facts.after)
+    if not members:
+        return Completed()
+    services.begin(members)
+    return Again(replace(run.facts, after=members[-1].uuid))
+
+
+def _members(
+    services: Services, run: Run[BatchFacts], limit: int, *, step: str | None = None, after: str = ""
+) -> tuple[WorkflowRow, ...]:
+    with services.database.read() as connection:
+        return workflows.members(connection, run.row.uuid, services.owner, limit=limit, step=step, after=after)
+
+
+def _settle(_services: Services, _run: Run[BatchFacts], _power_state: PowerState | None) -> Write:
+    return lambda _tx: None
+
+
+def _unwound(_services: Services, _run: Run[BatchFacts]) -> Ended:
+    return Ended(failed=False)
+
+
+BATCH = Workflow(
+    "batch",
+    BatchFacts,
+    (
+        Step("store", do=_store, undo=_withdraw),
+        Step("claim", do=_claim, undo=_give_up, blocking=lambda services: services.claimer.may_be_slow),
+        Step("start", do=_start, undo=NOTHING),
+    ),
+    TRANSITIONS["build"],
+    settle=_settle,
+    unwound=_unwound,
+    point_of_no_return="claim",
+    overtaken_by=frozenset(),
+)

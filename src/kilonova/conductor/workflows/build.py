@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build: claim a host, spawn the guest there; when the spawn fails, clean up and go to the next best host.
+
+::
+
+    claim ──▶ spawn ──ok──▶ done (active)
+      ▲         │ failed
+      │         ▼
+      └── undo spawn: destroy what is left, release the claim     (no host or attempts left: error, with a fault)
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kilonova.claims.claimer import Job, Order
+from kilonova.claims.placing import Chosen
+from kilonova.conductor import story
+from kilonova.conductor.guest_description import guest_of, reserved_for
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    Batched,
+    Completed,
+    Effect,
+    Ended,
+    Failed,
+    Failure,
+    Gone,
+    Journalled,
+    Restarted,
+    Run,
+    SendToAgent,
+    Step,
+    Unwound,
+    Workflow,
+    Write,
+    is_unreachable,
+)
+from kilonova.conductor.workflows.outcomes import require_absent
+from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
+from kilonova.conductor.workflows.release import release_claim
+from kilonova.db import compute_nodes, instances, request_specs
+from kilonova.db.instances import Activation
+from kilonova.db.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
+from kilonova.model.instance import Fault, Instance, PowerState, TaskState
+from kilonova.model.request_spec import StoredRequest
+from kilonova.model.transitions import TRANSITIONS
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFacts:
+    """``host``, ``node``, ``provider``: what is claimed. ``tried``: (host, node) that failed; ``last_error``: of them.
+
+    ``unreachable``: the host could not be asked to clean up.
+    """
+
+    host: str | None = None
+    node: str | None = None
+    provider: str | None = None
+    tried: tuple[tuple[str, str], ...] = ()
+    last_error: str = ""
+    unreachable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BuildMemo:
+    """What a build has at hand: its server and request, and what the claim took of the host's cells and devices."""
+
+    instance: Instance
+    request: StoredRequest
+
+
+# --- claim ------------------------------------------------------------------------------------------------------------
+
+
+def claim_together(services: Services, runs: Sequence[Run[BuildFacts]]) -> Sequence[Effect]:
+    """Claim hosts for the servers of one request, all or none."""
+    found = memos(services, runs)
+    present = [replace(run, memo=found[run.row.uuid]) for run in runs if run.row.uuid in found]
+    effects: dict[str, Effect] = {run.row.uuid: Gone() for run in runs}
+    if present:
+        try:
+            effects |= claim(services, present)
+        except CannotPlaceError as refused:
+            effects |= {run.row.uuid: Failed(refused.failure) for run in present}
+    return [effects[run.row.uuid] for run in runs]
+
+
+def claim(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, Effect]:
+    """Claim hosts for servers of one request; return workflow uuid → effect.
+
+    Raises: CannotPlaceError; then none of them is to be built, also if it has a host already.
+    """
+    request: StoredRequest = runs[0].memo.request
+    tried = {(host, node): None for run in runs for host, node in run.facts.tried}
+    spec = replace(request.spec, instance_uuids=tuple(run.instance_uuid for run in runs), tried=tuple(tried))
+    jobs = tuple(Job(run.instance_uuid, lambda chosen, run=run: _at_spawn(run, chosen)) for run in runs)  # type: ignore[misc]
+    with refusals(spec.request_id):
+        placed = services.claimer.place(Order(spec, jobs, request.group_uuid))
+    effects: dict[str, Effect] = {}
+    by_instance = {run.instance_uuid: run for run in runs}
+    for row in placed.workflows:
+        facts = BUILD.run(row).facts
+        story.placed(row.instance_uuid, row.request_id, facts.host or "", facts.node or "")
+        effects[row.uuid] = Journalled(row, by_instance[row.instance_uuid].memo)
+    for run in runs:
+        effects.setdefault(run.row.uuid, Gone())  # a delete is under way
+    return effects
+
+
+def _at_spawn(run: Run[BuildFacts], chosen: Chosen) -> WorkflowRow:
+    facts = replace(run.facts, host=chosen.host, node=chosen.node, provider=chosen.provider_uuid)
+    return BUILD.at(run, "spawn", undoing=False, facts=facts)
+
+
+def require_room(services: Services, request: StoredRequest, count: int, one_of_them: str) -> None:
+    """Raise CannotPlaceError unless there is room for ``count`` servers of a request now."""
+    with refusals(request.spec.request_id):
+        services.claimer.require_room(request.spec, request.group_uuid, count, one_of_them)
+
+
+def _claim_one(services: Services, run: Run[BuildFacts]) -> Effect:
+    return claim_together(services, [run])[0]
+
+
+def _release(_services: Services, run: Run[BuildFacts]) -> Effect:
+    """Give back what was claimed, if anything was; a host that could not clean up must still be away."""
+    facts = run.facts
+    if facts.host is None:
+        return Completed(durable=False)
+    host = facts.host
+    failure = run.failure
+    values: dict[str, Any] = {"host": None, "node": None}
+    if run.interrupted is None:
+        values["task_state"] = TaskState.SCHEDULING
+
+    def release(tx: Transaction) -> None:
+        if facts.unreachable:
+            require_absent(tx, host)
+        release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
+        expected = {TaskState.SPAWNING} if run.interrupted is None else None
+        instances.change(tx, run.instance_uuid, expected_tasks=expected, **values)
+        if run.interrupted is None and failure.fault_of is not FaultOf.REQUEST and facts.provider is not None:
+            compute_nodes.count_failed_build(tx, facts.provider)
+
+    tried = (*facts.tried, (host, facts.node or ""))
+    return Completed(BuildFacts(tried=tried, last_error=failure.message), release)
+
+
+# --- spawn ------------------------------------------------------------------------------------------------------------
+
+
+def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
+    memo = memos(services, [run]).get(run.row.uuid)
+    if memo is None:
+        return Gone()
+    assert run.facts.host is not None
+    reserved = reserved_for(services.database, memo.instance, memo.request)
+    guest = guest_of(memo.instance, memo.request, reserved)
+    return SendToAgent(run.facts.host, SpawnGuest(run.step_id, guest))
+
+
+def _destroy_remains(_services: Services, run: Run[BuildFacts]) -> Effect:
+    if run.facts.host is None:
+        return Completed(durable=False)
+    return SendToAgent(run.facts.host, DestroyGuest(run.step_id, run.instance_uuid))
+
+
+def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepReply) -> Effect:
+    """A host that does not answer counts as clean: it destroys guests of servers elsewhere when it comes back."""
+    if reply.error is not None:
+        LOG.warning("Instance %s left on host %s: %s", run.instance_uuid, reply.host, reply.error)
+    return Completed(replace(run.facts, unreachable=is_unreachable(reply)), durable=False)
+
+
+# --- how it ends ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A guest that runs, and the provider whose failed builds are forgotten."""
+
+    activation: Activation
+    provider: str
+
+
+def _activate(tx: Transaction, built: Sequence[_Built]) -> None:
+    instances.activate(tx, [each.activation for each in built])
+    compute_nodes.reset_failed_builds(tx, {each.provider for each in built})
+
+
+def _settle(services: Services, run: Run[BuildFacts], _power_state: PowerState | None) -> Write:
+    memo: BuildMemo | None = run.memo
+    if memo is None:
+        with services.database.read() as connection:
+            instance = instances.get(connection, run.instance_uuid)
+    else:
+        instance = memo.instance
+    facts = run.facts
+    kind = instance.flavor.flavor_id, instance.image_properties
+    activation = Activation(run.instance_uuid, facts.host or "", facts.node or "", *kind)
+    return Batched(_activate, _Built(activation, facts.provider or ""))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unbuilt:
+    uuid: str
+    fault: Fault
+
+
+def _fail(tx: Transaction, unbuilt: Sequence[_Unbuilt]) -> None:
+    faults = {each.uuid: each.fault for each in unbuilt}
+    instances.fail(tx, faults, {TaskState.SCHEDULING, TaskState.SPAWNING})
+
+
+def fault_of(uuid: str, facts: BuildFacts, failure: Failure, max_attempts: int) -> Fault:
+    """Return the fault of a server that gets no host any more."""
+    message = failure.message
+    if failure.undone:  # the scheduler has none
+        shown = f"{message} (after a failed build: {facts.last_error})" if facts.last_error else message
+    elif max_attempts == 1 or len(facts.tried) < max_attempts:
+        shown = message
+    else:
+        shown = (
+            f"Exceeded maximum number of retries. Exceeded max scheduling attempts {max_attempts} for instance {uuid}. "
+            f"Last error: {message}"
+        )
+    hosts = ", ".join(host for host, _ in facts.tried) or "none"
+    return Fault(500, shown, f"{failure.details or shown}\nHosts tried: {hosts}")
+
+
+def _unwound(services: Services, run: Run[BuildFacts]) -> Unwound:
+    """Go to the next best host if there may be one."""
+    if run.interrupted is not None:
+        return Ended()
+    failure, facts = run.failure, run.facts
+    if not failure.undone and len(facts.tried) < services.max_attempts:
+        memo = memos(services, [run]).get(run.row.uuid)
+        spec = None if memo is None else memo.request.spec
+        if spec is not None and spec.force_host is None and spec.force_node is None:
+            return Restarted(facts)
+    fault = fault_of(run.instance_uuid, facts, failure, services.max_attempts)
+    return Ended(Batched(_fail, _Unbuilt(run.instance_uuid, fault)))
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def memos(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, BuildMemo]:
+    """Return workflow uuid → what it has at hand, without servers that are gone; read what this process lacks."""
+    found = {run.row.uuid: run.memo for run in runs if run.memo is not None}
+    missing = [run for run in runs if run.memo is None]
+    if missing:
+        with services.database.read() as connection:
+            there = instances.get_many(connection, [run.instance_uuid for run in missing])
+            present = {instance.uuid: instance for instance in there}
+            requests = request_specs.get_many(connection, present.values())
+        for run in missing:
+            if run.instance_uuid in requests:
+                found[run.row.uuid] = BuildMemo(present[run.instance_uuid], requests[run.instance_uuid])
+    return found
+
+
+BUILD = Workflow(
+    "build",
+    BuildFacts,
+    (
+        Step(
+            "claim",
+            do=_claim_one,
+            undo=_release,
+            together=claim_together,
+            blocking=lambda services: services.claimer.may_be_slow,
+        ),
+        Step(
+            "spawn",
+            do=_spawn,
+            undo=_destroy_remains,
+            on_undone=_remains_destroyed,
+            event="compute__do_build_and_run_instance",
+        ),
+    ),
+    TRANSITIONS["build"],
+    settle=_settle,
+    unwound=_unwound,
+    action="create",
+    done="spawned",
+)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delete: destroy the guest wherever it may be, then release everything and mark the server deleted in one transaction.
+
+It begins when what else was under way has walked back or ended.
+"""
+
+from dataclasses import dataclass, replace
+
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Completed,
+    Effect,
+    Failed,
+    Failure,
+    Gone,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+    is_unreachable,
+)
+from kilonova.conductor.workflows.outcomes import failed, require_absent
+from kilonova.conductor.workflows.release import release_server
+from kilonova.db import group_guards, instances
+from kilonova.db.transaction import Transaction
+from kilonova.messaging.messages import DestroyGuest, StepReply
+from kilonova.model.instance import PowerState
+from kilonova.model.transitions import TRANSITIONS
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFacts:
+    """``hosts``: where the guest may be, None while nobody has looked; a server that is being moved has two.
+
+    ``clean``: those where it is gone; ``absent``: those of them that could not be reached.
+    """
+
+    hosts: tuple[str, ...] | None = None
+    clean: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+
+    @property
+    def host(self) -> str | None:
+        return self.hosts[0] if self.hosts else None
+
+
+def _destroy_guest(services: Services, run: Run[DeleteFacts]) -> Effect:
+    """Ask the hosts to destroy the guest, one after the other; without a host there is none."""
+    facts = run.facts
+    if facts.hosts is None:
+        with services.database.read() as connection:
+            found = instances.hosts_of(connection, [run.instance_uuid]).get(run.instance_uuid)
+        if found is None:
+            return Gone()
+        facts = replace(facts, hosts=tuple(sorted(found)))
+    assert facts.hosts is not None
+    left = [host for host in facts.hosts if host not in facts.clean]
+    if not left:
+        return Completed(facts)
+    return SendToAgent(left[0], DestroyGuest(run.step_id, run.instance_uuid), facts=facts)
+
+
+def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply) -> Effect:
+    """Go on to the next host. One that is not there counts as done: it cleans up when it comes back."""
+    facts = replace(run.facts, clean=(*run.facts.clean, reply.host))
+    if is_unreachable(reply):
+        facts = replace(facts, absent=(*facts.absent, reply.host))
+    elif reply.error is not None:
+        return Failed(Failure.of(reply))
+    return _destroy_guest(services, replace(run, facts=facts))
+
+
+def _vanish(_services: Services, run: Run[DeleteFacts], _power_state: PowerState | None) -> Write:
+    def vanish(tx: Transaction) -> None:
+        for host in run.facts.absent:
+            require_absent(tx, host)
+        release_server(tx, run.instance_uuid)
+        group_guards.forget_members(tx, [run.instance_uuid])
+        instances.mark_deleted(tx, run.instance_uuid)
+
+    return vanish
+
+
+DELETE = Workflow(
+    "delete",
+    DeleteFacts,
+    (Step("destroy", do=_destroy_guest, undo=NOTHING, on_reply=_guest_destroyed, event="compute_terminate_instance"),),
+    TRANSITIONS["delete"],
+    settle=_vanish,
+    unwound=failed,
+    action="delete",
+    done="deleted",
+    overtaken_by=frozenset(),
+    urgent=True,
+)

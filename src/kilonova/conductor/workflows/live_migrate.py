@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Live migration: copy the running guest, then let the copy run. Until the copying is done it can be aborted.
+
+::
+
+    claim ──▶ prepare ──▶ copy ──▶ activate ──▶ switch ──▶ clean-up ──▶ done
+                          └─ point of no return
+"""
+
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Completed,
+    Effect,
+    Failed,
+    Failure,
+    Gone,
+    Interrupt,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+    is_unreachable,
+)
+from kilonova.conductor.workflows.moves import (
+    Claiming,
+    MoveFacts,
+    advance,
+    came_to_nothing,
+    claim_destination,
+    give_destination_back,
+    guest_at_home,
+    guest_there,
+    settled_as,
+)
+from kilonova.conductor.workflows.outcomes import require_absent
+from kilonova.db import moves, server_migrations
+from kilonova.db.transaction import Transaction
+from kilonova.messaging.messages import (
+    AbandonMove,
+    AbortLiveMigration,
+    ActivateMigrated,
+    ConfirmMove,
+    ForceCompleteLiveMigration,
+    LiveMigrate,
+    PrepareLiveMigration,
+    ReturnHome,
+    StepReply,
+)
+from kilonova.model.instance import PowerState, TaskState
+from kilonova.model.server_migration import MigrationStatus, MoveKind
+from kilonova.model.transitions import TRANSITIONS
+
+_CLAIMING = Claiming(
+    MoveKind.LIVE_MIGRATE, TaskState.MIGRATING, MigrationStatus.PREPARING, TaskState.MIGRATING, "prepare"
+)
+
+
+def _claim(services: Services, run: Run[MoveFacts]) -> Effect:
+    return claim_destination(services, run, LIVE_MIGRATE, _CLAIMING)
+
+
+def _prepare(services: Services, run: Run[MoveFacts]) -> Effect:
+    guest = guest_there(services, run)
+    if guest is None:
+        return Gone()
+    return SendToAgent(run.facts.host, PrepareLiveMigration(run.step_id, guest, run.facts.source))
+
+
+def _abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
+    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
+
+
+def _copy(_services: Services, run: Run[MoveFacts]) -> Effect:
+    return SendToAgent(run.facts.source, LiveMigrate(run.step_id, run.instance_uuid, run.facts.host))
+
+
+def _stay(services: Services, run: Run[MoveFacts]) -> Effect:
+    guest = guest_at_home(services, run)
+    if guest is None:
+        return Gone()
+    return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, power_on=True))
+
+
+def _abort(_services: Services, run: Run[MoveFacts]) -> Effect:
+    return SendToAgent(run.facts.source, AbortLiveMigration(run.step_id, run.instance_uuid))
+
+
+def _force(_services: Services, run: Run[MoveFacts]) -> Effect:
+    return SendToAgent(run.facts.source, ForceCompleteLiveMigration(run.step_id, run.instance_uuid))
+
+
+def _activate(_services: Services, run: Run[MoveFacts]) -> Effect:
+    return SendToAgent(run.facts.host, ActivateMigrated(run.step_id, run.instance_uuid, run.facts.paused))
+
+
+def _switch(_services: Services, run: Run[MoveFacts]) -> Effect:
+    def switch(tx: Transaction) -> None:
+        moves.switch(tx, server_migrations.get(tx.connection, run.facts.migration))
+
+    return Completed(write=switch)
+
+
+def _clean_up(_services: Services, run: Run[MoveFacts]) -> Effect:
+    return SendToAgent(run.facts.source, ConfirmMove(run.step_id, run.instance_uuid))
+
+
+def _cleaned(_services: Services, _run: Run[MoveFacts], reply: StepReply) -> Effect:
+    """A source that is not there counts as clean: it destroys the guest when it comes back."""
+    if is_unreachable(reply):
+        return Completed(write=lambda tx: require_absent(tx, reply.host))
+    if reply.error is not None:
+        return Failed(Failure.of(reply))
+    return Completed()
+
+
+def _settle(_services: Services, run: Run[MoveFacts], _power_state: PowerState | None) -> Write:
+    def settle(tx: Transaction) -> None:
+        moves.confirm(tx, server_migrations.get(tx.connection, run.facts.migration))
+        settled_as(run, tx, None, None)
+
+    return settle
+
+
+LIVE_MIGRATE = Workflow(
+    "live-migrate",
+    MoveFacts,
+    (
+        Step(
+            "claim",
+            do=_claim,
+            undo=give_destination_back,
+            event="conductor_live_migrate_instance",
+            blocking=lambda services: services.claimer.may_be_slow,
+        ),
+        Step(
+            "prepare",
+            do=_prepare,
+            undo=_abandon,
+            on_reply=advance(MigrationStatus.RUNNING),
+            event="compute_pre_live_migration",
+        ),
+        Step(
+            "copy",
+            do=_copy,
+            undo=_stay,
+            event="compute_live_migration",
+            interrupts={
+                Interrupt.ABORT: _abort,
+                Interrupt.DELETE: _abort,
+                Interrupt.FORCE_COMPLETE: _force,
+            },
+        ),
+        Step("activate", do=_activate, undo=NOTHING, event="compute_post_live_migration_at_destination"),
+        Step("switch", do=_switch, undo=NOTHING),
+        Step("clean-up", do=_clean_up, undo=NOTHING, on_reply=_cleaned),
+    ),
+    TRANSITIONS["live-migrate"],
+    settle=_settle,
+    unwound=came_to_nothing,
+    action="live-migration",
+    done="migrated",
+    point_of_no_return="copy",
+    overtaken_by=frozenset({Interrupt.DELETE, Interrupt.ABORT}),
+)

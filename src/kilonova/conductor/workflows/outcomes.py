@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How workflows usually end: in the state that the table says, or back where they were with a fault."""
+
+from typing import Any
+
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import Ended, HostIsBackError, Run, Write
+from kilonova.db import host_agents, instances
+from kilonova.db.transaction import Transaction
+from kilonova.model.instance import PowerState, VmState
+from kilonova.model.transitions import TRANSITIONS
+
+
+def settled(_services: Services, run: Run[Any], power_state: PowerState | None) -> Write:
+    """The server is in the state in which the action settles, and nothing is under way for it."""
+    transition = TRANSITIONS[run.row.kind]
+    values: dict[str, Any] = {"task_state": None}
+    if power_state is not None:
+        values["power_state"] = power_state
+    if transition.settled is not None:
+        values["vm_state"] = transition.settled
+
+    def settle(tx: Transaction) -> None:
+        instances.change(tx, run.instance_uuid, expected_tasks=transition.shown, **values)
+
+    return settle
+
+
+def failed(_services: Services, run: Run[Any]) -> Ended:
+    """The server keeps its state, or gets the one into which the action fails, and has a fault.
+
+    Whoever interrupted the workflow has said already what the server does now.
+    """
+    return ended_in(run, TRANSITIONS[run.row.kind].failed)
+
+
+def ended_in(run: Run[Any], vm_state: VmState | None) -> Ended:
+    """End a workflow that has walked back; ``vm_state``: of the server from now on, None for the one before."""
+    if run.interrupted is not None:
+        return Ended()
+    failure = run.failure
+    values: dict[str, Any] = {"task_state": None}
+    if failure.power_state is not None:
+        values["power_state"] = PowerState(failure.power_state)
+    if vm_state is not None:
+        values["vm_state"] = vm_state
+
+    def fail(tx: Transaction) -> None:
+        instances.record_fault(tx, run.instance_uuid, failure.as_fault())
+        shown = TRANSITIONS[run.row.kind].shown
+        instances.change(tx, run.instance_uuid, expected_tasks=shown, **values)
+
+    return Ended(fail)
+
+
+def require_absent(tx: Transaction, host: str) -> None:
+    """Raise HostIsBackError if some live process has the agent of a host that could not be reached.
+
+    In the transaction that counts a guest there as gone: a process that takes the host afterwards finds it recorded.
+    """
+    process = host_agents.process_of(tx.connection, host)
+    if process is not None and host_agents.is_alive(tx, process):
+        raise HostIsBackError(host)

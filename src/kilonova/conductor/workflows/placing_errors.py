@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the scheduler refuses, as a failure of the step that asked it."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kilonova.conductor.workflow import Failure
+from kilonova.errors import KilonovaError, Unavailable
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class CannotPlaceError(Exception):
+    """There is no host for some server of a request. ``details`` are for administrators."""
+
+    message: str
+    details: str = ""
+
+    @property
+    def failure(self) -> Failure:
+        return Failure(self.message, self.details, undone=True)
+
+
+@contextmanager
+def refusals(request_id: str) -> Iterator[None]:
+    """Turn what the scheduler raises into CannotPlaceError, but for a database that is away: that is tried again."""
+    try:
+        yield
+    except Unavailable:
+        raise
+    except KilonovaError as error:
+        raise CannotPlaceError(error.message) from error
+    except Exception as error:
+        LOG.exception("Scheduling failed [%s]", request_id)
+        raise CannotPlaceError("Scheduling failed.", f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resize and cold migration: off at the source, on at the destination, and then the user decides.
+
+::
+
+    claim ──▶ move-away ──▶ switch ──▶ finish ──▶ (resized: confirm or revert)
+"""
+
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Completed,
+    Do,
+    Effect,
+    Gone,
+    Interrupt,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+)
+from kilonova.conductor.workflows.moves import (
+    Claiming,
+    MoveFacts,
+    advance,
+    came_to_nothing,
+    claim_destination,
+    give_destination_back,
+    guest_at_home,
+    guest_there,
+    settled_as,
+    status_write,
+)
+from kilonova.db import moves, server_migrations
+from kilonova.db.transaction import Transaction
+from kilonova.messaging.messages import AbandonMove, FinishMove, MoveAway, ReturnHome
+from kilonova.model.instance import PowerState, TaskState, VmState
+from kilonova.model.server_migration import MigrationStatus, MoveKind
+from kilonova.model.transitions import TRANSITIONS
+
+
+def _move_away(_services: Services, run: Run[MoveFacts]) -> Effect:
+    facts = run.facts
+    return SendToAgent(facts.source, MoveAway(run.step_id, run.instance_uuid, facts.host))
+
+
+def _return_home(services: Services, run: Run[MoveFacts]) -> Effect:
+    guest = guest_at_home(services, run)
+    if guest is None:
+        return Gone()
+    return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, run.facts.runs))
+
+
+def _switch(_services: Services, run: Run[MoveFacts]) -> Effect:
+    def switch(tx: Transaction) -> None:
+        moves.switch(tx, server_migrations.get(tx.connection, run.facts.migration))
+
+    return Completed(write=switch)
+
+
+def _finish(services: Services, run: Run[MoveFacts]) -> Effect:
+    facts = run.facts
+    guest = guest_there(services, run)
+    if guest is None:
+        return Gone()
+    return SendToAgent(facts.host, FinishMove(run.step_id, guest, facts.source, facts.runs))
+
+
+def _abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
+    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
+
+
+def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | None) -> Write:
+    finished = status_write(run, MigrationStatus.FINISHED)
+
+    def settle(tx: Transaction) -> None:
+        settled_as(run, tx, VmState.RESIZED, power_state)
+        finished(tx)
+
+    return settle
+
+
+def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
+    def claim(services: Services, run: Run[MoveFacts]) -> Effect:
+        return claim_destination(services, run, workflow, claiming)
+
+    do: Do[MoveFacts] = claim
+    workflow = Workflow(
+        kind,
+        MoveFacts,
+        (
+            Step(
+                "claim",
+                do=do,
+                undo=give_destination_back,
+                event="conductor_migrate_server",
+                blocking=lambda services: services.claimer.may_be_slow,
+            ),
+            Step(
+                "move-away",
+                do=_move_away,
+                undo=_return_home,
+                on_reply=advance(MigrationStatus.POST_MIGRATING, touched=True),
+                shows=TaskState.RESIZE_MIGRATING,
+                event="compute_resize_instance",
+            ),
+            Step("switch", do=_switch, undo=NOTHING, shows=TaskState.RESIZE_MIGRATED),
+            Step(
+                "finish",
+                do=_finish,
+                undo=_abandon,
+                shows=TaskState.RESIZE_FINISH,
+                event="compute_finish_resize",
+            ),
+        ),
+        TRANSITIONS[kind],
+        settle=_settle,
+        unwound=came_to_nothing,
+        action=kind,
+        done="resized" if kind == "resize" else "migrated",
+        overtaken_by=frozenset({Interrupt.DELETE}),
+    )
+    return workflow
+
+
+def _claiming(kind: MoveKind) -> Claiming:
+    becomes = MigrationStatus.MIGRATING
+    return Claiming(kind, TaskState.RESIZE_PREP, becomes, TaskState.RESIZE_MIGRATING, "move-away")
+
+
+RESIZE = _workflow("resize", _claiming(MoveKind.RESIZE))
+MIGRATE = _workflow("migrate", _claiming(MoveKind.COLD_MIGRATE))

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Revert a resize or a cold migration: the destination's guest goes, the server gets back what it had, and starts."""
+
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Completed,
+    Effect,
+    Ended,
+    Failed,
+    Failure,
+    Gone,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+    is_unreachable,
+)
+from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home, settled_as
+from kilonova.conductor.workflows.outcomes import require_absent
+from kilonova.db import moves, server_migrations
+from kilonova.db.transaction import Transaction
+from kilonova.messaging.messages import AbandonMove, ReturnHome, StepReply
+from kilonova.model.instance import PowerState
+from kilonova.model.transitions import TRANSITIONS
+
+
+def _abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
+    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
+
+
+def _abandoned(_services: Services, _run: Run[MoveFacts], reply: StepReply) -> Effect:
+    """A destination that is not there counts as done: it destroys the guest when it comes back."""
+    if is_unreachable(reply):
+        return Completed(write=lambda tx: require_absent(tx, reply.host))
+    if reply.error is not None:
+        return Failed(Failure.of(reply))
+    return Completed()
+
+
+def _switch_back(_services: Services, run: Run[MoveFacts]) -> Effect:
+    def switch(tx: Transaction) -> None:
+        moves.revert(tx, server_migrations.get(tx.connection, run.facts.migration))
+
+    return Completed(write=switch)
+
+
+def _return_home(services: Services, run: Run[MoveFacts]) -> Effect:
+    guest = guest_at_home(services, run)
+    if guest is None:
+        return Gone()
+    return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, run.facts.runs))
+
+
+def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | None) -> Write:
+    return lambda tx: settled_as(run, tx, run.facts.settled_state, power_state)
+
+
+def _unwound(_services: Services, _run: Run[MoveFacts]) -> Ended:
+    return Ended()
+
+
+REVERT_RESIZE = Workflow(
+    "revert-resize",
+    MoveFacts,
+    (
+        Step("abandon", do=_abandon, undo=NOTHING, on_reply=_abandoned, event="compute_revert_resize"),
+        Step("switch-back", do=_switch_back, undo=NOTHING),
+        Step("return-home", do=_return_home, undo=NOTHING, event="compute_finish_revert_resize"),
+    ),
+    TRANSITIONS["revert-resize"],
+    settle=_settle,
+    unwound=_unwound,
+    action="revertResize",
+    done="reverted",
+    forward_only=True,
+    overtaken_by=frozenset(),
+)
