@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 from kilonova.claims.claimer import Order
-from kilonova.conductor.actions import release_claim
+from kilonova.conductor.workflows.release import release_server
 from kilonova.db import audit, group_guards, instances, moves
 from kilonova.db import tables as t
 from kilonova.db.database import Database
@@ -92,7 +92,7 @@ class Story:
         uuid = self.rng.choice(self.alive)
 
         def delete(tx: Transaction) -> None:
-            release_claim(tx, uuid, instances.group_of(tx.connection, uuid), instances.get(tx.connection, uuid).host)
+            release_server(tx, uuid)
             group_guards.forget_members(tx, [uuid])
             instances.mark_deleted(tx, uuid)
 
