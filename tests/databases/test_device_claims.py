@@ -68,7 +68,7 @@ def start(open_database: Callable[[], Database], tmp_path: Path) -> Iterator[Cal
 
 def as_mirrored(devices: HostDevices) -> HostDevices:
     """What mirrors know of a host: they count devices without addresses."""
-    return device_json.devices_from_json(device_json.devices_as_json(devices))
+    return device_json.devices_from_logged(device_json.as_logged(devices))
 
 
 def place_at_once(cells: Sequence[Cell], orders: Sequence[Order]) -> int:
@@ -249,7 +249,7 @@ def test_what_is_reported_is_what_is_kept(database: Database) -> None:
     assert versions(database) == [1]
     assert reported(database, replace(HARDWARE, pools=HARDWARE.pools[::-1])) == HARDWARE
     with database.read() as connection:
-        assert host_devices.list_values(connection) == {"node": device_json.devices_as_json(HARDWARE)}
+        assert host_devices.list_logged(connection) == {"node": device_json.as_logged(HARDWARE)}
     assert versions(database) == [1], "nothing differs, so nothing is written"
 
 

@@ -11,16 +11,14 @@ short the savepoint is rolled back and the bundles are tried singly, in the orde
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
 from kilonova.claims.placing import Claim, FallsShort, Placing
-from kilonova.db import allocations, group_guards, host_devices, workflows
+from kilonova.db import allocations, group_guards, host_devices, inventory_use, workflows
 from kilonova.db import tables as t
 from kilonova.db.host_devices import Taking
 from kilonova.db.providers import log_usage, touch
-from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction, together
 from kilonova.errors import ClaimLost
 
@@ -85,32 +83,13 @@ def _by_placing(claims: Sequence[Claim]) -> list[tuple[type[Placing], list[Claim
 commit_bundles = together(_write, _refusal)
 
 
-_INVENTORY = t.inventories.c
-_USE = ManyRows(
-    {"provider": sa.BigInteger(), "class_id": sa.BigInteger(), "amount": sa.BigInteger()},
-    lambda given: (
-        sa.update(t.inventories)
-        .where(
-            _INVENTORY.resource_provider_id == given["provider"],
-            _INVENTORY.resource_class_id == given["class_id"],
-            _INVENTORY.used + given["amount"] <= _INVENTORY.capacity,
-        )
-        .values(used=_INVENTORY.used + given["amount"])
-    ),
-)
-
-
 def _use_inventories(tx: Transaction, claims: Sequence[Claim]) -> None:
     wanted: dict[tuple[int, int], int] = defaultdict(int)
     for claim in claims:
         for provider_id, amounts in claim.allocations.items():
             for class_id, amount in amounts.items():
                 wanted[provider_id, class_id] += amount
-    rows: list[dict[str, Any]] = [
-        {"provider": provider_id, "class_id": class_id, "amount": amount}
-        for (provider_id, class_id), amount in sorted(wanted.items())
-    ]
-    if _USE.run(tx, rows) != len(rows):
+    if not inventory_use.change(tx, wanted):
         raise FallsShort("a host is full")
     touch(tx, _providers(claims))
 

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from kilonova.claims.circumstances import Circumstances, decode
 from kilonova.db import change_log, checkpoints
 from kilonova.db.decisions import StoredDecision, body_of, names_of
-from kilonova.errors import RuleFailed
+from kilonova.errors import FromNewerRelease, RuleFailed
 from kilonova.mirror.mirror import Mirror
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision
@@ -91,10 +91,13 @@ def _begin(
     checkpoint = checkpoints.find(connection, circumstances.seq)
     if checkpoint is None:
         return NoReplay("It is older than the oldest checkpoint that is kept.")
-    commits = change_log.between(connection, checkpoint.seq, circumstances.seq)
-    if commits is None:
-        return NoReplay("The change log does not have everything between the checkpoint and the decision.")
-    mirror = Mirror.of(checkpoints.read(connection, checkpoint), checkpoint.seq, now=circumstances.taken_at)
+    try:
+        commits = change_log.between(connection, checkpoint.seq, circumstances.seq)
+        if commits is None:
+            return NoReplay("The change log does not have everything between the checkpoint and the decision.")
+        mirror = Mirror.of(checkpoints.read(connection, checkpoint), checkpoint.seq, now=circumstances.taken_at)
+    except FromNewerRelease as error:
+        return NoReplay(error.message)
     mirror.replay(commits)
     for assumption in circumstances.assumed:
         mirror.assume(assumption)

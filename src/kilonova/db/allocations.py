@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who uses what: consumers and their allocations, written as a whole, consumer by consumer.
 
-``inventories.used`` is the sum of the allocations of its row, kept by one UPDATE that adds differences. Where it adds
-more it also carries the guard ``used + n <= capacity``, so no interleaving of writers can exceed a capacity. Requests
-that wait together are written together, by the same number of statements.
+``inventories.used`` is the sum of the allocations of its row, kept by adding differences (``inventory_use.py``, which
+guards the capacity). Requests that wait together are written together, by the same number of statements.
 """
 
 from collections import Counter
@@ -15,8 +14,9 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import providers
+from kilonova.db import inventory_use, providers
 from kilonova.db import tables as t
+from kilonova.db.inventory_use import InventoryKey
 from kilonova.db.prepared import Prepared
 from kilonova.db.resource_classes import ids as class_ids_of
 from kilonova.db.statements import ManyRows, insert_many, mapping
@@ -27,8 +27,6 @@ from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 #: The types of the consumers that are servers, and of those that hold what servers are being moved away from.
 INSTANCE = "INSTANCE"
 MIGRATION = "MIGRATION"
-#: (provider id, class id)
-_Cell = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +148,10 @@ def _free(tx: Transaction, consumer_uuids: Sequence[str]) -> set[str]:
     old = _present(tx, set(consumer_uuids))
     using = {use.consumer_uuid for use in old}
     if old:
-        freed = Counter[_Cell]()
+        freed = Counter[InventoryKey]()
         for use in old:
-            freed[use.cell] += use.used
-        _USE.run(tx, [{"provider": cell[0], "class_id": cell[1], "amount": -freed[cell]} for cell in sorted(freed)])
+            freed[use.inventory] += use.used
+        inventory_use.change(tx, {inventory: -amount for inventory, amount in freed.items()})
         _DELETE_ALLOCATIONS.run(tx.connection, uuids=list(using))
         providers.log_usage(tx, {use.provider_id for use in old})
     return using
@@ -217,17 +215,14 @@ def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> lis
         for uuid, resources in request.allocations.items()
         for name, amount in resources.items()
     ]
-    change: dict[_Cell, int] = {}
-    for cell, amount in [(use.cell, -use.used) for use in old] + [(_cell_of(row), row["amount"]) for row in rows]:
-        change[cell] = change.get(cell, 0) + amount
+    change: dict[InventoryKey, int] = {}
+    for inventory, amount in [(use.inventory, -use.used) for use in old] + [
+        (_inventory_of(row), row["amount"]) for row in rows
+    ]:
+        change[inventory] = change.get(inventory, 0) + amount
     _check(requests, known, change)
     _write_consumers(tx, requests, consumers)
-    differences = [
-        {"provider": cell[0], "class_id": cell[1], "amount": amount}
-        for cell, amount in sorted(change.items())
-        if amount
-    ]
-    if _USE.run(tx, differences) != len(differences):
+    if not inventory_use.change(tx, change):
         raise Conflict("Unable to allocate inventory: The requested amount would exceed the capacity.")
     if old:
         _DELETE_ALLOCATIONS.run(tx.connection, uuids=list({use.consumer_uuid for use in old}))
@@ -308,11 +303,11 @@ class _Use(NamedTuple):
     used: int
 
     @property
-    def cell(self) -> _Cell:
+    def inventory(self) -> InventoryKey:
         return self.provider_id, self.class_id
 
 
-def _cell_of(row: Mapping[str, Any]) -> _Cell:
+def _inventory_of(row: Mapping[str, Any]) -> InventoryKey:
     return row["provider"], row["class_id"]
 
 
@@ -418,7 +413,9 @@ def _write_consumers(tx: Transaction, requests: Sequence[ConsumerRequest], prese
         )
 
 
-def _check(requests: Sequence[ConsumerRequest], known: Mapping[str, _Provider], change: Mapping[_Cell, int]) -> None:
+def _check(
+    requests: Sequence[ConsumerRequest], known: Mapping[str, _Provider], change: Mapping[InventoryKey, int]
+) -> None:
     """Say what does not fit, and why. Raises: Conflict."""
     for uuid, name, amount in (
         (uuid, name, amount)
@@ -487,18 +484,6 @@ _INVENTORIES = Prepared(
     .where(t.resource_providers.c.uuid.in_(_UUIDS))
 )
 _NOW = sa.bindparam("now", type_=t.Time)
-_USE = ManyRows(
-    {"provider": sa.BigInteger(), "class_id": sa.BigInteger(), "amount": sa.BigInteger()},
-    lambda given: (
-        sa.update(t.inventories)
-        .where(
-            _INVENTORY.resource_provider_id == given["provider"],
-            _INVENTORY.resource_class_id == given["class_id"],
-            (given["amount"] < 0) | (_INVENTORY.used + given["amount"] <= _INVENTORY.capacity),
-        )
-        .values(used=_INVENTORY.used + given["amount"])
-    ),
-)
 _ADD_CONSUMERS = insert_many(
     t.consumers,
     {"uuid": "uuid", "project_id": "project_id", "user_id": "user_id", "consumer_type": "kind"},

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import host_devices, provider_states, providers
 from kilonova.db import tables as t
+from kilonova.db.changes import LoggedCapabilities, LoggedNode
 from kilonova.db.statements import insert_missing, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
@@ -207,15 +208,33 @@ def capabilities_from_json(value: Mapping[str, Any]) -> Capabilities:
     )
 
 
-def as_change(node: ComputeNode) -> Mapping[str, Any]:
+def capabilities_from_logged(value: LoggedCapabilities) -> Capabilities:
+    """Read the capabilities of a logged hypervisor."""
+    return Capabilities(
+        value.hypervisor_type,
+        value.hypervisor_version,
+        tuple(value.supported_instances),
+        value.cpu_info,
+        value.extra,
+    )
+
+
+def as_change(node: ComputeNode) -> LoggedNode:
     """Return what the mirrors keep of a hypervisor."""
-    return {
-        "host": node.host,
-        "node": node.hypervisor_hostname,
-        "host_ip": node.host_ip,
-        "capabilities": capabilities_as_json(node.capabilities),
-        "failed_builds": node.failed_builds,
-    }
+    capabilities = node.capabilities
+    return LoggedNode(
+        host=node.host,
+        node=node.hypervisor_hostname,
+        host_ip=node.host_ip,
+        capabilities=LoggedCapabilities(
+            capabilities.hypervisor_type,
+            capabilities.hypervisor_version,
+            capabilities.supported_instances,
+            capabilities.cpu_info,
+            capabilities.extra,
+        ),
+        failed_builds=node.failed_builds,
+    )
 
 
 def _log(tx: Transaction, uuid: str) -> ComputeNode:

@@ -4,27 +4,43 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from kilonova.db.changes import LoggedCell, LoggedCellUse, LoggedDevices, LoggedPool
 from kilonova.model.cpu_set import cpus_text, parse_cpus
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.numa import CellShare, HostCell, Pages, Ratios
 from kilonova.model.pci import PciPool
 
 
-def devices_as_json(devices: HostDevices) -> dict[str, Any]:
-    """Return cells and pools as plain JSON data, equal for equal values, as mirrors need them: without addresses."""
-    cells = [{"id": cell.id, **cell_facts(cell), "used": cell_use(cell)} for cell in devices.cells]
-    pools = [
-        {"number": pool.number, **pool_facts(pool), "total": pool.total, "used": pool.used} for pool in devices.pools
-    ]
-    return {"cells": cells, "pools": pools}
-
-
-def devices_from_json(value: Mapping[str, Any]) -> HostDevices:
-    """Read what :func:`devices_as_json` wrote."""
-    return HostDevices(
-        tuple(read_cell(cell["id"], cell, cell["used"]) for cell in value["cells"]),
-        tuple(read_pool(pool["number"], pool, pool["total"], pool["used"]) for pool in value["pools"]),
+def as_logged(devices: HostDevices) -> LoggedDevices:
+    """Return the logged value of cells and pools, equal for equal ones, as mirrors need them: without addresses."""
+    return LoggedDevices(
+        [logged_cell(cell.id, cell_facts(cell), cell_use(cell)) for cell in devices.cells],
+        [logged_pool(pool.number, pool_facts(pool), pool.total, pool.used) for pool in devices.pools],
     )
+
+
+def devices_from_logged(value: LoggedDevices) -> HostDevices:
+    """Read what :func:`as_logged` wrote."""
+    return HostDevices(
+        tuple(read_cell(cell.id, asdict(cell), asdict(cell.used)) for cell in value.cells),
+        tuple(read_pool(pool.number, asdict(pool), pool.total, pool.used) for pool in value.pools),
+    )
+
+
+def logged_cell(number: int, facts: Mapping[str, Any], used: Mapping[str, Any]) -> LoggedCell:
+    return LoggedCell(id=number, used=LoggedCellUse(**_known(LoggedCellUse, used)), **_known(LoggedCell, facts))
+
+
+def logged_pool(number: int, facts: Mapping[str, Any], total: int, used: int) -> LoggedPool:
+    return LoggedPool(number=number, total=total, used=used, **_known(LoggedPool, facts))
+
+
+def _known(kind: type[Struct], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what the guard rows have beyond what mirrors need."""
+    return {name: value for name, value in facts.items() if name in kind.__struct_fields__}
 
 
 def share_as_json(share: DeviceShare) -> dict[str, Any]:

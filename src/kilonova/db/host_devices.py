@@ -16,10 +16,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
+from kilonova.db.changes import LoggedCell, LoggedDevices, LoggedPool
 from kilonova.db.device_json import (
+    as_logged,
     cell_facts,
     cell_use,
-    devices_as_json,
+    logged_cell,
+    logged_pool,
     pool_facts,
     read_cell,
     read_pool,
@@ -89,16 +92,15 @@ def list_all(connection: Connection) -> Mapping[str, HostDevices]:
     return _read(connection).hosts
 
 
-def list_values(connection: Connection) -> Mapping[str, dict[str, Any]]:
-    """Return what :func:`devices_as_json` says of every hypervisor that has cells or pools, read without a detour."""
-    found: dict[str, dict[str, Any]] = defaultdict(lambda: {"cells": [], "pools": []})
+def list_logged(connection: Connection) -> Mapping[str, LoggedDevices]:
+    """Return what :func:`as_logged` says of every hypervisor that has cells or pools, read without a detour."""
+    cells: dict[str, list[LoggedCell]] = defaultdict(list)
+    pools: dict[str, list[LoggedPool]] = defaultdict(list)
     for row in connection.execute(sa.select(t.numa_cells).order_by(_CELL.node_uuid, _CELL.cell)):
-        found[row.node_uuid]["cells"].append({"id": row.cell, **row.facts, "used": row.used})
+        cells[row.node_uuid].append(logged_cell(row.cell, row.facts, row.used))
     for row in connection.execute(sa.select(t.pci_pools).order_by(_POOL.node_uuid, _POOL.number)):
-        facts = {name: value for name, value in row.facts.items() if name != "addresses"}
-        pool = {"number": row.number, **facts, "total": row.total, "used": row.used}
-        found[row.node_uuid]["pools"].append(pool)
-    return found
+        pools[row.node_uuid].append(logged_pool(row.number, row.facts, row.total, row.used))
+    return {uuid: LoggedDevices(cells.get(uuid, []), pools.get(uuid, [])) for uuid in {**cells, **pools}}
 
 
 def find_share(connection: Connection, instance_uuid: str) -> DeviceShare | None:
@@ -301,7 +303,7 @@ def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
     for table, rows in ((t.numa_cells, cells), (t.pci_pools, pools)):
         if rows:
             tx.execute(sa.insert(table), rows)
-    tx.log("devices", node_uuid, devices_as_json(devices))
+    tx.log("devices", node_uuid, as_logged(devices))
 
 
 def _write_use(tx: Transaction, before: _Read, after: Mapping[str, HostDevices]) -> bool:
@@ -324,7 +326,7 @@ def _write_use(tx: Transaction, before: _Read, after: Mapping[str, HostDevices])
         return False
     for uuid, host in after.items():
         if host != before.hosts[uuid]:
-            tx.log("devices", uuid, devices_as_json(host))
+            tx.log("devices", uuid, as_logged(host))
     return True
 
 

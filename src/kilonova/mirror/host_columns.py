@@ -2,15 +2,14 @@
 """Services, hypervisors and what runs on them as growing columns, by the numbers of :class:`Places`."""
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import repeat
-from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
-from kilonova.db.compute_nodes import capabilities_from_json
+from kilonova.db.changes import LoggedCapabilities, LoggedNode, LoggedService, capabilities_key
+from kilonova.db.compute_nodes import capabilities_from_logged
 from kilonova.mirror.places import Places
 from kilonova.model.host import Capabilities
 
@@ -42,7 +41,7 @@ class HostColumns:
 
     # --- following ----------------------------------------------------------------------------------------------------
 
-    def set_service(self, host: str, value: Mapping[str, Any] | None) -> bool:
+    def set_service(self, host: str, value: LoggedService | None) -> bool:
         """Take over a service from its logged value and tell whether it came or went."""
         number = self.places.host(host)
         self._make_room()
@@ -50,11 +49,11 @@ class HostColumns:
         self._has_service[number] = has
         self._reasons.pop(number, None)
         if value is not None:
-            self._disabled[number], self._forced_down[number] = bool(value["disabled"]), bool(value["forced_down"])
-            seen = value["last_seen"] if value["last_seen"] is not None else value["created"]
+            self._disabled[number], self._forced_down[number] = value.disabled, value.forced_down
+            seen = value.last_seen if value.last_seen is not None else value.created
             self._last_seen[number] = seen or 0.0
-            if value["disabled"]:
-                self._reasons[number] = value["reason"] or ""
+            if value.disabled:
+                self._reasons[number] = value.reason or ""
         return had != has
 
     def hear(self, hosts: Iterable[str], at: float) -> None:
@@ -64,16 +63,16 @@ class HostColumns:
             if number is not None and self.has_service(number):
                 self._last_seen[number] = at
 
-    def set_node(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+    def set_node(self, uuid: str, value: LoggedNode | None) -> None:
         """Take over a hypervisor from its logged value."""
         if value is None:
             self.node_places.pop(uuid, None)
             return
-        profile = self._profile_number(value["capabilities"])
-        place = self.node_places[uuid] = self.places.place(value["host"], value["node"])
+        profile = self._profile_number(value.capabilities)
+        place = self.node_places[uuid] = self.places.place(value.host, value.node)
         self._make_room()
-        self._host_ips[place], self._profile[place] = value["host_ip"], profile
-        self._failed_builds[place] = value["failed_builds"]
+        self._host_ips[place], self._profile[place] = value.host_ip, profile
+        self._failed_builds[place] = value.failed_builds
 
     def count(self, place: int, instances: int, io_ops: int) -> None:
         """Count instances, and the ones busy with I/O among them, that came to a place."""
@@ -84,6 +83,18 @@ class HostColumns:
             self._io_ops[place] += io_ops
 
     # --- columns ------------------------------------------------------------------------------------------------------
+
+    def services(self) -> Iterator[tuple[str, bool]]:
+        """Yield the host of every service, and whether it is enabled."""
+        hosts = np.flatnonzero(np.asarray(self._has_service)).astype(np.int32)
+        disabled = self.disabled(hosts).tolist()
+        for host, is_disabled in zip(self.places.hosts_of(hosts), disabled, strict=True):
+            yield host, not is_disabled
+
+    def nodes(self) -> Iterator[tuple[str, str]]:
+        """Yield host and hostname of every hypervisor."""
+        places = np.fromiter(self.node_places.values(), dtype=np.int32, count=len(self.node_places))
+        yield from zip(self.places.hosts_of(places), self.places.nodes_of(places), strict=True)
 
     def has_service(self, host: int) -> bool:
         return host < len(self._has_service) and bool(self._has_service[host])
@@ -139,12 +150,12 @@ class HostColumns:
             for column in (*flags, self._profile, self._failed_builds, self._last_seen, self._instances, self._io_ops):
                 column.frombytes(bytes(missing * column.itemsize))
 
-    def _profile_number(self, value: Mapping[str, Any]) -> int:
-        key = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    def _profile_number(self, value: LoggedCapabilities) -> int:
+        key = capabilities_key(value)
         number = self._profile_numbers.get(key)
         if number is None:
             number = self._profile_numbers[key] = len(self.profiles)
-            self.profiles.append(capabilities_from_json(value))
+            self.profiles.append(capabilities_from_logged(value))
         return number
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kilonova.db.changes import LoggedInstance
 from kilonova.mirror.layout import PlaceRows
 from kilonova.mirror.places import Places
 from kilonova.scheduler.guests import Counts, GuestCounts, GuestKind, GuestTally, SomeGuests, guest_kind
@@ -30,11 +31,11 @@ class Instances(dict[str, Placed]):
         self._places = places
         self._kinds: dict[GuestKind, GuestKind] = {}
 
-    def place(self, uuid: str, value: Mapping[str, Any]) -> Placed:
+    def place(self, uuid: str, value: LoggedInstance) -> Placed:
         """Take over an instance that is on a host from its logged value."""
-        kind = guest_kind(value["flavor"], value["image"])
+        kind = guest_kind(value.flavor, value.image)
         kind = self._kinds.setdefault(kind, kind)
-        placed = self[uuid] = Placed(self._places.place(value["host"], value["node"]), bool(value["io"]), kind)
+        placed = self[uuid] = Placed(self._places.place(value.host, value.node), value.io, kind)
         return placed
 
     def clear(self) -> None:

@@ -9,9 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from kilonova.db.device_json import devices_from_json
-from kilonova.db.transaction import Change
+from kilonova.db.changes import (
+    Change,
+    LoggedAggregate,
+    LoggedDevices,
+    LoggedGroup,
+    LoggedHeartbeat,
+    LoggedInstance,
+    LoggedIsolation,
+    LoggedMetrics,
+    LoggedNode,
+    LoggedProvider,
+    LoggedService,
+    LoggedUse,
+)
+from kilonova.db.device_json import devices_from_logged
 from kilonova.mirror.device_columns import DeviceColumns
+from kilonova.mirror.directory import HostDirectory
 from kilonova.mirror.groups import Groups
 from kilonova.mirror.host_columns import HostColumns
 from kilonova.mirror.instances import InstanceRows, Instances, PresentGuests
@@ -77,6 +91,7 @@ class MirrorState:
     _layout: Layout | None = None
     _service_facts: ServiceFacts | None = None
     _aggregate_index: AggregateIndex | None = None
+    _directory: HostDirectory | None = None
 
     def __post_init__(self) -> None:
         self._hosts = HostColumns(self.places)
@@ -142,6 +157,13 @@ class MirrorState:
         instances = InstanceRows(dict(self.instances), self._laid_out().row_of)
         return replace(hosts, instance_rows=instances, device_states=self._devices.states.copy(), memo=Memo())
 
+    def directory(self) -> HostDirectory:
+        """Return which zones, hosts and hypervisors there are."""
+        if self._directory is None:
+            in_order = [self._aggregates[number] for number in sorted(self._aggregates)]
+            self._directory = HostDirectory.of(self._hosts, in_order)
+        return self._directory
+
     def guest_tally(self) -> GuestTally:
         """Return the counts of instances by kind, assumed ones included. Hold the lock while using them."""
         if self._guests is None:
@@ -184,61 +206,62 @@ class MirrorState:
     def apply(self, change: Change) -> None:
         getattr(self, f"_apply_{change.kind}")(change.key, change.value)
 
-    def _apply_provider(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+    def _apply_provider(self, uuid: str, value: LoggedProvider | None) -> None:
         known = self.providers.find_id(uuid)
-        if known is not None and (value is None or value["id"] != known):  # gone, or gone and made anew in one commit
+        if known is not None and (value is None or value.id != known):  # gone, or gone and made anew in one commit
             for claim_id in [key for key, assumed in self.assumed.items() if uuid in assumed.allocations]:
                 self.forget(claim_id)
             self.providers.remove(uuid)
         if value is not None:
             self.providers.set(uuid, value)
 
-    def _apply_usage(self, uuid: str, value: Mapping[str, Any]) -> None:
-        self.providers.set_usage(uuid, value["used"])
+    def _apply_usage(self, uuid: str, value: LoggedUse) -> None:
+        self.providers.set_usage(uuid, value.used)
 
-    def _apply_node(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+    def _apply_node(self, uuid: str, value: LoggedNode | None) -> None:
         self._hosts.set_node(uuid, value)
+        self._directory = None
         if value is None:
             self._metrics.remove(uuid)
         self._forget_layout()
 
-    def _apply_metrics(self, uuid: str, value: Mapping[str, float]) -> None:
+    def _apply_metrics(self, uuid: str, value: LoggedMetrics) -> None:
         self._metrics.set(uuid, value, self._row_of_node(uuid))
 
-    def _apply_devices(self, uuid: str, value: Mapping[str, Any] | None) -> None:
-        self._devices.set(uuid, None if value is None else devices_from_json(value))
+    def _apply_devices(self, uuid: str, value: LoggedDevices | None) -> None:
+        self._devices.set(uuid, None if value is None else devices_from_logged(value))
         place = self._hosts.node_places.get(uuid)
         if place is not None:
             self._show_devices(place, uuid)
 
-    def _apply_service(self, host: str, value: Mapping[str, Any] | None) -> None:
-        self._service_facts = None
+    def _apply_service(self, host: str, value: LoggedService | None) -> None:
+        self._service_facts = self._directory = None
         if self._hosts.set_service(host, value):
             self._forget_layout()
 
-    def _apply_heartbeat(self, _key: str, value: Mapping[str, Any]) -> None:
-        self._hosts.hear(value["hosts"], float(value["at"]))
+    def _apply_heartbeat(self, _key: str, value: LoggedHeartbeat) -> None:
+        self._hosts.hear(value.hosts, value.at)
         self._service_facts = None
 
-    def _apply_aggregate(self, key: str, value: Mapping[str, Any] | None) -> None:
+    def _apply_aggregate(self, key: str, value: LoggedAggregate | None) -> None:
         if value is None:
             self._aggregates.pop(int(key), None)
         else:
-            hosts, metadata = tuple(value["hosts"]), dict(value["metadata"])
-            self._aggregates[int(key)] = Aggregate(int(key), value["uuid"], value["name"], hosts, metadata)
+            hosts, metadata = tuple(value.hosts), dict(value.metadata)
+            self._aggregates[int(key)] = Aggregate(int(key), value.uuid, value.name, hosts, metadata)
             if not self.of_the_past:
                 _complain_of_broken_rule(self._aggregates[int(key)])
-        self._aggregate_index = None
+        self._aggregate_index = self._directory = None
         self.memo = Memo()
 
-    def _apply_isolation(self, _key: str, value: int) -> None:
+    def _apply_isolation(self, _key: str, value: LoggedIsolation) -> None:
         self._isolation_version = value
         self._aggregate_index = None
 
-    def _apply_group(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+    def _apply_group(self, uuid: str, value: LoggedGroup | None) -> None:
         self.groups.set(uuid, value)
 
-    def _apply_instance(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+    def _apply_instance(self, uuid: str, value: LoggedInstance | None) -> None:
         placed = self.instances.pop(uuid, None)
         if placed is not None:
             self._count_at(placed.place, -1, -int(placed.io_heavy), placed.kind)

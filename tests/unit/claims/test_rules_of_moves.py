@@ -73,7 +73,7 @@ def test_rules_see_what_kind_of_move_it_is(cell_of: NewCell, kind: MigrationType
     home = str(placed_on(cell, uuid))
     witness.closed = next(name for name in "abc" if name != home)
     (flow,) = cell.claimer.place(move(cell, uuid, kind=kind)).workflows
-    assert flow.body["host"] not in {home, witness.closed}
+    assert flow.facts["host"] not in {home, witness.closed}
     assert {(what, str(move_kind), *hosts) for what, move_kind, hosts in witness.seen} == {
         ("filter", KINDS[kind], home),
         ("request filter", KINDS[kind], home),
@@ -101,7 +101,7 @@ def test_a_driver_from_outside_is_asked_and_cannot_choose_the_source(cell_of: Ne
     cell = cell_of(host("a"), host("b"), driver=OutsideDriver(driver, Engine()))
     (uuid,) = servers(cell)
     (flow,) = cell.claimer.place(move(cell, uuid, kind=kind)).workflows
-    assert flow.body["host"] == "b"
+    assert flow.facts["host"] == "b"
     again = {"num_attempts": 2, "hosts": [["a", None]]}
     assert driver.asked == [(None, [], None), (KINDS[kind], ["a"], None), (KINDS[kind], ["a"], again)]
 
