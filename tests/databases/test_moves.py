@@ -15,6 +15,7 @@ from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.workflows.release import release_server
 from kilonova.db import allocations, audit, decisions, host_devices, instances, moves, quotas
 from kilonova.db import tables as t
+from kilonova.db.audit_finding import Finding
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound, NoValidHost
@@ -318,7 +319,7 @@ def test_the_audit_knows_moves(start: Callable[..., Cell], lost: str, *, switche
     settle(cell, uuid)
     before = held(cell)
 
-    def findings() -> tuple[audit.Finding, ...]:
+    def findings() -> tuple[Finding, ...]:
         with cell.database.read() as connection:
             return audit.find_all(connection)
 
