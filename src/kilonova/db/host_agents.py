@@ -56,7 +56,7 @@ def alive(now: datetime) -> sa.Select[tuple[str]]:
 
 def living(connection: Connection, now: datetime) -> frozenset[str]:
     """Return the processes that have their lease."""
-    return frozenset(connection.execute(alive(now)).scalars())
+    return frozenset(row.uuid for row in connection.execute(alive(now)))
 
 
 def is_alive(tx: Transaction, process: str) -> bool:
