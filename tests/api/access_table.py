@@ -176,6 +176,10 @@ OPERATOR: Mapping[str, Access] = {
     "operator GET /v1/isolation": anywhere(ADMIN),
     "operator GET /v1/options": anywhere(ADMIN),
     "operator GET /v1/rules": anywhere(ADMIN),
+    "operator GET /v1/workflows": anywhere(ADMIN),
+    "operator GET /v1/workflows/{uuid}": anywhere(ADMIN),
+    "operator POST /v1/workflows/{uuid}/retry": anywhere(ADMIN),
+    "operator POST /v1/workflows/{uuid}/abandon": anywhere(ADMIN),
 }
 
 ROUTES: Mapping[str, Access] = {**COMPUTE, **PLACEMENT, **OPERATOR}
