@@ -19,6 +19,7 @@
     │   └── RuleFailed            a scheduling rule or driver broke; nothing was decided
     ├── Unavailable           retry as it is
     │   ├── StorageFull           the same, once an operator has made room
+    │   ├── FromNewerRelease      only a process of a newer release can read it
     │   ├── DeadlineExceeded      the time for the request is over
     │   └── ClientGone            nobody waits for the answer any more
     ├── DriverError           the hypervisor refused; another host may not
@@ -97,6 +98,12 @@ class RuleFailed(NoValidHost):
 
 class Unavailable(KilonovaError):
     """Retry as it is."""
+
+
+class FromNewerRelease(Unavailable):
+    """Something stored that only a newer release can read: other processes may be able to help."""
+
+    code = "storage.from_newer_release"
 
 
 class DeadlineExceeded(Unavailable):

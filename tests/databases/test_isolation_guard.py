@@ -179,9 +179,9 @@ def history(database: Database) -> Iterator[tuple[dict[str, Any], list[tuple[str
     for row in rows:
         changes = decode_commit(row.seq, row.body).changes
         claims = [
-            (each.key, each.value["host"])
+            (each.key, each.value.host)
             for each in changes
-            if each.kind == "instance" and each.value and each.value["host"] and each.key not in placed
+            if each.kind == "instance" and each.value and each.value.host and each.key not in placed
         ]
         placed |= {uuid for uuid, _ in claims}
         yield dict(pools), claims
@@ -234,8 +234,8 @@ def test_rules_that_change_all_the_time_hold_for_every_claim(start: Start, kind:
     assert sum(done for _, _, done in servers) > 30
     judged = 0
     for pools, claims in history(databases[0]):
-        ruled = {name for each in pools.values() if each["metadata"] for name in each["hosts"]}
-        exists = any(each["metadata"] for each in pools.values())
+        ruled = {name for each in pools.values() if each.metadata for name in each.hosts}
+        exists = any(each.metadata for each in pools.values())
         for uuid, name in claims:
             judged += 1
             meets = exists and flavors[uuid] == DB.name

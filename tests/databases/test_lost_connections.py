@@ -10,8 +10,9 @@ import sqlalchemy as sa
 
 from kilonova.db import resource_classes
 from kilonova.db import tables as t
+from kilonova.db.changes import Commit
 from kilonova.db.database import Database
-from kilonova.db.transaction import Commit, Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, Unavailable
 from kilonova.mirror.mirror import Mirror
 from support.database_servers import DatabaseServer
@@ -43,7 +44,7 @@ def proxied(proxy: Proxy, database_url: str) -> Iterator[Database]:
 def bump(tx: Transaction) -> None:
     """Something that must not be done twice."""
     tx.execute(sa.update(t.traits).where(t.traits.c.id == 1).values(name=t.traits.c.name + "+"))
-    tx.log("word", "bump", {})
+    tx.log("metrics", "bump", {})
 
 
 def bumps(database: Database) -> int:

@@ -164,7 +164,7 @@ def test_a_savepoint_undoes_its_block_alone(database: Database) -> None:
         resource_classes.create(tx, "CUSTOM_BEFORE")
         with pytest.raises(sa.exc.IntegrityError), tx.savepoint():
             resource_classes.create(tx, "CUSTOM_INSIDE")
-            tx.log("word", "CUSTOM_INSIDE", {})
+            tx.log("metrics", "CUSTOM_INSIDE", {})
             tx.execute(sa.insert(t.resource_classes), {"name": "VCPU", "created_at": tx.now})
         resource_classes.create(tx, "CUSTOM_AFTER")
         assert not tx.changes

@@ -7,8 +7,8 @@ from datetime import timedelta
 from itertools import islice
 
 from kilonova.db import checkpoints, mirror_source
+from kilonova.db.changes import Change
 from kilonova.db.database import Database, utc_now
-from kilonova.db.transaction import Change
 from kilonova.periodic import PeriodicThread
 
 _LOOK_EVERY_S = 15.0

@@ -39,13 +39,13 @@ from kilonova.conductor.workflow import (
     UndoFailedError,
     Workflow,
 )
-from kilonova.db import host_agents, instances, workflows
+from kilonova.db import host_agents, instance_actions, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState
+from kilonova.errors import ConcurrentUpdate, Conflict, NotFound, Unavailable, UnexpectedTaskState
 from kilonova.messaging.bus import Bus
 from kilonova.messaging.messages import AskStep, StepReply, StepState, StepStatus
-from kilonova.model.instance import TaskState, VmState
+from kilonova.model.instance import VmState
 
 LOG = logging.getLogger(__name__)
 #: How often a step may break before it counts as failed or stuck.
@@ -135,8 +135,8 @@ class Runner:
         memos = memos or {}
         together: dict[tuple[str, str], list[Run[Any]]] = defaultdict(list)
         for row in rows:
-            run = self._remember(row, memos.get(row.uuid))
-            if run is None or row.waiting or row.stuck:
+            run = None if row.waiting or row.stuck else self._remember(row, memos.get(row.uuid))
+            if run is None:
                 continue
             step = self._step(run)
             if step.together is not None and not row.undoing and row.attempt == 0:
@@ -209,8 +209,11 @@ class Runner:
             if known is not None:
                 self._guests.look_at(known.instance_uuid, known.facts.host)
             return
+        if row.stuck:
+            self._forget(uuid)
+            return
         run = self._remember(row)
-        if run is not None and not row.waiting and not row.stuck:
+        if run is not None and not row.waiting:
             self._advance(run, resumed=True)
             self._cut_short(run)
 
@@ -467,23 +470,31 @@ class Runner:
         """Have what is under way for an instance end, or end sooner; return the rows as they are now.
 
         To be called in the transaction that stores what wants it so; hand the rows to :meth:`interrupted` afterwards.
+        Raises: Conflict for what waits for an operator, which gives way to a delete only.
         """
         changed: list[WorkflowRow] = []
         for row in workflows.of_instance(tx.connection, instance_uuid):
-            if row.waiting:
+            if row.waiting or row.stuck:
+                self._supersede(tx, row, why)
                 continue
             after = self._interrupted(row, why)
-            if after is None:
-                workflows.drop(tx, [row.uuid])
-                continue
             workflows.change(tx, after, heir=row.owner != self._owner)
             changed.append(after)
         return tuple(changed)
 
-    def _interrupted(self, row: WorkflowRow, why: Interrupt) -> WorkflowRow | None:
-        """Return a workflow that somebody wants to end; None for one that waits for an operator."""
-        if row.stuck:
-            return None
+    def _supersede(self, tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
+        """Drop what does nothing now, and never will when its server is deleted."""
+        if why is Interrupt.DELETE:
+            workflows.drop(tx, [row.uuid])
+            instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
+        elif row.stuck:
+            raise Conflict(
+                f"Instance {row.instance_uuid} cannot be changed: its {row.kind} is stuck and waits for an"
+                " administrator. It can be deleted."
+            )
+
+    def _interrupted(self, row: WorkflowRow, why: Interrupt) -> WorkflowRow:
+        """Return a workflow that somebody wants to end."""
         workflow = self.registry[row.kind]
         step = workflow.steps[workflow.index(row.step)]
         marked = replace(row, interrupt=why.value, version=row.version + 1)
@@ -564,7 +575,12 @@ class Runner:
 
     def _give_up(self, run: Run[Any], failure: Failure) -> None:
         """Leave a workflow to an operator, its server in error; to a delete if one waits, which takes care of all."""
-        row = replace(run.row, stuck=True, tries=0, failure=asdict(failure), version=run.row.version + 1)
+        with self._database.read() as connection:
+            server = instances.find(connection, run.instance_uuid)
+        kept = replace(run.failure if run.row.undoing else failure, stuck_because=failure.message)
+        if server is not None:
+            kept = replace(kept, vm_state=server.vm_state, task_state=server.task_state)
+        row = replace(run.row, stuck=True, tries=0, failure=asdict(kept), version=run.row.version + 1)
 
         def write(tx: Transaction) -> None:
             instances.record_fault(tx, run.instance_uuid, failure.as_fault())
@@ -590,23 +606,6 @@ class Runner:
                 run = self._runs.get(uuid)
             if run is not None:
                 self._submit(run, lambda uuid=uuid: self._post(uuid, lambda: self._look_again(uuid)))  # type: ignore[misc]
-
-    def retry_stuck(self, uuid: str, shows: TaskState | None) -> WorkflowRow | None:
-        """Have a stuck workflow go on at the step where it stopped; None when it is not stuck (any more)."""
-
-        def retry(tx: Transaction) -> WorkflowRow | None:
-            row = workflows.get(tx.connection, uuid)
-            if row is None or not row.stuck:
-                return None
-            after = replace(row, stuck=False, tries=0, version=row.version + 1)
-            workflows.change(tx, after, heir=row.owner != self._owner)
-            instances.change(tx, row.instance_uuid, task_state=shows)
-            return after
-
-        row = self._database.write(retry)
-        if row is not None and row.owner == self._owner:
-            self.begin([row], resumed=True)
-        return row
 
     # --- small parts --------------------------------------------------------------------------------------------------
 

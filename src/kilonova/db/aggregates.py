@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import compute_nodes, isolation_guard
 from kilonova.db import tables as t
+from kilonova.db.changes import LoggedAggregate
 from kilonova.db.statements import insert_missing
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
@@ -286,11 +287,6 @@ def _join_in_placement(tx: Transaction, provider_id: int, aggregate_uuid: str) -
 
 def _log(tx: Transaction, aggregate_id: int) -> Aggregate:
     aggregate = get(tx.connection, aggregate_id)
-    value = {
-        "uuid": aggregate.uuid,
-        "name": aggregate.name,
-        "hosts": list(aggregate.hosts),
-        "metadata": dict(aggregate.metadata),
-    }
+    value = LoggedAggregate(aggregate.uuid, aggregate.name, aggregate.hosts, dict(aggregate.metadata))
     tx.log("aggregate", str(aggregate_id), value)
     return aggregate

@@ -5,16 +5,16 @@ Numbers come from a one-row counter whose lock is held until the commit, so thei
 came after the oldest checkpoint stays, too, so that every state since then can be made again.
 """
 
-from collections.abc import Sequence
 from datetime import timedelta
 
-import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.db import changes
 from kilonova.db import tables as t
+from kilonova.db.changes import Change, Commit
 from kilonova.db.prepared import Prepared
-from kilonova.db.transaction import Change, Commit, Transaction
+from kilonova.db.transaction import Transaction
 
 _COUNTER = t.change_counter.c
 _TAKE_SEQ = sa.update(t.change_counter).where(_COUNTER.id == 1)
@@ -50,7 +50,7 @@ def append(tx: Transaction, token: str, seq: int | None) -> Commit | None:
     if seq is None:
         seq = int(_TAKE_SEQ_RETURNING.rows(tx.connection)[0][0])
     commit = Commit(seq, tuple(latest.values()), tuple(tx.claims))
-    body = encode_body(commit.changes, commit.claims)
+    body = changes.encode(commit.changes, commit.claims)
     _ROW.run(tx.connection, seq=seq, token=token, created_at=tx.now, body=body)
     return commit
 
@@ -80,10 +80,6 @@ def between(connection: Connection, after: int, until: int | None = None) -> tup
     return commits if len(commits) == until - after else None
 
 
-def encode_body(changes: Sequence[Change], claims: Sequence[str]) -> bytes:
-    return orjson.dumps({"changes": [(c.kind, c.key, c.value) for c in changes], "claims": list(claims)})
-
-
 def decode_commit(seq: int, body: bytes) -> Commit:
-    content = orjson.loads(body)
-    return Commit(seq, tuple(Change(*change) for change in content["changes"]), tuple(content["claims"]))
+    """Read a row. Raises: FromNewerRelease."""
+    return Commit(seq, *changes.decode(body, f"Commit {seq} of the change log"))

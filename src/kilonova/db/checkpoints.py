@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.db import changes as codec
 from kilonova.db import tables as t
-from kilonova.db.transaction import Change, Transaction
+from kilonova.db.changes import Change
+from kilonova.db.transaction import Transaction
 
 #: After which a checkpoint that was never completed counts for nothing: whoever took it is gone.
 GIVEN_UP = timedelta(minutes=15)
@@ -49,13 +50,12 @@ def begin(tx: Transaction, *, every: timedelta, commits: int) -> int | None:
 
 def encode(changes: Sequence[Change]) -> bytes:
     """Return a part as it is stored."""
-    return zlib.compress(orjson.dumps([(change.kind, change.key, change.value) for change in changes]), 1)
+    return zlib.compress(codec.encode(changes), 1)
 
 
 def decode(part: bytes) -> Iterator[Change]:
-    """Yield what a stored part holds."""
-    for kind, key, value in orjson.loads(zlib.decompress(part)):
-        yield Change(kind, key, value)
+    """Yield what a stored part holds. Raises: FromNewerRelease."""
+    yield from codec.decode(zlib.decompress(part), "A checkpoint")[0]
 
 
 def add_part(tx: Transaction, checkpoint_id: int, part: int, body: bytes) -> None:

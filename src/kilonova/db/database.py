@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from kilonova import deadline
+from kilonova.db.changes import Commit
 from kilonova.db.engines import (
     checked_url,
     is_away,
@@ -30,7 +31,7 @@ from kilonova.db.engines import (
     storage_full,
 )
 from kilonova.db.server_watch import AWAY
-from kilonova.db.transaction import Commit, Merged, Transaction, run_singly
+from kilonova.db.transaction import Merged, Transaction, run_singly
 from kilonova.db.unwanted_reads import UnwantedReads
 from kilonova.db.writer import Writer
 from kilonova.errors import DeadlineExceeded, Unavailable

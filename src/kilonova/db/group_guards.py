@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import server_migrations
 from kilonova.db import tables as t
+from kilonova.db.changes import LoggedGroup
 from kilonova.db.statements import ManyRows, insert_many, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
@@ -152,5 +153,4 @@ def log(tx: Transaction, group_uuid: str) -> None:
         return
     rows = tx.execute(sa.select(_H.host, _H.members).where(_H.group_id == group.id)).all()
     hosts = {row.host: row.members for row in rows if row.members}
-    value = {"policy": group.policy, "max": group.max_server_per_host, "host": group.host, "hosts": hosts}
-    tx.log("group", group_uuid, value)
+    tx.log("group", group_uuid, LoggedGroup(group.policy, group.max_server_per_host, group.host, hosts))

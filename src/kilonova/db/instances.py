@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors, quotas, server_migrations
 from kilonova.db import tables as t
+from kilonova.db.changes import LoggedInstance
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.name_patterns import matching, read_pattern
 from kilonova.db.statements import ManyRows, mapping
@@ -266,7 +267,7 @@ def log(tx: Transaction, uuid: str) -> None:
         tx.log("instance", uuid, _value(row))
 
 
-def _value(row: sa.Row[Any]) -> dict[str, Any]:
+def _value(row: sa.Row[Any]) -> LoggedInstance:
     properties = row.image_properties or {}
     return instance_value(row.host, row.node, row.vm_state, row.task_state, row.flavor_id, properties)
 

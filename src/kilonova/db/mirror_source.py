@@ -14,10 +14,19 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import host_devices, isolation_guard, server_migrations
 from kilonova.db import tables as t
+from kilonova.db.changes import (
+    Change,
+    LoggedAggregate,
+    LoggedGroup,
+    LoggedInstance,
+    LoggedNode,
+    LoggedProvider,
+    LoggedService,
+    capabilities_from_text,
+)
 from kilonova.db.database import Database
 from kilonova.db.server_migrations import OtherSide
 from kilonova.db.statements import mapping
-from kilonova.db.transaction import Change
 from kilonova.model.host import COMPUTE
 from kilonova.model.instance import is_io_heavy
 
@@ -111,16 +120,16 @@ def _providers(connection: Connection, names: _Names) -> Iterator[Change]:
         yield Change(
             "provider",
             names[uuid],
-            {
-                "id": provider_id,
-                "name": names[name],
-                "generation": generation,
-                "root": names[root_uuid or uuid],
-                "parent": None if parent_uuid is None else names[parent_uuid],
-                "inventories": {classes[row[1]]: list(row[2:]) for row in inventories.of(provider_id)},
-                "traits": next((listed for _, listed in traits.of(provider_id)), ()),
-                "aggregates": [aggregate for _, aggregate in aggregates.of(provider_id)],
-            },
+            LoggedProvider(
+                id=provider_id,
+                name=names[name],
+                generation=generation,
+                root=names[root_uuid or uuid],
+                parent=None if parent_uuid is None else names[parent_uuid],
+                inventories={classes[row[1]]: tuple(row[2:]) for row in inventories.of(provider_id)},
+                traits=next((listed for _, listed in traits.of(provider_id)), ()),
+                aggregates=[aggregate for _, aggregate in aggregates.of(provider_id)],
+            ),
         )
 
 
@@ -171,18 +180,8 @@ def _services(connection: Connection, names: _Names) -> Iterator[Change]:
     )
     computes = sa.select(*columns).where(service.binary == COMPUTE)
     for host, disabled, reason, forced_down, last_seen_at, created_at in _rows(connection, computes):
-        seen, created = epoch(last_seen_at), epoch(created_at)
-        yield Change(
-            "service",
-            names[host],
-            {
-                "disabled": disabled,
-                "reason": reason,
-                "forced_down": forced_down,
-                "last_seen": seen,
-                "created": created,
-            },
-        )
+        value = LoggedService(disabled, reason, forced_down, epoch(last_seen_at), epoch(created_at))
+        yield Change("service", names[host], value)
 
 
 def _nodes(connection: Connection, names: _Names) -> Iterator[Change]:
@@ -201,24 +200,15 @@ def _nodes(connection: Connection, names: _Names) -> Iterator[Change]:
     for uuid, host, name, host_ip, text, failed_builds, metrics in _rows(connection, sa.select(*columns)):
         capabilities = known.get(text)
         if capabilities is None:
-            capabilities = known[text] = orjson.loads(text)
-        yield Change(
-            "node",
-            names[uuid],
-            {
-                "host": names[host],
-                "node": names[name],
-                "host_ip": names[host_ip],
-                "capabilities": capabilities,
-                "failed_builds": failed_builds,
-            },
-        )
+            capabilities = known[text] = capabilities_from_text(text)
+        value = LoggedNode(names[host], names[name], names[host_ip], capabilities, failed_builds)
+        yield Change("node", names[uuid], value)
         if metrics:
             yield Change("metrics", names[uuid], metrics)
 
 
 def _devices(connection: Connection, names: _Names) -> Iterator[Change]:
-    for uuid, value in host_devices.list_values(connection).items():
+    for uuid, value in host_devices.list_logged(connection).items():
         yield Change("devices", names[uuid], value)
 
 
@@ -233,7 +223,7 @@ def _aggregates(connection: Connection) -> Iterator[Change]:
         metadata[aggregate_id][key] = value
     yield Change("isolation", "version", isolation_guard.version(connection))
     for row in connection.execute(sa.select(t.aggregates).order_by(t.aggregates.c.id)):
-        value = {"uuid": row.uuid, "name": row.name, "hosts": hosts[row.id], "metadata": metadata[row.id]}
+        value = LoggedAggregate(row.uuid, row.name, hosts[row.id], metadata[row.id])
         yield Change("aggregate", str(row.id), value)
 
 
@@ -243,7 +233,7 @@ def _groups(connection: Connection) -> Iterator[Change]:
         if members:
             hosts[group_id][host] = members
     for row in connection.execute(sa.select(t.server_groups)):
-        value = {"policy": row.policy, "max": row.max_server_per_host, "host": row.host, "hosts": hosts[row.id]}
+        value = LoggedGroup(row.policy, row.max_server_per_host, row.host, hosts[row.id])
         yield Change("group", row.uuid, value)
 
 
@@ -272,18 +262,12 @@ def _instances(connection: Connection, names: _Names) -> Iterator[Change]:
         yield Change("instance", side.migration.uuid, other_side_value(side))
 
 
-def other_side_value(side: OtherSide) -> dict[str, Any]:
+def other_side_value(side: OtherSide) -> LoggedInstance:
     """Return the logged value of a server that is being moved, for the host that it is not on.
 
     Its key is the migration's uuid. It counts as a server there, but what it does to disks counts where it is.
     """
-    return {
-        "host": side.host,
-        "node": side.node,
-        "io": False,
-        "flavor": side.flavor.flavor_id,
-        "image": side.image_properties,
-    }
+    return LoggedInstance(side.host, side.node, False, side.flavor.flavor_id, side.image_properties)
 
 
 def instance_value(
@@ -293,12 +277,6 @@ def instance_value(
     task_state: str | None,
     flavor_id: str,
     image_properties: Mapping[str, str],
-) -> dict[str, Any]:
+) -> LoggedInstance:
     """Return the logged value of an instance that is on a host."""
-    return {
-        "host": host,
-        "node": node or host,
-        "io": is_io_heavy(vm_state, task_state),
-        "flavor": flavor_id,
-        "image": image_properties,
-    }
+    return LoggedInstance(host, node or host, is_io_heavy(vm_state, task_state), flavor_id, image_properties)

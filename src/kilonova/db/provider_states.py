@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
+from kilonova.db.changes import InventoryFigures, LoggedProvider
 from kilonova.db.prepared import Prepared
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict
@@ -69,23 +70,23 @@ def by_uuid(connection: Connection, uuids: Collection[str]) -> dict[str, Provide
 def log(tx: Transaction, state: ProviderState) -> None:
     """Tell the mirrors everything that they keep of a provider, as absolute values."""
     provider = state.provider
-    tx.log(
-        "provider",
-        provider.uuid,
-        {
-            "id": provider.id,
-            "name": provider.name,
-            "generation": provider.generation,
-            "root": provider.root_uuid,
-            "parent": provider.parent_uuid,
-            "inventories": {
-                name: [*inventory_values(held.inventory).values(), held.used]
-                for name, held in state.inventories.items()
-            },
-            "traits": sorted(state.traits),
-            "aggregates": sorted(state.aggregates, key=state.aggregates.__getitem__),
-        },
+    value = LoggedProvider(
+        id=provider.id,
+        name=provider.name,
+        generation=provider.generation,
+        root=provider.root_uuid,
+        parent=provider.parent_uuid,
+        inventories={name: _figures(held) for name, held in state.inventories.items()},
+        traits=sorted(state.traits),
+        aggregates=sorted(state.aggregates, key=state.aggregates.__getitem__),
     )
+    tx.log("provider", provider.uuid, value)
+
+
+def _figures(held: HeldInventory) -> InventoryFigures:
+    has = held.inventory
+    limits = has.min_unit, has.max_unit, has.step_size
+    return has.total, has.reserved, *limits, has.allocation_ratio, has.capacity, held.used
 
 
 def log_stored(tx: Transaction, provider_ids: Collection[int]) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import provider_states
 from kilonova.db import tables as t
+from kilonova.db.changes import LoggedUse
 from kilonova.db.prepared import Prepared
 from kilonova.db.provider_states import PROVIDERS, ProviderState, inventory_values, name_taken
 from kilonova.db.statements import ManyRows, insert_many, mapping
@@ -372,13 +373,13 @@ def log_usage(tx: Transaction, provider_ids: Collection[int]) -> None:
     """Log the generation and the use of providers whose allocations changed, in one query."""
     if not provider_ids:
         return
-    usages: dict[str, dict[str, Any]] = {}
+    usages: dict[tuple[str, int], dict[str, int]] = {}
     for uuid, generation, name, used in _USAGES.rows(tx.connection, ids=list(provider_ids)):
-        usage = usages.setdefault(uuid, {"generation": generation, "used": {}})
+        usage = usages.setdefault((uuid, generation), {})
         if name is not None:
-            usage["used"][name] = used
-    for uuid, usage in usages.items():
-        tx.log("usage", uuid, usage)
+            usage[name] = used
+    for (uuid, generation), usage in usages.items():
+        tx.log("usage", uuid, LoggedUse(generation, usage))
 
 
 def aggregate_uuids(connection: Connection, provider_id: int) -> list[str]:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
+from kilonova.db.changes import LoggedGroup
 from kilonova.db.statements import mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
@@ -65,8 +66,7 @@ def create(tx: Transaction, group: ServerGroup, *, limit: int = -1, limit_of_use
         "created_at": tx.now,
     }
     tx.execute(sa.insert(table), row)
-    value = {"policy": group.policy, "max": group.max_server_per_host, "host": None, "hosts": {}}
-    tx.log("group", group.uuid, value)
+    tx.log("group", group.uuid, LoggedGroup(group.policy, group.max_server_per_host, None, {}))
     return get(tx.connection, group.uuid)
 
 

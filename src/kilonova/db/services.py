@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Service processes by host: the agents' own record of being there, and what operators say of them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from datetime import UTC
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -9,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import aggregates, compute_nodes, providers
 from kilonova.db import tables as t
+from kilonova.db.changes import LoggedHeartbeat, LoggedService
 from kilonova.db.mirror_source import epoch
 from kilonova.db.statements import insert_missing
 from kilonova.db.transaction import Transaction
@@ -77,11 +79,19 @@ def computes_of(connection: Connection, hosts: Collection[str]) -> dict[str, Ser
     return {row["host"]: Service(**row) for row in connection.execute(wanted).mappings()}
 
 
-def list_all(connection: Connection, *, host: str | None = None, binary: str | None = None) -> tuple[Service, ...]:
-    """Return services by number, those of one host or of one binary when asked."""
+def list_all(
+    connection: Connection,
+    *,
+    host: str | None = None,
+    hosts: Collection[str] | None = None,
+    binary: str | None = None,
+) -> tuple[Service, ...]:
+    """Return services by number, those of one host, of some hosts, or of one binary when asked."""
     statement = sa.select(t.services).order_by(t.services.c.id)
     if host is not None:
         statement = statement.where(t.services.c.host == host)
+    if hosts is not None:
+        statement = statement.where(t.services.c.host.in_(list(hosts)))
     if binary is not None:
         statement = statement.where(t.services.c.binary == binary)
     return tuple(Service(**row) for row in heeding(connection.execute(statement).mappings()))
@@ -139,9 +149,9 @@ def record_heartbeats(tx: Transaction, hosts: Sequence[str], *, binaries: Sequen
         tx.execute(alive.values(last_seen_at=tx.now))
     if hosts and COMPUTE in binaries:
         # Others may have reported in the same transaction, where only the last logged value counts.
-        earlier = [change.value["hosts"] for change in tx.changes if change.kind == "heartbeat"]
+        earlier = [change.value.hosts for change in tx.changes if change.kind == "heartbeat"]
         heard = dict.fromkeys([*(earlier[-1] if earlier else ()), *hosts])
-        tx.log("heartbeat", "", {"at": epoch(tx.now), "hosts": list(heard)})
+        tx.log("heartbeat", "", LoggedHeartbeat(tx.now.replace(tzinfo=UTC).timestamp(), list(heard)))
 
 
 def delete(tx: Transaction, uuid: str) -> None:
@@ -163,15 +173,15 @@ def delete(tx: Transaction, uuid: str) -> None:
     tx.execute(sa.delete(t.services).where(t.services.c.id == service.id))
 
 
-def as_change(service: Service) -> Mapping[str, Any]:
+def as_change(service: Service) -> LoggedService:
     """Return what the mirrors keep of a nova-compute. Units: epoch seconds."""
-    return {
-        "disabled": service.disabled,
-        "reason": service.disabled_reason,
-        "forced_down": service.forced_down,
-        "last_seen": epoch(service.last_seen_at),
-        "created": epoch(service.created_at),
-    }
+    return LoggedService(
+        disabled=service.disabled,
+        reason=service.disabled_reason,
+        forced_down=service.forced_down,
+        last_seen=epoch(service.last_seen_at),
+        created=epoch(service.created_at),
+    )
 
 
 def _log(tx: Transaction, service: Service) -> None:

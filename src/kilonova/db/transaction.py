@@ -15,28 +15,11 @@ from sqlalchemy.engine import Connection, CursorResult
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import Executable
 
+from kilonova.db.changes import KINDS, Change, Payload
 from kilonova.db.engines import ends_transaction
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One mirrored fact, as an absolute value; ``value`` None says that ``key`` is gone."""
-
-    kind: str
-    key: str
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """What one transaction changed. ``claims`` are the ids of the claims that became durable with it."""
-
-    seq: int
-    changes: tuple[Change, ...]
-    claims: tuple[str, ...] = ()
 
 
 class Framing(Enum):
@@ -75,8 +58,9 @@ class Transaction:
     def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
         return cast("CursorResult[Any]", self.connection.execute(statement, parameters))
 
-    def log(self, kind: str, key: str, value: Any) -> None:
-        """Record a mirrored change. The last value logged for a (kind, key) wins."""
+    def log(self, kind: str, key: str, value: Payload | None) -> None:
+        """Record a mirrored change. The last value logged for a (kind, key) wins; None says that it is gone."""
+        assert kind in KINDS, kind
         self.changes.append(Change(kind, key, value))
 
     @contextmanager

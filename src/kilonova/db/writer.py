@@ -33,9 +33,10 @@ from sqlalchemy.exc import DBAPIError
 
 from kilonova import deadline
 from kilonova.db import change_log
+from kilonova.db.changes import Commit
 from kilonova.db.engines import is_away, is_full, is_retryable, storage_full
 from kilonova.db.server_watch import AWAY, Watch
-from kilonova.db.transaction import AllUndone, Commit, FramesNeeded, Framing, Merged, Transaction
+from kilonova.db.transaction import AllUndone, FramesNeeded, Framing, Merged, Transaction
 from kilonova.errors import StorageFull, Unavailable
 from kilonova.identifiers import new_uuid
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Server groups with their members on each host: what the database holds, and on top the claims under way."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
+from kilonova.db.changes import LoggedGroup
 from kilonova.model.server_group import GroupView
 
 
@@ -20,14 +19,14 @@ class Groups:
         """Forget what the database holds; what is assumed stays."""
         self._confirmed.clear()
 
-    def set(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+    def set(self, uuid: str, value: LoggedGroup | None) -> None:
         """Take over a group from its logged value."""
         if value is None:
             self._confirmed.pop(uuid, None)
         else:
             # A member of an affinity group that moves counts on two hosts; all that come later go to the one host.
-            hosts = {name: count for name, count in value["hosts"].items() if value["host"] in {None, name}}
-            self._confirmed[uuid] = GroupView(uuid, value["policy"], value["max"], hosts)
+            hosts = {name: count for name, count in value.hosts.items() if value.host in {None, name}}
+            self._confirmed[uuid] = GroupView(uuid, value.policy, value.max, hosts)
 
     def assume(self, uuid: str, host: str, members: int) -> None:
         """Add members that claims expect on a host, or with a negative number take them back."""

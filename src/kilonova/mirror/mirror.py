@@ -21,9 +21,10 @@ from typing import Any
 
 from kilonova import deadline
 from kilonova.db import change_log, mirror_source
+from kilonova.db.changes import Change, Commit
 from kilonova.db.database import Database
-from kilonova.db.transaction import Change, Commit
 from kilonova.errors import Unavailable
+from kilonova.mirror.directory import HostDirectory
 from kilonova.mirror.state import Assumption, MirrorState
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
@@ -104,6 +105,12 @@ class Mirror:
         self.catch_up()
         with self.lock:
             return self._loaded().providers.table()
+
+    def directory(self) -> HostDirectory:
+        """Catch up and return which zones, hosts and hypervisors there are. Raises: Unavailable."""
+        self.catch_up()
+        with self.lock:
+            return self._loaded().directory()
 
     def hosts(self) -> HostTable:
         """Return the hosts as far as the log was followed, assumed claims included."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kilonova.db.changes import LoggedProvider
 from kilonova.placement.provider_table import ProviderTable
 
 _INVENTORY = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio", "capacity")
@@ -83,29 +84,29 @@ class ProviderColumns:
         row = self.row_of.get(uuid)
         return None if row is None else self.ids[row]
 
-    def set(self, uuid: str, value: Mapping[str, Any]) -> None:
+    def set(self, uuid: str, value: LoggedProvider) -> None:
         """Insert a provider or replace it, under the same id, from its logged value."""
         self._own()
         row, is_new = self.row_of.get(uuid), False
         if row is None:
-            row, is_new = self._insert(uuid, value["id"]), True
-        _keep_unless(self._parents, uuid, value["parent"], None)
-        _keep_unless(self._roots, uuid, value["root"], uuid)
-        self.traits[row] = self._interned(value["traits"])
-        self.aggregates[row] = self._interned(value["aggregates"])
-        for resource_class in value["inventories"]:
+            row, is_new = self._insert(uuid, value.id), True
+        _keep_unless(self._parents, uuid, value.parent, None)
+        _keep_unless(self._roots, uuid, value.root, uuid)
+        self.traits[row] = self._interned(value.traits)
+        self.aggregates[row] = self._interned(value.aggregates)
+        for resource_class in value.inventories:
             self.column(resource_class)
         if self._waiting is not None:
-            self._waiting += ((row, self._column[name], figures) for name, figures in value["inventories"].items())
+            self._waiting += ((row, self._column[name], figures) for name, figures in value.inventories.items())
             if len(self._waiting) >= _STORED_TOGETHER:
                 self._store(self._waiting)
             return
         self._changed()
-        if is_new and not value["inventories"]:
+        if is_new and not value.inventories:
             return
         assumed = self._view_used[row] - self._used[row]
         self._clear(row)
-        for resource_class, figures in value["inventories"].items():
+        for resource_class, figures in value.inventories.items():
             column = self._column[resource_class]
             self._has[row, column] = True
             for columns, figure in zip(self._figures(), figures, strict=True):

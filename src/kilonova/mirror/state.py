@@ -9,15 +9,29 @@ from typing import Any
 
 import numpy as np
 
-from kilonova.db.host_devices import devices_from_json
-from kilonova.db.transaction import Change
+from kilonova.db.changes import (
+    Change,
+    LoggedAggregate,
+    LoggedDevices,
+    LoggedGroup,
+    LoggedHeartbeat,
+    LoggedInstance,
+    LoggedIsolation,
+    LoggedMetrics,
+    LoggedNode,
+    LoggedProvider,
+    LoggedService,
+    LoggedUse,
+)
+from kilonova.db.device_json import devices_from_logged
 from kilonova.mirror.device_columns import DeviceColumns
+from kilonova.mirror.directory import HostDirectory
 from kilonova.mirror.groups import Groups
 from kilonova.mirror.host_columns import HostColumns
 from kilonova.mirror.instances import InstanceRows, Instances, PresentGuests
 from kilonova.mirror.layout import Layout, ServiceFacts
 from kilonova.mirror.metric_columns import MetricColumns
-from kilonova.mirror.places import Places
+from kilonova.mirror.node_ids import NodeIds
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host_devices import DeviceShare
@@ -66,7 +80,7 @@ class MirrorState:
     instances: Instances = field(init=False)
     providers: ProviderColumns = field(default_factory=ProviderColumns)
     groups: Groups = field(default_factory=Groups)
-    places: Places = field(default_factory=Places)
+    node_ids: NodeIds = field(default_factory=NodeIds)
     _devices: DeviceColumns = field(default_factory=DeviceColumns)
     _hosts: HostColumns = field(init=False)
     _aggregates: dict[int, Aggregate] = field(default_factory=dict)
@@ -77,10 +91,11 @@ class MirrorState:
     _layout: Layout | None = None
     _service_facts: ServiceFacts | None = None
     _aggregate_index: AggregateIndex | None = None
+    _directory: HostDirectory | None = None
 
     def __post_init__(self) -> None:
-        self._hosts = HostColumns(self.places)
-        self.instances = Instances(self.places)
+        self._hosts = HostColumns(self.node_ids)
+        self.instances = Instances(self.node_ids)
 
     @classmethod
     def of(cls, changes: Iterable[Change], *, of_the_past: bool = False) -> "MirrorState":
@@ -142,15 +157,22 @@ class MirrorState:
         instances = InstanceRows(dict(self.instances), self._laid_out().row_of)
         return replace(hosts, instance_rows=instances, device_states=self._devices.states.copy(), memo=Memo())
 
+    def directory(self) -> HostDirectory:
+        """Return which zones, hosts and hypervisors there are."""
+        if self._directory is None:
+            in_order = [self._aggregates[number] for number in sorted(self._aggregates)]
+            self._directory = HostDirectory.of(self._hosts, in_order)
+        return self._directory
+
     def guest_tally(self) -> GuestTally:
         """Return the counts of instances by kind, assumed ones included. Hold the lock while using them."""
         if self._guests is None:
             self._guests = tally = GuestTally()
             for placed in self.instances.values():
-                tally.add(placed.place, placed.kind, 1)
+                tally.add(placed.node_id, placed.kind, 1)
             for assumption in self.assumed.values():
                 if assumption.guest is not None:
-                    tally.add(self.places.place(assumption.host, assumption.node), assumption.guest, 1)
+                    tally.add(self.node_ids.node(assumption.host, assumption.node), assumption.guest, 1)
         return self._guests
 
     # --- claims under way ---------------------------------------------------------------------------------------------
@@ -168,14 +190,14 @@ class MirrorState:
     def _count_assumed(self, assumption: Assumption, sign: int) -> None:
         for provider, amounts in assumption.allocations.items():
             self.providers.assume(provider, amounts, sign)
-        place = self.places.place(assumption.host, assumption.node)
-        self._count_at(place, sign, sign, assumption.guest)
+        node_id = self.node_ids.node(assumption.host, assumption.node)
+        self._count_at(node_id, sign, sign, assumption.guest)
         if assumption.devices:
             if sign > 0:
                 self._devices.assume(assumption.node_uuid, assumption.claim_id, assumption.devices)
             else:
                 self._devices.forget(assumption.node_uuid, assumption.claim_id)
-            self._show_devices(place, assumption.node_uuid)
+            self._show_devices(node_id, assumption.node_uuid)
         if assumption.group_uuid is not None:
             self.groups.assume(assumption.group_uuid, assumption.host, sign)
 
@@ -184,82 +206,83 @@ class MirrorState:
     def apply(self, change: Change) -> None:
         getattr(self, f"_apply_{change.kind}")(change.key, change.value)
 
-    def _apply_provider(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+    def _apply_provider(self, uuid: str, value: LoggedProvider | None) -> None:
         known = self.providers.find_id(uuid)
-        if known is not None and (value is None or value["id"] != known):  # gone, or gone and made anew in one commit
+        if known is not None and (value is None or value.id != known):  # gone, or gone and made anew in one commit
             for claim_id in [key for key, assumed in self.assumed.items() if uuid in assumed.allocations]:
                 self.forget(claim_id)
             self.providers.remove(uuid)
         if value is not None:
             self.providers.set(uuid, value)
 
-    def _apply_usage(self, uuid: str, value: Mapping[str, Any]) -> None:
-        self.providers.set_usage(uuid, value["used"])
+    def _apply_usage(self, uuid: str, value: LoggedUse) -> None:
+        self.providers.set_usage(uuid, value.used)
 
-    def _apply_node(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+    def _apply_node(self, uuid: str, value: LoggedNode | None) -> None:
         self._hosts.set_node(uuid, value)
+        self._directory = None
         if value is None:
             self._metrics.remove(uuid)
         self._forget_layout()
 
-    def _apply_metrics(self, uuid: str, value: Mapping[str, float]) -> None:
+    def _apply_metrics(self, uuid: str, value: LoggedMetrics) -> None:
         self._metrics.set(uuid, value, self._row_of_node(uuid))
 
-    def _apply_devices(self, uuid: str, value: Mapping[str, Any] | None) -> None:
-        self._devices.set(uuid, None if value is None else devices_from_json(value))
-        place = self._hosts.node_places.get(uuid)
-        if place is not None:
-            self._show_devices(place, uuid)
+    def _apply_devices(self, uuid: str, value: LoggedDevices | None) -> None:
+        self._devices.set(uuid, None if value is None else devices_from_logged(value))
+        node_id = self._hosts.ids_of_nodes.get(uuid)
+        if node_id is not None:
+            self._show_devices(node_id, uuid)
 
-    def _apply_service(self, host: str, value: Mapping[str, Any] | None) -> None:
-        self._service_facts = None
+    def _apply_service(self, host: str, value: LoggedService | None) -> None:
+        self._service_facts = self._directory = None
         if self._hosts.set_service(host, value):
             self._forget_layout()
 
-    def _apply_heartbeat(self, _key: str, value: Mapping[str, Any]) -> None:
-        self._hosts.hear(value["hosts"], float(value["at"]))
+    def _apply_heartbeat(self, _key: str, value: LoggedHeartbeat) -> None:
+        self._hosts.hear(value.hosts, value.at)
         self._service_facts = None
 
-    def _apply_aggregate(self, key: str, value: Mapping[str, Any] | None) -> None:
+    def _apply_aggregate(self, key: str, value: LoggedAggregate | None) -> None:
         if value is None:
             self._aggregates.pop(int(key), None)
         else:
-            hosts, metadata = tuple(value["hosts"]), dict(value["metadata"])
-            self._aggregates[int(key)] = Aggregate(int(key), value["uuid"], value["name"], hosts, metadata)
+            hosts, metadata = tuple(value.hosts), dict(value.metadata)
+            self._aggregates[int(key)] = Aggregate(int(key), value.uuid, value.name, hosts, metadata)
             if not self.of_the_past:
                 _complain_of_broken_rule(self._aggregates[int(key)])
-        self._aggregate_index = None
+        self._aggregate_index = self._directory = None
         self.memo = Memo()
 
-    def _apply_isolation(self, _key: str, value: int) -> None:
+    def _apply_isolation(self, _key: str, value: LoggedIsolation) -> None:
         self._isolation_version = value
         self._aggregate_index = None
 
-    def _apply_group(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+    def _apply_group(self, uuid: str, value: LoggedGroup | None) -> None:
         self.groups.set(uuid, value)
 
-    def _apply_instance(self, uuid: str, value: Mapping[str, Any] | None) -> None:
+    def _apply_instance(self, uuid: str, value: LoggedInstance | None) -> None:
         placed = self.instances.pop(uuid, None)
         if placed is not None:
-            self._count_at(placed.place, -1, -int(placed.io_heavy), placed.kind)
+            self._count_at(placed.node_id, -1, -int(placed.io_heavy), placed.kind)
         if value is not None:
             placed = self.instances.place(uuid, value)
-            self._count_at(placed.place, 1, int(placed.io_heavy), placed.kind)
+            self._count_at(placed.node_id, 1, int(placed.io_heavy), placed.kind)
 
     # --- columns ------------------------------------------------------------------------------------------------------
 
-    def _count_at(self, place: int, instances: int, io_ops: int, kind: GuestKind | None) -> None:
-        self._hosts.count(place, instances, io_ops)
+    def _count_at(self, node_id: int, instances: int, io_ops: int, kind: GuestKind | None) -> None:
+        self._hosts.count(node_id, instances, io_ops)
         layout = self._layout
-        if layout is not None and (row := layout.row_of.get(place)) is not None:
+        if layout is not None and (row := layout.row_of.get(node_id)) is not None:
             layout.num_instances[row] += instances
             layout.num_io_ops[row] += io_ops
         if self._guests is not None and kind is not None:
-            self._guests.add(place, kind, instances)
+            self._guests.add(node_id, kind, instances)
 
-    def _show_devices(self, place: int, uuid: str) -> None:
+    def _show_devices(self, node_id: int, uuid: str) -> None:
         layout = self._layout
-        if layout is None or (row := layout.row_of.get(place)) is None:
+        if layout is None or (row := layout.row_of.get(node_id)) is None:
             return
         if self._devices.has_too_many_states(len(layout.rows)):
             self._forget_layout()
@@ -267,8 +290,8 @@ class MirrorState:
             layout.devices[row] = self._devices.number(uuid)
 
     def _row_of_node(self, uuid: str) -> int | None:
-        place = self._hosts.node_places.get(uuid)
-        return None if place is None or self._layout is None else self._layout.row_of.get(place)
+        node_id = self._hosts.ids_of_nodes.get(uuid)
+        return None if node_id is None or self._layout is None else self._layout.row_of.get(node_id)
 
     def _forget_layout(self) -> None:
         self._layout = None

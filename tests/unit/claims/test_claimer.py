@@ -114,7 +114,7 @@ def test_a_generation_rises_by_one_per_commit(cell_of: NewCell) -> None:
     cell.database.on_commit(commits.append)
     place_all(cell, [order(cell) for _ in range(16)])
     usage = [change for commit in commits for change in commit.changes if change.kind == "usage"]
-    assert generations(cell)["node1"] == before + len(usage) == usage[-1].value["generation"]
+    assert generations(cell)["node1"] == before + len(usage) == usage[-1].value.generation
     check(cell)
 
 

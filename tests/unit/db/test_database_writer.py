@@ -14,16 +14,17 @@ import sqlalchemy as sa
 from kilonova import deadline
 from kilonova.db import change_log
 from kilonova.db import tables as t
-from kilonova.db.change_log import decode_commit, encode_body
+from kilonova.db.change_log import decode_commit
+from kilonova.db.changes import Commit, LoggedAggregate
 from kilonova.db.database import Database
-from kilonova.db.transaction import Commit, Transaction, together
+from kilonova.db.transaction import Transaction, together
 from kilonova.errors import ConfigurationError, Conflict, StorageFull, Unavailable
 
 
 def add_class(name: str) -> Callable[[Transaction], str]:
     def job(tx: Transaction) -> str:
         tx.execute(sa.insert(t.resource_classes), {"name": name, "created_at": tx.now})
-        tx.log("word", name, {"name": name})
+        tx.log("metrics", name, {})
         return name
 
     return job
@@ -178,14 +179,16 @@ def test_the_last_value_of_a_key_is_logged_in_its_last_place(sqlite: Database) -
     sqlite.on_commit(commits.append)
 
     def job(tx: Transaction) -> None:
-        for kind, key, value in (("a", "1", "old"), ("b", "1", "x"), ("a", "2", None), ("a", "1", "new")):
-            tx.log(kind, key, value)
+        tx.log("metrics", "1", {"old": 1.0})
+        tx.log("isolation", "1", 7)
+        tx.log("metrics", "2", None)
+        tx.log("metrics", "1", {"new": 2.0})
 
     sqlite.write(job)
     assert [(c.kind, c.key, c.value) for c in commits[0].changes] == [
-        ("b", "1", "x"),
-        ("a", "2", None),
-        ("a", "1", "new"),
+        ("isolation", "1", 7),
+        ("metrics", "2", None),
+        ("metrics", "1", {"new": 2.0}),
     ]
 
 
@@ -375,14 +378,14 @@ def test_log_rows_can_be_read_back(sqlite: Database) -> None:
     sqlite.on_commit(commits.append)
 
     def job(tx: Transaction) -> None:
-        tx.log("kind", "key", {"a": [1, None, "ü"]})
+        tx.log("aggregate", "1", LoggedAggregate("uuid", "ü", ["h"], {"a": "b"}))
+        tx.log("aggregate", "2", None)
         tx.claims.append("claim")
 
     sqlite.write(job)
     with sqlite.read() as connection:
         row = connection.execute(sa.select(t.change_log)).one()
     assert decode_commit(row.seq, row.body) == commits[0]
-    assert decode_commit(3, encode_body((), ())) == Commit(3, ())
 
 
 def test_the_log_is_trimmed_by_age(sqlite: Database) -> None:

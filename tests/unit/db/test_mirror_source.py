@@ -47,10 +47,10 @@ def test_every_provider_has_what_is_its_own(sqlite: Database) -> None:
         if uuid not in found:
             continue
         value = found[uuid]
-        totals = {name: figures[0] for name, figures in value["inventories"].items()}
+        totals = {name: figures[0] for name, figures in value.inventories.items()}
         assert totals == ({"VCPU": 10 + number, "CUSTOM_A": 20 + number} if has_inventory(number) else {})
-        assert set(value["traits"]) == ({"HW_CPU_X86_AVX", "COMPUTE_NODE"} if has_traits(number) else set())
-        assert set(value["aggregates"]) == (set(AGGREGATES) if has_aggregates(number) else set())
+        assert set(value.traits) == ({"HW_CPU_X86_AVX", "COMPUTE_NODE"} if has_traits(number) else set())
+        assert set(value.aggregates) == (set(AGGREGATES) if has_aggregates(number) else set())
         is_child = number % 4 == 1
-        assert value["parent"] == (UUIDS[number - 1] if is_child else None)
-        assert value["root"] == (UUIDS[number - 1] if is_child else uuid)
+        assert value.parent == (UUIDS[number - 1] if is_child else None)
+        assert value.root == (UUIDS[number - 1] if is_child else uuid)

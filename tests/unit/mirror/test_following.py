@@ -9,12 +9,14 @@ from datetime import timedelta
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from msgspec import structs
 from sqlalchemy.engine import Connection
 
 from kilonova.db import aggregates, change_log, compute_nodes, instances, providers, resource_classes, services
 from kilonova.db import tables as t
+from kilonova.db.changes import Change, Commit, LoggedAggregate, LoggedProvider, LoggedUse
 from kilonova.db.database import Database
-from kilonova.db.transaction import Change, Commit, Transaction
+from kilonova.db.transaction import Transaction
 from kilonova.mirror.mirror import Mirror
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.mirror.state import Assumption
@@ -80,7 +82,7 @@ def test_a_commit_confirms_its_own_claims(sqlite: Database) -> None:
 
     def job(tx: Transaction) -> None:
         tx.claims.append("c")
-        tx.log("usage", uuid, {"generation": 9, "used": {"VCPU": 3}})
+        tx.log("usage", uuid, LoggedUse(9, {"VCPU": 3}))
 
     sqlite.write(job)
     assert used(mirror) == [3]
@@ -110,7 +112,7 @@ def test_a_claim_whose_own_commit_comes_in_with_a_reload_is_not_counted_twice(sq
 
     def job(tx: Transaction) -> None:
         tx.claims.append("c")
-        tx.log("word", "x", {})
+        tx.log("metrics", "x", {})
 
     sqlite.write(job)
     assert not mirror.assumed()
@@ -134,7 +136,7 @@ def test_a_change_that_cannot_be_followed_makes_it_load_anew(
     mirror.assume(Assumption("c", {uuid: {"VCPU": 3}}, "h0", "h0"))
 
     def job(tx: Transaction) -> None:
-        tx.log("nonsense", "key", 1)
+        tx.log("aggregate", "no number", LoggedAggregate("", "", (), {}))
         tx.claims.append("c")
 
     sqlite.write(job)
@@ -255,18 +257,9 @@ def test_a_class_under_a_new_name_keeps_its_use(sqlite: Database) -> None:
     assert_equal(mirror, Mirror.follow(sqlite))
 
 
-def value(number: int, **has: int) -> dict[str, object]:
-    figures = {name: [total, 0, 1, total, 1, 1.0, total, 0] for name, total in has.items()}
-    return {
-        "id": number,
-        "name": f"p{number}",
-        "generation": 0,
-        "root": f"u{number}",
-        "parent": None,
-        "inventories": figures,
-        "traits": [],
-        "aggregates": [],
-    }
+def value(number: int, **has: int) -> LoggedProvider:
+    figures = {name: (total, 0, 1, total, 1, 1.0, total, 0) for name, total in has.items()}
+    return LoggedProvider(number, f"p{number}", 0, f"u{number}", None, figures, [], [])
 
 
 def test_rows_are_in_order_of_ids_however_they_come() -> None:
@@ -340,9 +333,9 @@ def test_a_broken_isolation_rule_in_the_database_is_logged(sqlite: Database, cap
 
 
 def test_a_broken_isolation_rule_of_the_past_is_nobodys_concern(caplog: pytest.LogCaptureFixture) -> None:
-    pool = {"uuid": "u", "name": "pool", "hosts": ["h0"], "metadata": {"kilonova:only": "flavour=db"}}
+    pool = LoggedAggregate("u", "pool", ["h0"], {"kilonova:only": "flavour=db"})
     mirror = Mirror.of([Change("aggregate", "1", pool)], 3, now=9.0)
-    mirror.replay([Commit(4, (Change("aggregate", "1", pool | {"name": "renamed"}),), ())])
+    mirror.replay([Commit(4, (Change("aggregate", "1", structs.replace(pool, name="renamed")),), ())])
     assert mirror.snapshot().aggregates.isolation is not None
     assert caplog.text == ""
 

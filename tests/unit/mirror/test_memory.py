@@ -8,16 +8,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
-from kilonova.db.compute_nodes import capabilities_as_json
-from kilonova.db.transaction import Change, Commit
+from kilonova.db.changes import (
+    Change,
+    Commit,
+    LoggedCapabilities,
+    LoggedHeartbeat,
+    LoggedInstance,
+    LoggedNode,
+    LoggedProvider,
+    LoggedService,
+    LoggedUse,
+)
 from kilonova.mirror.mirror import Mirror
 from kilonova.mirror.provider_columns import ProviderColumns
-from kilonova.model.host import Capabilities
 from support.mirrors import assert_equal, hosts_of, providers_of
 
 FIGURES = {"VCPU": [64, 0, 1, 64, 1, 4.0, 256, 0], "MEMORY_MB": [262_144, 4_096, 1, 262_144, 1, 1.0, 258_048, 0]}
-CAPABILITIES = capabilities_as_json(Capabilities())
+CAPABILITIES = LoggedCapabilities("fake", 0, (), {}, {})
 DISK = {"DISK_GB": [4_000, 0, 1, 4_000, 1, 1.0, 4_000, 0]}
 
 
@@ -27,32 +36,31 @@ def uuid_of(number: int) -> str:
 
 def provider(number: int, *, parent: int | None = None, traits: tuple[str, ...] = (), **more: Any) -> Change:
     root = number if parent is None else parent
-    value = {
-        "id": number,
-        "name": f"compute{number:06d}",
-        "generation": 1,
-        "root": uuid_of(root),
-        "parent": None if parent is None else uuid_of(parent),
-        "inventories": copy.deepcopy(FIGURES | DISK),
-        "traits": traits,
-        "aggregates": [],
-    }
-    return Change("provider", uuid_of(number), value | more)
+    value = LoggedProvider(
+        id=number,
+        name=f"compute{number:06d}",
+        generation=1,
+        root=uuid_of(root),
+        parent=None if parent is None else uuid_of(parent),
+        inventories=copy.deepcopy(FIGURES | DISK),
+        traits=traits,
+        aggregates=[],
+    )
+    return Change("provider", uuid_of(number), structs.replace(value, **more))
 
 
 def service(host: str, **more: Any) -> Change:
-    value = {"disabled": False, "reason": None, "forced_down": False, "last_seen": 5.0, "created": 1.0}
-    return Change("service", host, value | more)
+    value = LoggedService(disabled=False, reason=None, forced_down=False, last_seen=5.0, created=1.0)
+    return Change("service", host, structs.replace(value, **more))
 
 
 def node(number: int, host: str, name: str, **more: Any) -> Change:
-    value = {"host": host, "node": name, "host_ip": f"10.0.0.{number}", "capabilities": CAPABILITIES}
-    value["failed_builds"] = 0
-    return Change("node", uuid_of(number), value | more)
+    value = LoggedNode(host, name, f"10.0.0.{number}", CAPABILITIES, 0)
+    return Change("node", uuid_of(number), structs.replace(value, **more))
 
 
 def instance(uuid: str, host: str, name: str, *, io: bool = False, flavor: str = "1") -> Change:
-    return Change("instance", uuid, {"host": host, "node": name, "io": io, "flavor": flavor, "image": {}})
+    return Change("instance", uuid, LoggedInstance(host, name, io, flavor, {}))
 
 
 def cloud(hosts: int) -> Iterator[Change]:
@@ -102,7 +110,7 @@ def test_tables_of_hosts_and_of_providers_share_what_they_have_in_common() -> No
 CHANGES: dict[str, Callable[[], Change]] = {
     "another inventory": lambda: provider(2, inventories={"VCPU": [8, 1, 2, 4, 2, 1.5, 10, 0]}),
     "a class more": lambda: provider(1, inventories=FIGURES | {"CUSTOM_A": [8, 1, 2, 4, 2, 1.5, 10, 0]}),
-    "a class more by its use": lambda: Change("usage", uuid_of(1), {"generation": 2, "used": {"CUSTOM_B": 1}}),
+    "a class more by its use": lambda: Change("usage", uuid_of(1), LoggedUse(2, {"CUSTOM_B": 1})),
     "other traits": lambda: provider(3, traits=("CUSTOM_NEW",)),
     "other aggregates": lambda: provider(3, aggregates=[uuid_of(99)]),
     "a provider more": lambda: provider(7),
@@ -113,7 +121,7 @@ CHANGES: dict[str, Callable[[], Change]] = {
     "a hypervisor less": lambda: Change("node", uuid_of(2), None),
     "a service less": lambda: Change("service", "compute000003", None),
     "a disabled service": lambda: service("compute000001", disabled=True, reason="why"),
-    "a heartbeat": lambda: Change("heartbeat", "", {"at": 77.0, "hosts": ["compute000001", "unknown"]}),
+    "a heartbeat": lambda: Change("heartbeat", "", LoggedHeartbeat(77.0, ["compute000001", "unknown"])),
     "a server": lambda: instance("i", "compute000002", "compute000002", io=True),
     "a failed build": lambda: node(1, "compute000001", "compute000001", failed_builds=3),
 }
@@ -209,7 +217,7 @@ def test_several_hypervisors_on_a_host() -> None:
     assert table.num_io_ops.tolist() == [1, 0, 0]
     assert dict(table.instance_rows) == {"on n0": 1, "on n1": 0}
     assert "nowhere" not in table.instance_rows
-    following(mirror, Change("heartbeat", "", {"at": 8.0, "hosts": ["h0", "nobody"]}))
+    following(mirror, Change("heartbeat", "", LoggedHeartbeat(8.0, ["h0", "nobody"])))
     assert mirror.snapshot().last_seen.tolist() == [8.0, 8.0, 1.0]
     following(mirror, node(2, "h0", "gone"), Change("node", uuid_of(1), None))
     table = mirror.snapshot()
@@ -217,7 +225,7 @@ def test_several_hypervisors_on_a_host() -> None:
     assert table.num_instances.tolist() == [1, 1, 0]
     assert dict(table.instance_rows) == {"on n0": 1, "nowhere": 0}
     following(mirror, Change("service", "h0", None))
-    following(mirror, Change("heartbeat", "", {"at": 9.0, "hosts": ["h0"]}))
+    following(mirror, Change("heartbeat", "", LoggedHeartbeat(9.0, ["h0"])))
     assert mirror.snapshot().hosts == ("h1",)
     following(mirror, service("h0", last_seen=2.0))
     table = mirror.snapshot()

@@ -29,11 +29,14 @@ def list_zones(ctx: Context, request: Request) -> Reply:
     """GET /os-availability-zone.  Hosts are never shown; up or down does not matter."""
     del request
     ctx.authorize("os_compute_api:os-availability-zone:list")
-    available, unavailable = _zones(ctx)
-    hidden = ctx.backend.settings.compute.internal_service_availability_zone
-    views = [_view(zone, available=True) for zone in available if zone != hidden]
-    views += [_view(zone, available=False) for zone in unavailable if zone != hidden]
-    return Reply(200, {"availabilityZoneInfo": views})
+    settings = ctx.backend.settings.compute
+    zones: dict[str, bool] = {}
+    for name, is_available in ctx.backend.mirror.directory().zones.items():
+        zone = settings.default_availability_zone if name is None else name
+        zones[zone] = is_available or zones.get(zone, False)
+    zones.pop(settings.internal_service_availability_zone, None)
+    in_order = sorted(zones, key=zones.__getitem__, reverse=True)  # available ones first
+    return Reply(200, {"availabilityZoneInfo": [_view(zone, available=zones[zone]) for zone in in_order]})
 
 
 def list_zones_detail(ctx: Context, request: Request) -> Reply:

@@ -5,13 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.engine import Connection
-
 from kilonova.api.http import Context
 from kilonova.api.validation import invalid_field
-from kilonova.db import aggregates, compute_nodes, services
 from kilonova.errors import InvalidRequest
-from kilonova.model.host import COMPUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +35,8 @@ def read_target(ctx: Context, asked: Mapping[str, Any]) -> Target:
             )
     if host_field or node_field:
         ctx.authorize("compute:servers:create:requested_destination")
-    with ctx.backend.database.read() as connection:
-        check_place(ctx, connection, zone, host, node)
-        _check_host(connection, "host" if host_field else "hypervisor_hostname", host_field, node_field)
+    check_place(ctx, zone, host, node)
+    _check_host(ctx, "host" if host_field else "hypervisor_hostname", host_field, node_field)
     return Target(zone, host, node, host_field, node_field)
 
 
@@ -54,32 +49,25 @@ def split_zone(text: str) -> tuple[str | None, str | None, str | None]:
     return zone or None, host or None, node or None
 
 
-def check_place(ctx: Context, connection: Connection, zone: str | None, host: str | None, node: str | None) -> None:
+def check_place(ctx: Context, zone: str | None, host: str | None, node: str | None) -> None:
     """Raise InvalidRequest unless the parts of an availability zone exist; next to a host the zone does not matter."""
     if zone and not (host or node):
-        _check_zone(ctx, connection, zone)
-    _check_host(connection, "availability_zone", host, node)
+        _check_zone(ctx, zone)
+    _check_host(ctx, "availability_zone", host, node)
 
 
-def _check_zone(ctx: Context, connection: Connection, zone: str) -> None:
+def _check_zone(ctx: Context, zone: str) -> None:
     """Raise InvalidRequest unless some enabled host is in the zone."""
-    settings = ctx.backend.settings.compute
-    of_host = aggregates.zones_of_hosts(connection)
-    available = {
-        of_host.get(service.host, settings.default_availability_zone)
-        for service in services.list_all(connection, binary=COMPUTE)
-        if not service.disabled
-    }
-    if zone not in available:
+    zones = ctx.backend.mirror.directory().zones
+    is_default = zone == ctx.backend.settings.compute.default_availability_zone
+    if not (zones.get(zone) or (is_default and zones.get(None))):
         raise InvalidRequest("The requested availability zone is not available", field="availability_zone")
 
 
-def _check_host(connection: Connection, field: str, host: str | None, node: str | None) -> None:
+def _check_host(ctx: Context, field: str, host: str | None, node: str | None) -> None:
     """Raise InvalidRequest naming ``field`` unless there is such a host and hypervisor; None is any."""
     if host is None and node is None:
         return
-    for known in compute_nodes.list_all(connection):
-        if (host is None or known.host.lower() == host.lower()) and (node is None or known.hypervisor_hostname == node):
-            return
-    wanted = " and ".join(f"{label} {name}" for label, name in (("host", host), ("node", node)) if name)
-    raise invalid_field(field, f"Compute {wanted} could not be found.")
+    if not ctx.backend.mirror.directory().has(host, node):
+        wanted = " and ".join(f"{label} {name}" for label, name in (("host", host), ("node", node)) if name)
+        raise invalid_field(field, f"Compute {wanted} could not be found.")

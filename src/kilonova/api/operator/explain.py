@@ -90,8 +90,7 @@ def _place(ctx: Context, text: str | None) -> tuple[str | None, str | None, str 
     if not text:
         return ctx.backend.settings.compute.default_schedule_zone, None, None
     zone, host, node = split_zone(text)
-    with ctx.backend.database.read() as connection:
-        check_place(ctx, connection, zone, host, node)
+    check_place(ctx, zone, host, node)
     return zone, host, node
 
 
