@@ -157,6 +157,9 @@ class Cell:
     def abort(self, uuid: str) -> None:
         self.conductor.operations.abort_live_migration(self.instance(uuid), asker("req-abort"))
 
+    def force_complete(self, uuid: str) -> None:
+        self.conductor.operations.force_complete(self.instance(uuid), asker("req-force-complete"))
+
     def confirm(self, uuid: str) -> None:
         self.conductor.operations.confirm_resize(self.instance(uuid), asker("req-confirm"))
 

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The core of a control process with real threads, on an SQLite file, watched; and what its world is when it rests."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from crash.points import Watch, WatchedBus, WatchedDatabase
+from kilonova.compute.virt.fake.guests import GuestFile
+from kilonova.db import audit
+from kilonova.db import tables as t
+from kilonova.mirror.mirror import Mirror
+from kilonova.scenario.model import SimulatedHost
+from support.cell import Cell, start_cell
+from support.mirrors import assert_equal
+
+#: A workflow that has not ended by then is stuck.
+_AT_MOST_S = 20.0
+#: What is asked of hosts beside workflows, to destroy a stray guest, say, may come a bit later.
+_LATER_S = 3.0
+
+
+def open_cell(folder: Path, hosts: Sequence[SimulatedHost], watch: Watch, *, url: str = "", **options: Any) -> Cell:
+    """Start a process on a folder, with whatever an earlier one has left there."""
+    database = WatchedDatabase(url or f"sqlite:///{folder / 'kilonova.db'}")
+    database.watch = watch
+    watch.database, watch.folder = database, folder
+    return start_cell(folder, tuple(hosts), bus=WatchedBus(watch), database=database, **options)
+
+
+def close(cell: Cell) -> None:
+    """End a process as one that is stopped."""
+    cell.bus.close()
+    cell.database.close()
+
+
+def come_to_rest(cell: Cell, *, at_most_s: float = _AT_MOST_S) -> None:
+    """Let a process work until nothing is under way. Raises: AssertionError when something is stuck."""
+    until = time.monotonic() + at_most_s
+    while left := _under_way(cell):
+        assert time.monotonic() < until, f"stuck: {left}"
+        cell.conductor.runner.retry_broken()
+        cell.conductor.runner.ask_overdue()
+        time.sleep(0.005)
+
+
+def _under_way(cell: Cell) -> list[str]:
+    columns = t.workflows.c
+    with cell.database.read() as connection:
+        rows = connection.execute(sa.select(t.workflows).order_by(columns.created_at)).all()
+    return [f"{row.kind}: {row.step} undoing={row.undoing} stuck={row.stuck} {row.failure}" for row in rows]
+
+
+def check(cell: Cell) -> None:
+    """The world is in order: servers, books, guests, mirror. Raises: AssertionError."""
+    until = time.monotonic() + _LATER_S
+    while True:
+        try:
+            cell.check()
+        except AssertionError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+        else:
+            break
+    assert_equal(cell.mirror, Mirror.follow(cell.database))
+    with cell.database.read() as connection:
+        assert audit.find_all(connection) == ()
+
+
+def world(cell: Cell) -> list[Any]:
+    """Return what users and operators see of a world at rest; which server is which does not matter."""
+    instance, migration = t.instances.c, t.server_migrations.c
+    guests = {
+        (uuid, file.stem): (place.guest and place.guest.state, place.kept is not None)
+        for file in sorted((cell.folder / "hypervisors").glob("*.json"))
+        for uuid, place in GuestFile("", file).places.items()
+    }
+    found = []
+    with cell.database.read() as connection:
+        for row in connection.execute(sa.select(t.instances).where(instance.deleted.is_(False))):
+            moves = connection.execute(
+                sa.select(migration.migration_type, migration.status, migration.source_host, migration.dest_host)
+                .where(migration.instance_uuid == row.uuid)
+                .order_by(migration.id)
+            )
+            places = {host: seen for (uuid, host), seen in guests.items() if uuid == row.uuid}
+            shown = [row.vm_state, row.host, row.flavor["flavor_id"], row.power_state]
+            found.append([*shown, sorted(places.items()), [list(move) for move in moves]])
+    return sorted(found, key=str)

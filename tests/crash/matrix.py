@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The crash matrix: every workflow that is registered is killed at every point of every step, and started again.
+
+Points are around each transaction and message, on the way there and on the way back: the way back is taken because a
+step fails, and because somebody interrupts it. What a process passes that mends is killed there as well. The world at
+rest must be the one that an undisturbed run leaves, or the one before; nothing may be stuck.
+
+    python -m crash.matrix [--jobs N] [--sample N] [--seed N] [--only KIND]
+"""
+
+import argparse
+import gc
+import itertools
+import json
+import logging
+import multiprocessing
+import random
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from crash import cloud
+from crash.points import Point, Watch, note_sending
+from crash.processes import Ended, in_child
+from crash.starters import INTERRUPTERS, STARTERS, Starter
+from kilonova.conductor.registry import REGISTRY
+from kilonova.conductor.workflow import NOTHING, Interrupt
+from kilonova.db import schema
+from kilonova.db.database import Database
+from kilonova.model.transitions import TRANSITIONS
+
+_AT_MOST_S = 45.0
+_TELL_EVERY_S = 5.0
+#: A kill is aimed at so often, since threads do not pass each point in each run.
+_AIMS = 3
+
+
+@dataclass(frozen=True)
+class Course:
+    """One way that a workflow takes: undisturbed, with a step that always fails, or interrupted during a step."""
+
+    kind: str
+    starter: str
+    breaks: str = ""
+    refused: bool = False
+    interrupted: str = ""
+    why: Interrupt | None = None
+
+    def __str__(self) -> str:
+        what = f"{self.kind} {self.starter}".strip()
+        if self.breaks:
+            return f"{what}, {self.breaks} {'is refused' if self.refused else 'fails'}"
+        return what if self.why is None else f"{what}, {self.why.value} during {self.interrupted}"
+
+    @property
+    def starts(self) -> Starter:
+        return STARTERS[self.kind][self.starter]
+
+    @property
+    def undisturbed(self) -> "Course":
+        return Course(self.kind, self.starter)
+
+    def watch(self, kill_at: Point | None = None) -> Watch:
+        breaks = (self.kind, self.breaks) if self.breaks else None
+        during = (self.kind, self.interrupted) if self.interrupted else None
+        return Watch(kill_at, breaks, self.refused, during)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an undisturbed run of a course passes, and the worlds before and after it."""
+
+    points: tuple[Point, ...]
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """A course that is killed; and, if ``again``, the process after it, too."""
+
+    course: Course
+    kill_at: Point
+    again: Point | None = None
+
+    def __str__(self) -> str:
+        return f"[{self.course}] killed {self.kill_at}" + (f", then {self.again}" if self.again else "")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``problem``: what was wrong, empty if nothing. ``missed``: the process never came to the point."""
+
+    case: Case
+    problem: str = ""
+    missed: bool = False
+    passed: tuple[Point, ...] = ()
+
+
+def courses() -> Iterator[Course]:
+    """Yield every course of every workflow. Raises: KeyError for one that nobody knows how to begin."""
+    for kind, workflow in REGISTRY.items():
+        for starter in STARTERS[kind]:
+            yield Course(kind, starter)
+        first = next(iter(STARTERS[kind]))
+        for step in workflow.steps:
+            if workflow.can_walk_back(step.name):
+                yield Course(kind, first, breaks=step.name, refused=True)
+                if kind != "delete":  # a guest that is gone cannot come back
+                    yield Course(kind, first, breaks=step.name)
+            if kind in _NOT_INTERRUPTED:
+                continue
+            for why in sorted({Interrupt.DELETE, *workflow.overtaken_by, *step.interrupts}):
+                if why is Interrupt.REBOOT and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
+                    continue
+                yield Course(kind, first, interrupted=step.name, why=why)
+
+
+_HARD_REBOOT = TRANSITIONS["hard-reboot"]
+#: A batch has no server of its own, and a server that is being deleted is not deleted again.
+_NOT_INTERRUPTED = {"batch", "delete"}
+
+
+# --- what happens in the children -------------------------------------------------------------------------------------
+
+
+def _prepare(folder: Path, starter: Starter) -> list[str]:
+    watch = Watch(armed=False)
+    cell = cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece)
+    known: list[str] = []
+    for act in starter.before:
+        act(cell, known)
+        cloud.come_to_rest(cell)
+    cloud.check(cell)
+    (folder / "before.json").write_text(json.dumps([known, cloud.world(cell)]))
+    cloud.close(cell)
+    return known
+
+
+def _run(folder: Path, course: Course, kill_at: Point | None) -> list[Any]:
+    known, _ = json.loads((folder / "before.json").read_text())
+    watch, starter = course.watch(kill_at), course.starts
+    watch.armed = False
+    cell = cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece)
+    if course.why is not None:
+        watch.interrupt = partial(INTERRUPTERS[course.why], cell, known)
+    watch.armed = True
+    starter.begin(cell, known)
+    return _rest(cell, watch)
+
+
+def _mend(folder: Path, course: Course, kill_at: Point | None) -> list[Any]:
+    watch, starter = course.watch(kill_at), course.starts
+    return _rest(cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece), watch)
+
+
+def _rest(cell: Any, watch: Watch) -> list[Any]:
+    cloud.come_to_rest(cell)
+    cloud.check(cell)
+    return [cloud.world(cell), watch.passed]
+
+
+# --- what happens in the parent ---------------------------------------------------------------------------------------
+
+
+class Ground:
+    """Folders with the worlds in which courses begin, and what undisturbed runs of them leave."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.seen: dict[Course, Seen] = {}
+        self._numbers = itertools.count()
+
+    def prepare(self, course: Course) -> None:
+        """Make the world in which a course begins."""
+        place = self._template(course)
+        if not place.exists():
+            place.mkdir(parents=True)
+            shutil.copy(self.folder / "schema.db", place / "kilonova.db")
+            _require(in_child(partial(_prepare, place, course.starts), at_most_s=_AT_MOST_S), f"[{course}] before")
+
+    def copy(self, course: Course, name: str) -> Path:
+        place = self.folder / "cases" / name
+        shutil.copytree(self._template(course), place)
+        return place
+
+    def _template(self, course: Course) -> Path:
+        return self.folder / "templates" / f"{course.kind}-{course.starter}".replace(" ", "-")
+
+    def acceptable(self, case: Case, begun: dict[str, Any]) -> list[Any]:
+        """Return the worlds that may be there after a kill: what was stored is done, what was not never began."""
+        whole, plain = self.seen[case.course], self.seen[case.course.undisturbed]
+        if case.course.why is Interrupt.DELETE and begun["delete"]:
+            return [whole.after]
+        if case.course.breaks and begun["main"]:
+            return [whole.after]
+        worlds = [whole.after, plain.after]
+        return worlds if begun["main"] else [*worlds, whole.before]
+
+
+def _require(ended: Ended, what: str) -> Any:
+    assert not ended.error, f"{what}: {ended.error}"
+    assert not ended.killed, f"{what}: was killed"
+    return ended.found
+
+
+def record(ground: Ground, course: Course) -> tuple[Course, Seen | str]:
+    """Run a course without a kill; return what it passes, or what was wrong."""
+    place = ground.copy(course, f"whole-{abs(hash(course))}")
+    try:
+        ended = in_child(partial(_run, place, course, None), at_most_s=_AT_MOST_S)
+        if ended.error or ended.killed:
+            return course, ended.error or "killed"
+        after, points = ended.found
+        before = json.loads((place / "before.json").read_text())[1]
+        return course, Seen(tuple(Point(*point) for point in points), before, after)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def try_case(ground: Ground, case: Case, number: int) -> Verdict:
+    """Kill, start again, and look at the world."""
+    for aim in range(_AIMS):
+        place = ground.copy(case.course, f"{number}-{aim}")
+        try:
+            verdict = _try_once(ground, case, place)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+        if not verdict.missed:
+            return verdict
+    return verdict
+
+
+def _try_once(ground: Ground, case: Case, place: Path) -> Verdict:
+    ended = in_child(partial(_run, place, case.course, case.kill_at), at_most_s=_AT_MOST_S)
+    if ended.error:
+        return Verdict(case, f"before the kill: {ended.error}")
+    if not ended.killed:
+        return Verdict(case, missed=True)
+    begun = _begun(place, case.course)
+    if case.again is not None:
+        ended = in_child(partial(_mend, place, case.course, case.again), at_most_s=_AT_MOST_S)
+        if ended.error:
+            return Verdict(case, f"before the second kill: {ended.error}")
+        if not ended.killed:
+            return Verdict(case, missed=True)
+    ended = in_child(partial(_mend, place, case.course, None), at_most_s=_AT_MOST_S)
+    if ended.error:
+        return Verdict(case, ended.error)
+    after, points = ended.found
+    passed = tuple(Point(*point) for point in points)
+    worlds = ground.acceptable(case, begun)
+    if after not in worlds:
+        return Verdict(case, f"begun: {begun}\nthe world is\n  {after}\nnot one of\n  " + "\n  ".join(map(str, worlds)))
+    return Verdict(case, passed=passed)
+
+
+def _begun(place: Path, course: Course) -> dict[str, Any]:
+    """Return what the journal of a killed process says is under way."""
+    connection = sqlite3.connect(place / "kilonova.db")
+    try:
+        rows = connection.execute("SELECT kind, interrupt FROM workflows").fetchall()
+        deleted = connection.execute("SELECT count(*) FROM instances WHERE deleted").fetchone()[0]
+    finally:
+        connection.close()
+    kinds = {kind for kind, _ in rows}
+    return {"main": course.kind in kinds, "delete": "delete" in kinds or bool(deleted), "journal": rows}
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+def cases_of(seen: dict[Course, Seen]) -> list[Case]:
+    """Return where each course is killed: wherever no simpler course has passed."""
+    cases = []
+    for course, whole in seen.items():
+        known = set() if course == course.undisturbed else set(seen[course.undisturbed].points)
+        points = [point for point in dict.fromkeys(whole.points) if point not in known and point.nth < _MOST_OFTEN]
+        cases += [Case(course, point) for point in points]
+    return cases
+
+
+#: How often one point is taken at most.
+_MOST_OFTEN = 12
+_SAMPLED_PER_COURSE = 6
+
+
+def uncovered(points: Sequence[Point]) -> list[str]:
+    """Return the steps that are never done, or never undone although that is possible."""
+    passed: dict[tuple[str, str, bool], set[str]] = defaultdict(set)
+    for point in points:
+        passed[point.kind, point.step, point.undoing].add(point.moment)
+    missing = []
+    for kind, workflow in REGISTRY.items():
+        for step in workflow.steps:
+            ways = [False] + [True] * (workflow.can_walk_back(step.name) and step.undo is not NOTHING)
+            missing += [
+                f"{kind}: {'undo ' if undoing else ''}{step.name}"
+                for undoing in ways
+                if not passed[kind, step.name, undoing] and (kind, step.name, undoing) not in _NEVER
+            ]
+    return missing
+
+
+#: Passed without a commit or message of its own.
+_NEVER: set[tuple[str, str, bool]] = set()
+
+
+@dataclass
+class Report:
+    cases: int = 0
+    missed: int = 0
+    problems: int = 0
+
+
+def run(folder: Path, options: argparse.Namespace) -> int:
+    """Run the matrix, telling how far it is; return the number of violations."""
+    began = time.monotonic()
+    database = Database(f"sqlite:///{folder / 'schema.db'}")
+    schema.upgrade(database)
+    database.close()
+    global _GROUND  # noqa: PLW0603
+    _GROUND = ground = Ground(folder)
+    wanted = [course for course in courses() if options.only in {None, course.kind}]
+    if options.sample:
+        few = random.Random(options.seed).sample(wanted, min(len(wanted), max(1, options.sample // _SAMPLED_PER_COURSE)))
+        wanted = [course for course in wanted if course in few or any(course == each.undisturbed for each in few)]
+    gc.freeze()
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+        pool.map(ground.prepare, {(c.kind, c.starter): c.undisturbed for c in wanted}.values(), chunksize=1)
+    report = Report()
+    # Twice: the first time tells which steps wait for a host, so that they are disturbed while it works.
+    plain = [course for course in wanted if course == course.undisturbed]
+    for some in (plain, [course for course in wanted if course not in plain]):
+        with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+            for course, seen in pool.imap_unordered(_record, some):
+                if isinstance(seen, str):
+                    report.problems += 1
+                    print(f"VIOLATION [{course}] without a kill: {seen}", flush=True)
+                else:
+                    ground.seen[course] = seen
+                    note_sending(list(seen.points))
+    ordered = {course: ground.seen[course] for course in wanted if course in ground.seen}
+    ordered = {c: s for c, s in ordered.items() if c.undisturbed in ordered}
+    every = [point for seen in ordered.values() for point in seen.points]
+    cases = cases_of(ordered)
+    print(f"matrix: {len(REGISTRY)} workflows, {len(ordered)} courses, {len(cases)} kills", flush=True)
+    if options.sample:
+        cases = random.Random(options.seed).sample(cases, min(options.sample, len(cases)))
+        print(f"matrix: {len(cases)} of them, seed {options.seed}", flush=True)
+    passed = _work(ground, cases, options, report, began)
+    again = _second_kills(ordered, passed)
+    if again and not options.sample:
+        print(f"matrix: {len(again)} kills of a process that mends", flush=True)
+        passed += _work(ground, again, options, report, began)
+    every += [point for verdict in passed for point in verdict.passed]
+    if options.only is None and not options.sample:
+        for step in uncovered(every):
+            report.problems += 1
+            print(f"NOT COVERED {step}: no course in starters.py gets there", flush=True)
+    taken = time.monotonic() - began
+    print(
+        f"matrix: {report.cases} kills in {taken:.0f} s, {report.problems} violations, {report.missed} points missed",
+        flush=True,
+    )
+    return report.problems
+
+
+def _second_kills(seen: dict[Course, Seen], passed: Sequence[Verdict]) -> list[Case]:
+    """Return kills of mending processes at points that no undisturbed run passes, one for each of them."""
+    known = {point._replace(nth=0) for each in seen.values() for point in each.points}
+    again: dict[Point, Case] = {}
+    for verdict in passed:
+        for point in verdict.passed:
+            plain = point._replace(nth=0)
+            if plain.kind and plain not in known and plain not in again:
+                again[plain] = replace(verdict.case, again=point)
+    return list(again.values())
+
+
+def _work(
+    ground: Ground, cases: Sequence[Case], options: argparse.Namespace, report: Report, began: float
+) -> list[Verdict]:
+    told, verdicts = time.monotonic(), []
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+        numbered = [(case, report.cases + number) for number, case in enumerate(cases)]
+        for verdict in pool.imap_unordered(_try_numbered, numbered):
+            verdicts.append(verdict)
+            report.cases += 1
+            report.missed += verdict.missed
+            if verdict.problem:
+                report.problems += 1
+                print(f"VIOLATION {verdict.case}\n{verdict.problem}", flush=True)
+            if time.monotonic() - told > _TELL_EVERY_S:
+                told = time.monotonic()
+                print(f"matrix: {len(verdicts)} of {len(cases)} kills ({told - began:.0f} s)", flush=True)
+    return verdicts
+
+
+def _record(course: Course) -> tuple[Course, Seen | str]:
+    assert _GROUND is not None
+    return record(_GROUND, course)
+
+
+def _try_numbered(work: tuple[Case, int]) -> Verdict:
+    assert _GROUND is not None
+    return try_case(_GROUND, *work)
+
+
+#: What the workers of a pool find when they are forked, so that it need not be sent to them.
+_GROUND: Ground | None = None
+
+
+def main() -> int:
+    logging.disable(logging.CRITICAL)  # steps break on purpose
+    parser = argparse.ArgumentParser(prog="crash.matrix", description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--sample", type=int, default=0, help="so many kills, chosen by the seed, instead of all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=[*REGISTRY], help="this workflow alone")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kilonova-matrix-") as folder:
+        return int(run(Path(folder), options) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

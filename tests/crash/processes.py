@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Children that are forked from a parent which has imported everything, and has no threads, so that each costs little.
+
+A child may be killed, or kill itself, at any moment; what it found out before it ended well comes back as JSON.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended. ``found``: what it returned; ``error``: what it raised; ``late``: too late."""
+
+    killed: bool
+    found: Any = None
+    error: str = ""
+    late: bool = False
+
+
+def in_child(work: Callable[[], Any], *, at_most_s: float) -> Ended:
+    """Do something in a child of its own, and wait for it; one that takes longer is killed."""
+    result, into = os.pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        os.close(result)
+        _work(work, into)
+    os.close(into)
+    said, late = _read(result, time.monotonic() + at_most_s)
+    if late:
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    os.close(result)
+    if late:
+        return Ended(killed=False, error=f"not within {at_most_s} s", late=True)
+    if os.WIFSIGNALED(status):
+        return Ended(killed=True)
+    answer = json.loads(said)
+    return Ended(killed=False, found=answer.get("found"), error=answer.get("error", ""))
+
+
+def _work(work: Callable[[], Any], into: int) -> None:
+    try:
+        answer = {"found": work()}
+    except BaseException:  # noqa: BLE001 - it is handed to the parent
+        answer = {"error": traceback.format_exc()}
+    with os.fdopen(into, "w") as out:
+        json.dump(answer, out)
+    os._exit(0)  # threads of the bus and the database may still be there
+
+
+def _read(result: int, until: float) -> tuple[str, bool]:
+    said = b""
+    while True:
+        ready, _, _ = select.select([result], [], [], max(0.0, until - time.monotonic()))
+        if not ready:
+            return "", True
+        part = os.read(result, 65536)
+        if not part:
+            return said.decode(), False
+        said += part
+
+
+def die() -> None:
+    """End this process as ``kill -9`` does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How each workflow is begun: in which world, and by which request. One that is registered needs an entry here."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from kilonova.conductor.workflow import Interrupt
+from kilonova.scenario.model import SimulatedHost
+from support.cell import Cell, host
+
+#: With ids of the servers there are; adds those that it makes.
+Act = Callable[[Cell, list[str]], None]
+
+#: Of different sizes, so that each decision has one best host; copying from node1 takes a moment.
+HOSTS = (
+    host("node1", vcpus=6, memory_mib=8192, live_migration_s=0.05),
+    host("node2", vcpus=8, memory_mib=12288, live_migration_s=0.05),
+    host("node3", vcpus=10, memory_mib=16384, live_migration_s=0.05),
+)
+
+
+@dataclass(frozen=True)
+class Starter:
+    """``begin`` starts the workflow, in a world in which each of ``before`` is over."""
+
+    begin: Act
+    before: tuple[Act, ...] = ()
+    hosts: tuple[SimulatedHost, ...] = HOSTS
+    piece: int = 100
+
+
+def _boot(cell: Cell, known: list[str], count: int = 1, **asked: Any) -> None:
+    known += cell.boot(count, **asked)
+
+
+def _boot_apart(cell: Cell, known: list[str]) -> None:
+    known += cell.boot(2, group=cell.add_group("anti-affinity"))
+
+
+def _boot_in_group(cell: Cell, known: list[str]) -> None:
+    known += cell.boot(force_host="node1", group=cell.add_group("anti-affinity"))
+
+
+def _on_first(act: Callable[..., None], *args: Any, **facts: Any) -> Act:
+    return lambda cell, known: act(cell, known[0], *args, **facts)
+
+
+_ON_NODE1: Act = partial(_boot, force_host="node1")
+_STOP = _on_first(Cell.power, "stop")
+_RESIZE, _MIGRATE = _on_first(Cell.resize), _on_first(Cell.migrate)
+_RESIZE_HERE = _on_first(Cell.resize, stays=True)
+_CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
+
+STARTERS: Mapping[str, Mapping[str, Starter]] = {
+    "batch": {
+        "": Starter(partial(_boot, count=5), piece=2),
+        "without room": Starter(partial(_boot, count=9), piece=2, hosts=HOSTS[:1]),
+    },
+    "build": {"": Starter(_boot), "two apart": Starter(_boot_apart)},
+    "delete": {
+        "": Starter(_on_first(Cell.delete), (_ON_NODE1,)),
+        "resized": Starter(_on_first(Cell.delete), (_boot_in_group, _RESIZE)),
+    },
+    "start": {"": Starter(_on_first(Cell.power, "start"), (_ON_NODE1, _STOP))},
+    "stop": {"": Starter(_STOP, (_ON_NODE1,))},
+    "reboot": {"": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,))},
+    "hard-reboot": {"": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,))},
+    "resize": {
+        "": Starter(_RESIZE, (_boot_in_group,)),
+        "same host": Starter(_RESIZE_HERE, (_ON_NODE1,), hosts=HOSTS[:1]),
+    },
+    "migrate": {"": Starter(_MIGRATE, (_ON_NODE1, _STOP))},
+    "confirm-resize": {
+        "": Starter(_CONFIRM, (_boot_in_group, _RESIZE)),
+        "same host": Starter(_CONFIRM, (_ON_NODE1, _RESIZE_HERE), hosts=HOSTS[:1]),
+    },
+    "revert-resize": {
+        "": Starter(_REVERT, (_boot_in_group, _RESIZE)),
+        "same host": Starter(_REVERT, (_ON_NODE1, _RESIZE_HERE), hosts=HOSTS[:1]),
+        "off": Starter(_REVERT, (_ON_NODE1, _STOP, _MIGRATE)),
+    },
+    "live-migrate": {"": Starter(_on_first(Cell.live_migrate), (_boot_in_group,))},
+}
+
+INTERRUPTERS: Mapping[Interrupt, Act] = {
+    Interrupt.DELETE: _on_first(Cell.delete),
+    Interrupt.ABORT: _on_first(Cell.abort),
+    Interrupt.REBOOT: _on_first(Cell.power, "hard-reboot"),
+    Interrupt.FORCE_COMPLETE: _on_first(Cell.force_complete),
+}
