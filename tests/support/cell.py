@@ -177,7 +177,7 @@ class Cell:
             states = check_world(connection, guests_on_disk(self.folder / "hypervisors"))
         assert not self.mirror.assumed()
         assert not self.conductor.runner.known
-        assert not self.conductor.runner._awaited
+        assert not self.conductor.runner.waits_for_agents
         return states
 
     def restart(self, bus: Any = None, **changed: Any) -> "Cell":

@@ -300,6 +300,10 @@ class Workflow(Generic[F]):
         """Return the place of a step."""
         return next(index for index, each in enumerate(self.steps) if each.name == step)
 
+    def step(self, name: str) -> Step[F]:
+        """Return a step by its name."""
+        return self.steps[self.index(name)]
+
     def can_walk_back(self, step: str) -> bool:
         """Tell whether a failure of a step undoes what was done."""
         if self.forward_only:
