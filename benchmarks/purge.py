@@ -53,14 +53,14 @@ def _add(tx: Transaction, count: int, *, deleted: bool) -> None:
     spec = RequestSpec(flavor=FLAVOR, image=None, project_id="p", user_id="u", request_id="req")
     request_specs.insert(tx, [StoredRequest(str(server.request_spec_uuid), spec, None, None) for server in servers])
     inputs = {server.uuid: str(uuid4()) for server in servers}
-    decisions.insert_circumstances(tx, dict.fromkeys(inputs.values(), b"x" * 500))
+    decisions.insert_inputs(tx, dict.fromkeys(inputs.values(), b"x" * 500))
     decided = {"request_id": "req", "created_at": tx.now, "seq": 1, "body": {"chosen": "node1"}}
     decided |= {"removed_by": b"x" * 500, "roster": "r"}
     tx.execute(
         sa.insert(t.decisions),
         [
-            {**decided, "instance_uuid": uuid, "circumstances_id": circumstances}
-            for uuid, circumstances in inputs.items()
+            {**decided, "instance_uuid": uuid, "circumstances_id": uuid_of_inputs}
+            for uuid, uuid_of_inputs in inputs.items()
         ],
     )
     done = {"action": "create", "request_id": "req", "user_id": "u", "project_id": "p", "started_at": tx.now}

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from kilonova.db import aggregates, allocations, audit, inventories, providers
 from kilonova.db.allocations import ConsumerRequest
+from kilonova.db.audit_finding import Finding
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 from kilonova.identifiers import new_uuid
@@ -34,7 +35,7 @@ class World:
         """Run statements that no foreign key hinders. They may name the first server, the empty host and nobody."""
         break_database(self.database, *statements, server=self.servers[0], empty=self.empty, nobody=NOBODY)
 
-    def findings(self) -> tuple[audit.Finding, ...]:
+    def findings(self) -> tuple[Finding, ...]:
         with self.database.read() as connection:
             return audit.find_all(connection)
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from kilonova.claims.claimer import Order
 from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
-from kilonova.db import audit, compute_nodes, host_devices
+from kilonova.db import audit, compute_nodes, device_json, host_devices
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.host_devices import Taking
@@ -68,7 +68,7 @@ def start(open_database: Callable[[], Database], tmp_path: Path) -> Iterator[Cal
 
 def as_mirrored(devices: HostDevices) -> HostDevices:
     """What mirrors know of a host: they count devices without addresses."""
-    return host_devices.devices_from_logged(host_devices.as_logged(devices))
+    return device_json.devices_from_logged(device_json.as_logged(devices))
 
 
 def place_at_once(cells: Sequence[Cell], orders: Sequence[Order]) -> int:
@@ -191,7 +191,7 @@ def test_the_audit_finds_what_is_kept_for_nobody_and_counted_wrong(start: Callab
     def break_(tx: Transaction) -> None:
         tx.execute(sa.update(t.pci_pools).values(used=2))
         stray = {"instance_uuid": new_uuid(), "node_uuid": cell.mirror.snapshot().uuids[0]}
-        tx.execute(sa.insert(t.device_shares), {**stray, "body": host_devices.share_as_json(SHARE)})
+        tx.execute(sa.insert(t.device_shares), {**stray, "body": device_json.share_as_json(SHARE)})
 
     cell.database.write(break_)
     with cell.database.read() as connection:
@@ -249,7 +249,7 @@ def test_what_is_reported_is_what_is_kept(database: Database) -> None:
     assert versions(database) == [1]
     assert reported(database, replace(HARDWARE, pools=HARDWARE.pools[::-1])) == HARDWARE
     with database.read() as connection:
-        assert host_devices.list_logged(connection) == {"node": host_devices.as_logged(HARDWARE)}
+        assert host_devices.list_logged(connection) == {"node": device_json.as_logged(HARDWARE)}
     assert versions(database) == [1], "nothing differs, so nothing is written"
 
 

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -13,11 +14,13 @@ from kilonova.claims.replay import Replay, replay_all
 from kilonova.cli.rules import build_engine
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.workflows.release import release_server
-from kilonova.db import allocations, audit, decisions, host_devices, instances, moves, quotas
+from kilonova.db import allocations, audit, decisions, host_devices, instances, moves, quotas, server_migrations
 from kilonova.db import tables as t
+from kilonova.db.audit_finding import Finding
 from kilonova.db.database import Database
+from kilonova.db.server_migrations import MigrationQuery, list_page
 from kilonova.db.transaction import Transaction
-from kilonova.errors import ConcurrentUpdate, NotFound, NoValidHost
+from kilonova.errors import ConcurrentUpdate, InvalidRequest, NotFound, NoValidHost
 from kilonova.messaging.messages import HostsStarted
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
@@ -318,7 +321,7 @@ def test_the_audit_knows_moves(start: Callable[..., Cell], lost: str, *, switche
     settle(cell, uuid)
     before = held(cell)
 
-    def findings() -> tuple[audit.Finding, ...]:
+    def findings() -> tuple[Finding, ...]:
         with cell.database.read() as connection:
             return audit.find_all(connection)
 
@@ -388,3 +391,50 @@ def test_every_move_leaves_a_decision_that_can_be_made_again(start: Callable[...
         for outcome in replay_all(connection, build_engine(CONFIG), "", found, read_aliases(CONFIG.pci_alias)):
             assert isinstance(outcome, Replay), outcome
             assert outcome.differences == ()
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_status_alone_cannot_end_a_move_that_holds_two_sides(start: Callable[..., Cell]) -> None:
+    cell = start(host("a"), host("b"))
+    (uuid,) = servers(cell)
+    wanted = move(cell, uuid)
+    cell.claimer.place(wanted)
+    migration = migration_of(cell, wanted)
+    at_hand = {MigrationStatus.PRE_MIGRATING}
+    with pytest.raises(AssertionError):
+        cell.database.write(lambda tx: server_migrations.set_status(tx, migration.uuid, at_hand, MigrationStatus.ERROR))
+    for _ in range(2):
+        cell.database.write(
+            lambda tx: server_migrations.set_status(tx, migration.uuid, at_hand, MigrationStatus.MIGRATING)
+        )
+    with pytest.raises(ConcurrentUpdate, match="is migrating, not pre-migrating"):
+        cell.database.write(
+            lambda tx: server_migrations.set_status(tx, migration.uuid, at_hand, MigrationStatus.FINISHED)
+        )
+    check(cell)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_migrations_are_listed_newest_first_by_what_is_asked(start: Callable[..., Cell]) -> None:
+    cell = start(host("a"), host("b"))
+    one, other = servers(cell, 2, on="a")
+    first, second = move(cell, one, to=LARGE), move(cell, other, kind=MigrationType.LIVE_MIGRATION)
+    cell.claimer.place(second)
+
+    def listed(**asked: Any) -> list[str]:
+        with cell.database.read() as connection:
+            return [each.instance_uuid for each in list_page(connection, MigrationQuery(**asked))]
+
+    assert listed() == [other, one]
+    assert listed(instance_uuid=one) == listed(migration_type="resize") == listed(status="accepted") == [one]
+    assert listed(host="b") == [other]
+    assert listed(host="a", source_compute="a", user_id="u", project_id="p", open_only=True) == [other, one]
+    assert listed(limit=1) == [other]
+    newest = migration_of(cell, second)
+    assert listed(marker=newest.uuid) == [one]
+    assert listed(changed_since=newest.updated_at) == [other]
+    assert listed(changed_before=migration_of(cell, first).created_at) == [one]
+    cell.database.write(lambda tx: moves.undo_claim(tx, newest, MigrationStatus.CANCELLED))
+    assert listed(open_only=True) == [one]
+    with pytest.raises(InvalidRequest, match="Marker nobody could not be found"):
+        listed(marker="nobody")

@@ -37,7 +37,7 @@ def add_request(database: Database, gone_days_ago: list[int | None]) -> list[str
         inputs = new_uuid()
         instances.insert(tx, [(server, None) for server in servers])
         request_specs.insert(tx, [StoredRequest(spec_uuid, spec, None, None)])
-        decisions.insert_circumstances(tx, {inputs: b"inputs"})
+        decisions.insert_inputs(tx, {inputs: b"inputs"})
         for server, days in zip(servers, gone_days_ago, strict=True):
             instances.record_fault(tx, server.uuid, Fault(500, "broke", "x"))
             tx.execute(

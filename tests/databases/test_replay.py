@@ -186,13 +186,13 @@ def test_other_rules_are_noted_and_what_differs_is_told(database: Database, tmp_
     assert [text.partition(":")[0] for text in outcome.differences][:2] == ["steps", "ranked"]
 
 
-def test_a_decision_without_circumstances_says_so(database: Database, tmp_path: Path) -> None:
+def test_a_decision_without_inputs_says_so(database: Database, tmp_path: Path) -> None:
     cell = cell_on(database, tmp_path)
     place(cell, [(order(cell), None)], deleted=False)
     cell.database.write(lambda tx: tx.now)
     with database.read() as connection:
         (stored,) = decisions.find(connection, "req-1")
-        (outcome,) = replay_all(connection, CHANCE, "", [replace(stored, circumstances=None)])
+        (outcome,) = replay_all(connection, CHANCE, "", [replace(stored, inputs=None)])
     assert isinstance(outcome, NoReplay)
 
 
@@ -207,14 +207,14 @@ def test_one_checkpoint_is_taken_by_whoever_comes_first(database: Database, tmp_
     assert Checkpointer(database, 3, commits=20).take_if_due() is not None
 
 
-def test_decisions_that_go_take_their_circumstances_along(database: Database, tmp_path: Path) -> None:
+def test_decisions_that_go_take_their_inputs_along(database: Database, tmp_path: Path) -> None:
     cell = cell_on(database, tmp_path)
     for _ in range(3):
         place(cell, [(order(cell, 2), None)], deleted=True)
     database.write(lambda tx: decisions.trim(tx, 2))
     with database.read() as connection:
         assert len(connection.execute(sa.select(t.circumstances.c.uuid)).all()) == 1
-        assert all(stored.circumstances for stored in decisions.find(connection, "req-1"))
+        assert all(stored.inputs for stored in decisions.find(connection, "req-1"))
 
 
 def test_a_later_server_that_would_find_no_host_now_is_told_as_such(database: Database, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import numpy as np
 import sqlalchemy as sa
 
-from kilonova.claims.circumstances import Circumstances
 from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
+from kilonova.claims.decision_inputs import DecisionInputs
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.claims.placing import NEW_SERVER, Chosen, Claim, Placing
@@ -102,7 +102,7 @@ class _Plan:
     decisions: list[tuple[str, Decision, str | None]] = field(default_factory=list)
     hosts: HostTable | None = None
     seq: int = 0
-    circumstances: Circumstances | None = None
+    inputs: DecisionInputs | None = None
     server_indices: tuple[int, ...] = ()
     alternates: tuple[RankedHost, ...] = ()
     move: MoveKind | None = None
@@ -267,7 +267,7 @@ class Claimer:
         if answer is None:
             seed = self._seed()
             rng = None if seed is None else np.random.default_rng(seed)
-            plan.circumstances = Circumstances(
+            plan.inputs = DecisionInputs(
                 order.spec, order.group_uuid, limit, plan.seq, hosts.taken_at, self._mirror.assumed(), seed
             )
             batch = Batch(self._engine, hosts, spec, limit=limit, rng=rng, trace=_tracer(spec, hosts))
@@ -344,7 +344,7 @@ class Claimer:
     def _record(self, request_id: str, plan: _Plan, count: int) -> None:
         """Keep the first ``count`` decisions of a plan."""
         assert plan.hosts is not None
-        kept = None if plan.circumstances is None else self._log.kept(plan.circumstances)
+        inputs = None if plan.inputs is None else self._log.encoded(plan.inputs)
         self._log.record(
             request_id=request_id,
             seq=plan.seq,
@@ -356,7 +356,7 @@ class Claimer:
                 )
             ],
             alternates=plan.alternates,
-            kept=kept,
+            inputs=inputs,
             move=plan.move,
         )
 

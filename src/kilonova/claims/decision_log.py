@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kilonova.claims.circumstances import Circumstances, encode
+from kilonova.claims.decision_inputs import DecisionInputs, encode
 from kilonova.db import decisions
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
@@ -38,9 +38,9 @@ class Record:
     decision: Decision
     chosen: str | None
     alternates: Sequence[RankedHost]
-    roster: str
+    names_digest: str
     names: bytes
-    kept: "Kept | None"
+    inputs: "StoredInputs | None"
     server_index: int
     move: MoveKind | None = None
 
@@ -54,8 +54,8 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What the decisions of one request were made on, as it is stored: ``body`` with the first of them alone."""
+class StoredInputs:
+    """The inputs of one request's decisions as they are stored: ``body`` with the first decision alone."""
 
     uuid: str
     body: bytes | None
@@ -68,15 +68,15 @@ class DecisionLog:
         self._database = database
         self._retention = retention
         self._configuration = configuration
-        self._roster: tuple[tuple[str, ...], str, bytes] | None = None
-        self._known_rosters: frozenset[str] = frozenset()
+        self._host_names: tuple[tuple[str, ...], str, bytes] | None = None
+        self._known_host_names: frozenset[str] = frozenset()
         self._since_trim = 0
 
-    def kept(self, circumstances: Circumstances) -> Kept | None:
-        """Return what is to be stored with the decisions that were made on this."""
-        if not self._retention or circumstances.spec.query != ResourceQuery():
+    def encoded(self, inputs: DecisionInputs) -> StoredInputs | None:
+        """Return the inputs as they are to be stored with their decisions, None when they are not."""
+        if not self._retention or inputs.spec.query != ResourceQuery():
             return None  # a query that does not come from flavor and image is not stored with a request
-        return Kept(new_uuid(), encode(circumstances, self._configuration))
+        return StoredInputs(new_uuid(), encode(inputs, self._configuration))
 
     def record(
         self,
@@ -86,7 +86,7 @@ class DecisionLog:
         hosts: HostTable,
         made: Sequence[tuple[str, int, Decision, str | None]],
         alternates: Sequence[RankedHost] = (),
-        kept: Kept | None = None,
+        inputs: StoredInputs | None = None,
         move: MoveKind | None = None,
     ) -> None:
         """Store the decisions of a request and the reason for every host that they passed over; returns at once.
@@ -96,8 +96,8 @@ class DecisionLog:
         """
         if not self._retention:
             return
-        roster, names = self._roster_of(hosts)
-        reference = None if kept is None else replace(kept, body=None)
+        names_digest, names = self._host_names_of(hosts)
+        reference = None if inputs is None else replace(inputs, body=None)
         records = [
             Record(
                 request_id,
@@ -106,9 +106,9 @@ class DecisionLog:
                 decision,
                 chosen,
                 alternates if chosen is not None else (),
-                roster,
+                names_digest,
                 names,
-                reference if number else kept,
+                reference if number else inputs,
                 server_index,
                 move,
             )
@@ -116,34 +116,36 @@ class DecisionLog:
         ]
         for start in range(0, len(records), _STORED_TOGETHER):
             stored = self._database.submit_merged(self._insert, records[start : start + _STORED_TOGETHER])
-            stored.add_done_callback(lambda future: self._stored(future, roster))
+            stored.add_done_callback(lambda future: self._stored(future, names_digest))
 
-    def _stored(self, future: "Future[None]", roster: str) -> None:
+    def _stored(self, future: "Future[None]", names_digest: str) -> None:
         if (error := future.exception()) is not None:
             LOG.error("A decision was not stored: %s", error)
         else:
-            self._known_rosters |= {roster}
+            self._known_host_names |= {names_digest}
 
-    def _roster_of(self, hosts: HostTable) -> tuple[str, bytes]:
-        known = self._roster
+    def _host_names_of(self, hosts: HostTable) -> tuple[str, bytes]:
+        known = self._host_names
         if known is None or known[0] is not hosts.hosts:
             text = decisions.names_of(hosts)
             digest = hashlib.sha1(text, usedforsecurity=False).hexdigest()
-            known = self._roster = (hosts.hosts, digest, zlib.compress(text))
+            known = self._host_names = (hosts.hosts, digest, zlib.compress(text))
         return known[1], known[2]
 
     def _insert(self, tx: Transaction, requests: Sequence[Sequence[Record]]) -> Sequence[None]:
         records = [record for request in requests for record in request]
-        new = {record.roster: record.names for record in records if record.roster not in self._known_rosters}
+        new = {
+            record.names_digest: record.names for record in records if record.names_digest not in self._known_host_names
+        }
         if new:
-            decisions.insert_rosters(tx, new)
-        decisions.insert_circumstances(
-            tx, {record.kept.uuid: record.kept.body for record in records if record.kept and record.kept.body}
+            decisions.insert_host_names(tx, new)
+        decisions.insert_inputs(
+            tx, {record.inputs.uuid: record.inputs.body for record in records if record.inputs and record.inputs.body}
         )
         decisions.insert(tx, records)
         self._since_trim += len(records)
         if self._since_trim >= _TRIM_EVERY:
             decisions.trim(tx, self._retention)
             self._since_trim = 0
-            self._known_rosters = frozenset()
+            self._known_host_names = frozenset()
         return [None] * len(requests)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sqlalchemy.engine import Connection
 
-from kilonova.claims.circumstances import Circumstances, decode
+from kilonova.claims.decision_inputs import DecisionInputs, decode
 from kilonova.db import change_log, checkpoints
 from kilonova.db.decisions import StoredDecision, body_of, names_of
 from kilonova.errors import FromNewerRelease, RuleFailed
@@ -69,14 +69,14 @@ def replay_all(
     known: _ReplaySession | NoReplay | None = None
     of: bytes | None = None
     for stored in found:
-        if stored.circumstances is None or stored.server_index is None:
+        if stored.inputs is None or stored.server_index is None:
             yield NoReplay("What it was made on was not stored: an outside driver chose, or an older release did.")
             continue
         # A refusal belongs to every server of its request, so the same one may come again.
-        if known is None or of != stored.circumstances or (isinstance(known, _ReplaySession) and known.is_past(stored)):
+        if known is None or of != stored.inputs or (isinstance(known, _ReplaySession) and known.is_past(stored)):
             known, of = (
-                _begin(connection, engine, configuration, stored.circumstances, aliases or {}),
-                stored.circumstances,
+                _begin(connection, engine, configuration, stored.inputs, aliases or {}),
+                stored.inputs,
             )
         try:
             yield known if isinstance(known, NoReplay) else known.replay(stored)
@@ -87,22 +87,22 @@ def replay_all(
 def _begin(
     connection: Connection, engine: Engine, configuration: str, stored: bytes, aliases: Mapping[str, Alias]
 ) -> "_ReplaySession | NoReplay":
-    circumstances, configured = decode(stored)
-    checkpoint = checkpoints.find(connection, circumstances.seq)
+    inputs, configured = decode(stored)
+    checkpoint = checkpoints.find(connection, inputs.seq)
     if checkpoint is None:
         return NoReplay("It is older than the oldest checkpoint that is kept.")
     try:
-        commits = change_log.between(connection, checkpoint.seq, circumstances.seq)
+        commits = change_log.between(connection, checkpoint.seq, inputs.seq)
         if commits is None:
             return NoReplay("The change log does not have everything between the checkpoint and the decision.")
-        mirror = Mirror.of(checkpoints.read(connection, checkpoint), checkpoint.seq, now=circumstances.taken_at)
+        mirror = Mirror.of(checkpoints.read(connection, checkpoint), checkpoint.seq, now=inputs.taken_at)
     except FromNewerRelease as error:
         return NoReplay(error.message)
     mirror.replay(commits)
-    for assumption in circumstances.assumed:
+    for assumption in inputs.assumed:
         mirror.assume(assumption)
     notes = () if configured == configuration else ("The scheduling options have been changed since.",)
-    return _ReplaySession(mirror, engine, circumstances, notes, aliases)
+    return _ReplaySession(mirror, engine, inputs, notes, aliases)
 
 
 class _ReplaySession:
@@ -112,19 +112,19 @@ class _ReplaySession:
         self,
         mirror: Mirror,
         engine: Engine,
-        circumstances: Circumstances,
+        inputs: DecisionInputs,
         notes: tuple[str, ...],
         aliases: Mapping[str, Alias],
     ) -> None:
-        spec = with_resources(circumstances.spec)
+        spec = with_resources(inputs.spec)
         self._needs = needs_of(spec, aliases)
         self._hosts = mirror.snapshot().with_own_use()
-        if circumstances.group_uuid is not None:
-            spec = replace(spec, group=group_for(spec, mirror.group(circumstances.group_uuid), self._hosts))
-        seed = circumstances.seed
+        if inputs.group_uuid is not None:
+            spec = replace(spec, group=group_for(spec, mirror.group(inputs.group_uuid), self._hosts))
+        seed = inputs.seed
         rng = None if seed is None else np.random.default_rng(seed)
         self._engine = engine
-        self._batch = Batch(engine, self._hosts, spec, limit=circumstances.limit, rng=rng)
+        self._batch = Batch(engine, self._hosts, spec, limit=inputs.limit, rng=rng)
         self._notes = notes
         self._done: list[tuple[Decision, HostTable, Explanation]] = []
 

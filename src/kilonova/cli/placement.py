@@ -13,7 +13,7 @@ from kilonova.cli.printing import print_json
 from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
 
 if TYPE_CHECKING:
-    from kilonova.db.audit import Finding
+    from kilonova.db.audit_finding import Finding
     from kilonova.db.database import Database
 
 app = typer.Typer(no_args_is_help=True, help="Look after what is allocated.")

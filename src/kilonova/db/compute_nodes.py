@@ -3,7 +3,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import sqlalchemy as sa
@@ -40,6 +40,15 @@ class NodeUsage:
     disk_gib_used: int = 0
     instances: int = 0
     busy_instances: int = 0
+
+
+class NodeKey(NamedTuple):
+    """What a hypervisor is called: its number, its uuid, its host and hostname."""
+
+    id: int
+    uuid: str
+    host: str
+    hypervisor_hostname: str
 
 
 def report(tx: Transaction, said: NodeReport) -> ComputeNode:
@@ -84,9 +93,19 @@ def get_by_id(connection: Connection, node_id: int) -> ComputeNode:
     return _node(row)
 
 
-def list_all(connection: Connection) -> tuple[ComputeNode, ...]:
-    """Return every hypervisor in the order of their first report."""
-    rows = connection.execute(sa.select(t.compute_nodes).order_by(t.compute_nodes.c.id)).mappings()
+def keys(connection: Connection) -> tuple[NodeKey, ...]:
+    """Return what every hypervisor is called, in the order of their first report: a small part of what is stored."""
+    node = t.compute_nodes.c
+    rows = connection.execute(sa.select(node.id, node.uuid, node.host, node.hypervisor_hostname).order_by(node.id))
+    return tuple([NodeKey(*row) for row in heeding(rows)])
+
+
+def list_all(connection: Connection, uuids: Collection[str] | None = None) -> tuple[ComputeNode, ...]:
+    """Return every hypervisor, or those of ``uuids``, in the order of their first report."""
+    statement = sa.select(t.compute_nodes).order_by(t.compute_nodes.c.id)
+    if uuids is not None:
+        statement = statement.where(t.compute_nodes.c.uuid.in_(list(uuids)))
+    rows = connection.execute(statement).mappings()
     return tuple(_node(row) for row in heeding(rows))
 
 
@@ -101,9 +120,9 @@ def numbers(connection: Connection) -> dict[str, int]:
     return mapping(connection, sa.select(t.compute_nodes.c.uuid, t.compute_nodes.c.id))
 
 
-def usages(connection: Connection) -> dict[str, NodeUsage]:
-    """Return the usage of every hypervisor by its uuid."""
-    figures: dict[str, dict[str, int]] = {uuid: {} for uuid in numbers(connection)}
+def usages(connection: Connection, uuids: Collection[str] | None = None) -> dict[str, NodeUsage]:
+    """Return the usage of every hypervisor, or of those of ``uuids``, by its uuid."""
+    figures: dict[str, dict[str, int]] = {uuid: {} for uuid in (numbers(connection) if uuids is None else uuids)}
     inventory, provider = t.inventories.c, t.resource_providers.c
     totals = (
         sa.select(provider.uuid, t.resource_classes.c.name, inventory.total, inventory.reserved + inventory.used)
@@ -111,6 +130,8 @@ def usages(connection: Connection) -> dict[str, NodeUsage]:
         .join(t.resource_classes, t.resource_classes.c.id == inventory.resource_class_id)
         .where(t.resource_classes.c.name.in_(list(_FIGURES)))
     )
+    if uuids is not None:
+        totals = totals.where(provider.uuid.in_(list(uuids)))
     for uuid, resource_class, total, used in heeding(connection.execute(totals)):
         if uuid in figures:
             name = _FIGURES[resource_class]
@@ -126,18 +147,24 @@ def usages(connection: Connection) -> dict[str, NodeUsage]:
         )
         .group_by(node.uuid)
     )
+    if uuids is not None:
+        guests = guests.where(node.uuid.in_(list(uuids)))
     for uuid, instances, busy_instances in heeding(connection.execute(guests)):
         figures[uuid] |= {"instances": instances, "busy_instances": int(busy_instances)}
     return {uuid: NodeUsage(**values) for uuid, values in figures.items()}
 
 
-def servers(connection: Connection) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Return the (uuid, name) of the instances on each (host, hypervisor hostname)."""
+def servers(
+    connection: Connection, hosts: Collection[str] | None = None
+) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Return the (uuid, name) of the instances on each (host, hypervisor hostname), of all hosts or the given ones."""
     instance = t.instances.c
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     placed = sa.select(instance.host, instance.node, instance.uuid, instance.name).where(
         instance.deleted.is_(False), instance.host.is_not(None)
     )
+    if hosts is not None:
+        placed = placed.where(instance.host.in_(list(hosts)))
     for host, node, uuid, name in heeding(connection.execute(placed.order_by(instance.id))):
         found.setdefault((host, node or host), []).append((uuid, name))
     return found

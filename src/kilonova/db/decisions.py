@@ -18,7 +18,7 @@ from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
 
 _INSERT = sa.insert(t.decisions)
-_INSERT_CIRCUMSTANCES = sa.insert(t.circumstances)
+_INSERT_INPUTS = sa.insert(t.circumstances)
 
 
 class DecisionRecord(Protocol):
@@ -35,17 +35,17 @@ class DecisionRecord(Protocol):
     @property
     def removed_by(self) -> bytes: ...
     @property
-    def roster(self) -> str: ...
+    def names_digest(self) -> str: ...
     @property
     def names(self) -> bytes: ...
     @property
-    def kept(self) -> "KeptRecord | None": ...
+    def inputs(self) -> "InputsRecord | None": ...
     @property
     def server_index(self) -> int: ...
 
 
-class KeptRecord(Protocol):
-    """What the decisions of one request were made on."""
+class InputsRecord(Protocol):
+    """The stored inputs of one request's decisions."""
 
     @property
     def uuid(self) -> str: ...
@@ -55,7 +55,7 @@ class KeptRecord(Protocol):
 class StoredDecision:
     """``removed``: rule index → (host, node) pairs that it was the first to remove.
 
-    ``removed_by``: one byte a host, ``names``: the hosts. ``circumstances``: what it was made on, as stored, if it was;
+    ``removed_by``: one byte a host, ``names``: the hosts. ``inputs``: what it was made on, as stored, if it was;
     it is the decision for the server with this index in its request.
     """
 
@@ -67,7 +67,7 @@ class StoredDecision:
     removed: dict[int, list[tuple[str, str]]]
     removed_by: bytes = b""
     names: bytes = b""
-    circumstances: bytes | None = None
+    inputs: bytes | None = None
     server_index: int | None = None
 
 
@@ -91,7 +91,7 @@ def body_of(
     }
 
 
-def insert_rosters(tx: Transaction, names: Mapping[str, bytes]) -> None:
+def insert_host_names(tx: Transaction, names: Mapping[str, bytes]) -> None:
     """Store the host names behind the rows of decisions (digest → names); known ones are success."""
     table = t.rosters
     known = set(tx.execute(sa.select(table.c.digest).where(table.c.digest.in_(list(names)))).scalars())
@@ -99,11 +99,11 @@ def insert_rosters(tx: Transaction, names: Mapping[str, bytes]) -> None:
         tx.execute(sa.insert(table), {"digest": digest, "created_at": tx.now, "names": names[digest]})
 
 
-def insert_circumstances(tx: Transaction, bodies: Mapping[str, bytes]) -> None:
+def insert_inputs(tx: Transaction, bodies: Mapping[str, bytes]) -> None:
     """Store what decisions were made on (uuid → body)."""
     if bodies:
         rows = [{"uuid": uuid, "created_at": tx.now, "body": body} for uuid, body in bodies.items()]
-        tx.execute(_INSERT_CIRCUMSTANCES, rows)
+        tx.execute(_INSERT_INPUTS, rows)
 
 
 def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
@@ -116,8 +116,8 @@ def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
             "seq": record.seq,
             "body": record.body,
             "removed_by": record.removed_by,
-            "roster": record.roster,
-            "circumstances_id": record.kept.uuid if record.kept is not None else None,
+            "roster": record.names_digest,
+            "circumstances_id": record.inputs.uuid if record.inputs is not None else None,
             "server_index": record.server_index,
         }
         for record in records
@@ -153,7 +153,7 @@ def find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
 def _find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
     table = t.decisions
     statement = (
-        sa.select(table, t.rosters.c.names, t.circumstances.c.body.label("circumstances"))
+        sa.select(table, t.rosters.c.names, t.circumstances.c.body.label("inputs"))
         .join(t.rosters, t.rosters.c.digest == table.c.roster)
         .outerjoin(t.circumstances, t.circumstances.c.uuid == table.c.circumstances_id)
         .where(sa.or_(table.c.request_id == name, table.c.instance_uuid == name))
@@ -179,6 +179,6 @@ def _decision(row: Any) -> StoredDecision:
         removed,
         removed_by,
         all_names,
-        row.circumstances,
+        row.inputs,
         row.server_index,
     )

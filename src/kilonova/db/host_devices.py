@@ -13,19 +13,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
-from msgspec import Struct
-from msgspec.structs import asdict
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.changes import LoggedCell, LoggedCellUse, LoggedDevices, LoggedPool
+from kilonova.db.changes import LoggedCell, LoggedDevices, LoggedPool
+from kilonova.db.device_json import (
+    as_logged,
+    cell_facts,
+    cell_use,
+    logged_cell,
+    logged_pool,
+    pool_facts,
+    read_cell,
+    read_pool,
+    share_as_json,
+    share_from_json,
+)
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
-from kilonova.model.cpu_set import cpus_text, parse_cpus
 from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.host_devices import DeviceShare, HostDevices
-from kilonova.model.numa import CellShare, HostCell, Pages, Ratios
+from kilonova.model.numa import HostCell
 from kilonova.model.pci import PciPool
 
 _CELL, _POOL, _SHARE = t.numa_cells.c, t.pci_pools.c, t.device_shares.c
@@ -88,9 +97,9 @@ def list_logged(connection: Connection) -> Mapping[str, LoggedDevices]:
     cells: dict[str, list[LoggedCell]] = defaultdict(list)
     pools: dict[str, list[LoggedPool]] = defaultdict(list)
     for row in connection.execute(sa.select(t.numa_cells).order_by(_CELL.node_uuid, _CELL.cell)):
-        cells[row.node_uuid].append(_logged_cell(row.cell, row.facts, row.used))
+        cells[row.node_uuid].append(logged_cell(row.cell, row.facts, row.used))
     for row in connection.execute(sa.select(t.pci_pools).order_by(_POOL.node_uuid, _POOL.number)):
-        pools[row.node_uuid].append(_logged_pool(row.number, row.facts, row.total, row.used))
+        pools[row.node_uuid].append(logged_pool(row.number, row.facts, row.total, row.used))
     return {uuid: LoggedDevices(cells.get(uuid, []), pools.get(uuid, [])) for uuid in {**cells, **pools}}
 
 
@@ -198,144 +207,6 @@ def delete(tx: Transaction, node_uuid: str) -> None:
         tx.log("devices", node_uuid, None)
 
 
-# --- as JSON ----------------------------------------------------------------------------------------------------------
-
-
-def as_logged(devices: HostDevices) -> LoggedDevices:
-    """Return the logged value of cells and pools, equal for equal ones, as mirrors need them: without addresses."""
-    return LoggedDevices(
-        [_logged_cell(cell.id, _cell_facts(cell), _cell_use(cell)) for cell in devices.cells],
-        [_logged_pool(pool.number, _pool_facts(pool), pool.total, pool.used) for pool in devices.pools],
-    )
-
-
-def devices_from_logged(value: LoggedDevices) -> HostDevices:
-    """Read what :func:`as_logged` wrote."""
-    return HostDevices(
-        tuple(_cell(cell.id, asdict(cell), asdict(cell.used)) for cell in value.cells),
-        tuple(_pool(pool.number, asdict(pool), pool.total, pool.used) for pool in value.pools),
-    )
-
-
-def _logged_cell(number: int, facts: Mapping[str, Any], used: Mapping[str, Any]) -> LoggedCell:
-    return LoggedCell(id=number, used=LoggedCellUse(**_known(LoggedCellUse, used)), **_known(LoggedCell, facts))
-
-
-def _logged_pool(number: int, facts: Mapping[str, Any], total: int, used: int) -> LoggedPool:
-    return LoggedPool(number=number, total=total, used=used, **_known(LoggedPool, facts))
-
-
-def _known(kind: type[Struct], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what the guard rows have beyond what mirrors need."""
-    return {name: value for name, value in facts.items() if name in kind.__struct_fields__}
-
-
-def share_as_json(share: DeviceShare) -> dict[str, Any]:
-    """Return a share as plain JSON data."""
-    cells = [
-        {
-            "cell": part.cell,
-            "memory_mib": part.memory_mib,
-            "cpus": part.cpus,
-            "pinned": cpus_text(part.pinned),
-            "pinning": [list(pair) for pair in part.pinning],
-            "emulator": cpus_text(part.emulator),
-            "page_size_kib": part.page_size_kib,
-            "pages": part.pages,
-            "firm_memory": part.firm_memory,
-            "firm_pages": part.firm_pages,
-            "shares_cpus": part.shares_cpus,
-            "vcpus": cpus_text(part.vcpus),
-        }
-        for part in share.cells
-    ]
-    ratios = [share.ratios.cpu, share.ratios.memory]
-    addresses = [[number, list(which)] for number, which in share.addresses]
-    devices = [list(pair) for pair in share.devices]
-    return {"cells": cells, "devices": devices, "ratios": ratios, "addresses": addresses}
-
-
-def share_from_json(value: Mapping[str, Any]) -> DeviceShare:
-    """Read what :func:`share_as_json` wrote."""
-    cells = tuple(
-        CellShare(
-            **{
-                **part,
-                "pinned": parse_cpus(part["pinned"]),
-                "pinning": tuple((vcpu, cpu) for vcpu, cpu in part["pinning"]),
-                "emulator": parse_cpus(part["emulator"]),
-                "vcpus": parse_cpus(part.get("vcpus", "")),  # shares of before do not say
-            }
-        )
-        for part in value["cells"]
-    )
-    devices = tuple((number, count) for number, count in value["devices"])
-    addresses = tuple((number, tuple(which)) for number, which in value.get("addresses", ()))
-    return DeviceShare(cells, devices, Ratios(*value["ratios"]), addresses)
-
-
-def _cell_facts(cell: HostCell) -> dict[str, Any]:
-    return {
-        "cpuset": cpus_text(cell.cpuset),
-        "pcpuset": cpus_text(cell.pcpuset),
-        "memory_mib": cell.memory_mib,
-        "siblings": [cpus_text(core) for core in cell.siblings],
-        "pages": [[pages.size_kib, pages.total, pages.reserved] for pages in cell.pages],
-        "socket": cell.socket,
-    }
-
-
-def _cell_use(cell: HostCell) -> dict[str, Any]:
-    return {
-        "cpus": cell.used_cpus,
-        "memory_mib": cell.used_memory_mib,
-        "pinned": cpus_text(cell.pinned),
-        "pages": [pages.used for pages in cell.pages],
-    }
-
-
-def _cell(number: int, facts: Mapping[str, Any], used: Mapping[str, Any]) -> HostCell:
-    return HostCell(
-        id=number,
-        cpuset=parse_cpus(facts["cpuset"]),
-        pcpuset=parse_cpus(facts["pcpuset"]),
-        memory_mib=facts["memory_mib"],
-        siblings=tuple(parse_cpus(core) for core in facts["siblings"]),
-        pages=tuple(
-            Pages(size, total, reserved, count)
-            for (size, total, reserved), count in zip(facts["pages"], used["pages"], strict=True)
-        ),
-        socket=facts["socket"],
-        used_cpus=used["cpus"],
-        used_memory_mib=used["memory_mib"],
-        pinned=parse_cpus(used["pinned"]),
-    )
-
-
-def _pool_facts(pool: PciPool) -> dict[str, Any]:
-    return {
-        "vendor_id": pool.vendor_id,
-        "product_id": pool.product_id,
-        "numa_node": pool.numa_node,
-        "dev_type": pool.dev_type,
-        "tags": dict(pool.tags),
-    }
-
-
-def _pool(number: int, facts: Mapping[str, Any], total: int, used: int) -> PciPool:
-    return PciPool(
-        number=number,
-        vendor_id=facts["vendor_id"],
-        product_id=facts["product_id"],
-        total=total,
-        numa_node=facts["numa_node"],
-        dev_type=facts["dev_type"],
-        tags=tuple(sorted(facts["tags"].items())),
-        used=used,
-        addresses=tuple(facts.get("addresses", ())),
-    )
-
-
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
@@ -357,10 +228,10 @@ def _read(connection: Connection, nodes: Collection[str] | None = None) -> _Read
         all_cells = all_cells.where(_CELL.node_uuid.in_(sorted(nodes)))
         all_pools = all_pools.where(_POOL.node_uuid.in_(sorted(nodes)))
     for row in connection.execute(all_cells.order_by(_CELL.node_uuid, _CELL.cell)):
-        cells[row.node_uuid].append(_cell(row.cell, row.facts, row.used))
+        cells[row.node_uuid].append(read_cell(row.cell, row.facts, row.used))
         versions[row.node_uuid, row.cell] = row.version
     for row in connection.execute(all_pools.order_by(_POOL.node_uuid, _POOL.number)):
-        pools[row.node_uuid].append(_pool(row.number, row.facts, row.total, row.used))
+        pools[row.node_uuid].append(read_pool(row.number, row.facts, row.total, row.used))
     known = [*cells, *pools] if nodes is None else nodes
     hosts = {uuid: HostDevices(tuple(cells.get(uuid, ())), tuple(pools.get(uuid, ()))) for uuid in known}
     return _Read(hosts, versions)
@@ -399,7 +270,7 @@ def _with_numbers(known: HostDevices, said: HostDevices) -> HostDevices:
 
 def _facts(devices: HostDevices) -> tuple[Any, ...]:
     """Return everything but what is used, of what is there."""
-    cells = [(cell.id, _cell_facts(cell)) for cell in devices.cells]
+    cells = [(cell.id, cell_facts(cell)) for cell in devices.cells]
     pools = [(pool.number, pool.identity, pool.total, pool.addresses) for pool in devices.pools if pool.total]
     return cells, pools
 
@@ -413,8 +284,8 @@ def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
         {
             "node_uuid": node_uuid,
             "cell": cell.id,
-            "facts": _cell_facts(cell),
-            "used": _cell_use(cell),
+            "facts": cell_facts(cell),
+            "used": cell_use(cell),
             "version": version + 1,
         }
         for cell in devices.cells
@@ -423,7 +294,7 @@ def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
         {
             "node_uuid": node_uuid,
             "number": pool.number,
-            "facts": {**_pool_facts(pool), "addresses": list(pool.addresses)},
+            "facts": {**pool_facts(pool), "addresses": list(pool.addresses)},
             "total": pool.total,
             "used": pool.used,
         }
@@ -442,7 +313,7 @@ def _write_use(tx: Transaction, before: _Read, after: Mapping[str, HostDevices])
     for uuid, host in sorted(after.items()):
         old = before.hosts[uuid]
         cells += (
-            {"node": uuid, "cell": now.id, "version": before.versions[uuid, now.id], "used": _cell_use(now)}
+            {"node": uuid, "cell": now.id, "version": before.versions[uuid, now.id], "used": cell_use(now)}
             for was, now in zip(old.cells, host.cells, strict=True)
             if was != now
         )

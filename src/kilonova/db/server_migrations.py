@@ -165,6 +165,7 @@ def set_status(
         raise ConcurrentUpdate(
             f"Migration {uuid} is {present.status}, not {' or '.join(sorted(expected))}.", status=present.status.value
         )
+    assert status.is_under_way or not present.is_claimed, "a migration that holds two sides ends by giving one back"
     tx.execute(sa.update(t.server_migrations).where(_M.uuid == uuid).values(status=status.value, updated_at=tx.now))
     return get(tx.connection, uuid)
 

@@ -79,11 +79,19 @@ def computes_of(connection: Connection, hosts: Collection[str]) -> dict[str, Ser
     return {row["host"]: Service(**row) for row in connection.execute(wanted).mappings()}
 
 
-def list_all(connection: Connection, *, host: str | None = None, binary: str | None = None) -> tuple[Service, ...]:
-    """Return services by number, those of one host or of one binary when asked."""
+def list_all(
+    connection: Connection,
+    *,
+    host: str | None = None,
+    hosts: Collection[str] | None = None,
+    binary: str | None = None,
+) -> tuple[Service, ...]:
+    """Return services by number, those of one host, of some hosts, or of one binary when asked."""
     statement = sa.select(t.services).order_by(t.services.c.id)
     if host is not None:
         statement = statement.where(t.services.c.host == host)
+    if hosts is not None:
+        statement = statement.where(t.services.c.host.in_(list(hosts)))
     if binary is not None:
         statement = statement.where(t.services.c.binary == binary)
     return tuple(Service(**row) for row in heeding(connection.execute(statement).mappings()))

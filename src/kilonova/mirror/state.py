@@ -23,7 +23,7 @@ from kilonova.db.changes import (
     LoggedService,
     LoggedUse,
 )
-from kilonova.db.host_devices import devices_from_logged
+from kilonova.db.device_json import devices_from_logged
 from kilonova.mirror.device_columns import DeviceColumns
 from kilonova.mirror.directory import HostDirectory
 from kilonova.mirror.groups import Groups

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hypervisors: what agents report of them, and until 2.87 how full they are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from kilonova.api.schemas import hypervisors as schemas
 from kilonova.api.schemas import queries
 from kilonova.api.schemas.types import as_bool
 from kilonova.db import compute_nodes, services
-from kilonova.db.compute_nodes import NodeUsage
+from kilonova.db.compute_nodes import NodeKey, NodeUsage
 from kilonova.db.database import utc_now
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
@@ -35,6 +35,8 @@ RULES = (
 )
 _BY_UUID, _LAST_BY_NUMBER = Version(2, 53), Version(2, 52)
 _LAST_WITH_USAGE = Version(2, 87)
+#: Up to so many hypervisors are asked for by name.
+_MOST_NAMED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,8 @@ def list_hypervisors_detail(ctx: Context, request: Request) -> Reply:
 def show_hypervisor(ctx: Context, request: Request) -> Reply:
     """GET /os-hypervisors/{hypervisor_id}: a number until 2.52, then a uuid.  Errors: 400 from 2.53, 404."""
     ctx.authorize("os_compute_api:os-hypervisors:show")
-    found = _load(ctx, request, detail=True)
-    node = _one(request, found)
+    found = _load(ctx, request, _one(request), detail=True)
+    (node,) = found.nodes
     return Reply(200, {"hypervisor": _view(ctx, request, found, node, detail=True)})
 
 
@@ -83,8 +85,8 @@ def show_statistics(ctx: Context, request: Request) -> Reply:
 def show_uptime(ctx: Context, request: Request) -> Reply:
     """GET /os-hypervisors/{hypervisor_id}/uptime.  Until 2.87.  Errors: 400 if it is down, 404, 501."""
     ctx.authorize("os_compute_api:os-hypervisors:uptime")
-    found = _load(ctx, request, detail=False)
-    node = _one(request, found)
+    found = _load(ctx, request, _one(request), detail=False)
+    (node,) = found.nodes
     view = _view(ctx, request, found, node, detail=False)
     if view["state"] == "down":
         raise InvalidRequest(f"Compute service of {node.host} is unavailable at this time.")
@@ -97,24 +99,31 @@ def show_uptime(ctx: Context, request: Request) -> Reply:
 def search_hypervisors(ctx: Context, request: Request) -> Reply:
     """GET /os-hypervisors/{pattern}/search.  Until 2.52.  Errors: 404."""
     ctx.authorize("os_compute_api:os-hypervisors:search")
-    found = _load(ctx, request, detail=False)
-    nodes = _matching(found, request.path["hypervisor_id"])
-    return Reply(200, {"hypervisors": [_view(ctx, request, found, node, detail=False) for node in heeding(nodes)]})
+    found = _load(ctx, request, _matching(request.path["hypervisor_id"]), detail=False)
+    return Reply(
+        200, {"hypervisors": [_view(ctx, request, found, node, detail=False) for node in heeding(found.nodes)]}
+    )
 
 
 def list_servers(ctx: Context, request: Request) -> Reply:
     """GET /os-hypervisors/{pattern}/servers.  Until 2.52.  Errors: 404."""
     ctx.authorize("os_compute_api:os-hypervisors:servers")
-    found = _load(ctx, request, detail=False, with_servers=True)
-    nodes = _matching(found, request.path["hypervisor_id"])
-    views = [_view(ctx, request, found, node, detail=False, with_servers=True) for node in heeding(nodes)]
+    found = _load(ctx, request, _matching(request.path["hypervisor_id"]), detail=False, with_servers=True)
+    views = [_view(ctx, request, found, node, detail=False, with_servers=True) for node in heeding(found.nodes)]
     return Reply(200, {"hypervisors": views})
 
 
 def _list(ctx: Context, request: Request, *, detail: bool) -> Reply:
-    found = _load(ctx, request, detail=detail)
-    nodes = list(found.nodes)
     links: dict[str, Any] = {}
+
+    def page(keys: Sequence[NodeKey]) -> Sequence[NodeKey]:
+        def public(key: NodeKey) -> str:
+            return str(_public_id(request, key.uuid, key.id))
+
+        chosen, more = next_page(ctx, request, keys, public, "hypervisors", limit=integer_param(request, "limit"))
+        links.update(more)
+        return chosen
+
     pattern = request.param("hypervisor_hostname_pattern") if request.version >= _BY_UUID else None
     if pattern is not None:
         for name in ("limit", "marker"):
@@ -122,29 +131,38 @@ def _list(ctx: Context, request: Request, *, detail: bool) -> Reply:
                 raise InvalidRequest(
                     f"Paging over hypervisors ({name}) with hypervisor_hostname_pattern is not supported.", field=name
                 )
-        nodes = _matching(found, pattern)
+        found = _load(ctx, request, _matching(pattern), detail=detail)
     elif request.version >= Version(2, 33):
-        nodes, links = next_page(
-            ctx,
-            request,
-            nodes,
-            lambda node: str(_public_id(request, found, node)),
-            "hypervisors",
-            limit=integer_param(request, "limit"),
-        )
-    return Reply(
-        200, {"hypervisors": [_view(ctx, request, found, node, detail=detail) for node in heeding(nodes)], **links}
-    )
+        found = _load(ctx, request, page, detail=detail)
+    else:
+        found = _load(ctx, request, detail=detail)
+    views = [_view(ctx, request, found, node, detail=detail) for node in heeding(found.nodes)]
+    return Reply(200, {"hypervisors": views, **links})
 
 
-def _load(ctx: Context, request: Request, *, detail: bool, with_servers: bool = False) -> _Hypervisors:
+def _load(
+    ctx: Context,
+    request: Request,
+    choose: Callable[[Sequence[NodeKey]], Sequence[NodeKey]] = lambda keys: keys,
+    *,
+    detail: bool,
+    with_servers: bool = False,
+) -> _Hypervisors:
+    """Read what answers say of the hypervisors that are chosen by what they are called, and nothing of the others."""
     with ctx.backend.database.read() as connection:
+        keys = choose(compute_nodes.keys(connection))
+        uuids = hosts = None  # so many that reading all of them is less work than naming each
+        if len(keys) <= _MOST_NAMED:
+            uuids, hosts = {key.uuid for key in keys}, {key.host for key in keys}
+        nodes = {node.uuid: node for node in compute_nodes.list_all(connection, uuids)}
+        with_usage = detail and request.version <= _LAST_WITH_USAGE
+        with_servers = with_servers or _wants_servers(request)
         return _Hypervisors(
-            nodes=compute_nodes.list_all(connection),
-            numbers=compute_nodes.numbers(connection),
-            services={service.host: service for service in services.list_all(connection, binary=COMPUTE)},
-            usages=compute_nodes.usages(connection) if detail and request.version <= _LAST_WITH_USAGE else {},
-            servers=compute_nodes.servers(connection) if with_servers or _wants_servers(request) else {},
+            nodes=[nodes[key.uuid] for key in keys],
+            numbers={key.uuid: key.id for key in keys},
+            services={each.host: each for each in services.list_all(connection, hosts=hosts, binary=COMPUTE)},
+            usages=compute_nodes.usages(connection, uuids) if with_usage else {},
+            servers=compute_nodes.servers(connection, hosts) if with_servers else {},
         )
 
 
@@ -152,24 +170,34 @@ def _wants_servers(request: Request) -> bool:
     return request.version >= _BY_UUID and as_bool(request.param("with_servers") or "false")
 
 
-def _one(request: Request, found: _Hypervisors) -> ComputeNode:
+def _one(request: Request) -> Callable[[Sequence[NodeKey]], Sequence[NodeKey]]:
+    """Choose the hypervisor of the path. Raises: NotFound; InvalidRequest for what is no uuid where there are uuids."""
     given = request.path["hypervisor_id"]
     wanted = uuid_id(given, "hypervisor id") if request.version >= _BY_UUID else given
-    for node in found.nodes:
-        if str(_public_id(request, found, node)) == wanted:
-            return node
-    raise NotFound(f"Hypervisor with ID '{given}' could not be found.")
+
+    def choose(keys: Sequence[NodeKey]) -> Sequence[NodeKey]:
+        for key in keys:
+            if str(_public_id(request, key.uuid, key.id)) == wanted:
+                return (key,)
+        raise NotFound(f"Hypervisor with ID '{given}' could not be found.")
+
+    return choose
 
 
-def _matching(found: _Hypervisors, pattern: str) -> list[ComputeNode]:
-    nodes = [node for node in found.nodes if pattern in node.hypervisor_hostname]
-    if not nodes:
-        raise NotFound(f"No hypervisor matching '{pattern}' could be found.")
-    return nodes
+def _matching(pattern: str) -> Callable[[Sequence[NodeKey]], Sequence[NodeKey]]:
+    """Choose hypervisors by a part of their hostnames. Raises: NotFound."""
+
+    def choose(keys: Sequence[NodeKey]) -> Sequence[NodeKey]:
+        found = [key for key in keys if pattern in key.hypervisor_hostname]
+        if not found:
+            raise NotFound(f"No hypervisor matching '{pattern}' could be found.")
+        return found
+
+    return choose
 
 
-def _public_id(request: Request, found: _Hypervisors, node: ComputeNode) -> int | str:
-    return node.uuid if request.version >= _BY_UUID else found.numbers[node.uuid]
+def _public_id(request: Request, uuid: str, number: int) -> int | str:
+    return uuid if request.version >= _BY_UUID else number
 
 
 def _view(
@@ -184,7 +212,7 @@ def _view(
     service = found.services.get(node.host)
     up = service is not None and service.is_up(utc_now(), ctx.backend.settings.compute.service_down_time_s)
     view: dict[str, Any] = {
-        "id": _public_id(request, found, node),
+        "id": _public_id(request, node.uuid, found.numbers[node.uuid]),
         "hypervisor_hostname": node.hypervisor_hostname,
         "state": "up" if up else "down",
         "status": "disabled" if service is None or service.disabled else "enabled",

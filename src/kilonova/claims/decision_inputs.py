@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the decisions of one request were made on, as far as no log has it: enough to make them again."""
+"""Decision inputs that the change log lacks: with them and the log, the decisions of a request can be made again."""
 
 import zlib
 from dataclasses import dataclass, replace
@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 
 from kilonova.db import request_specs
-from kilonova.db.host_devices import share_as_json, share_from_json
+from kilonova.db.device_json import share_as_json, share_from_json
 from kilonova.mirror.state import Assumption
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.guests import GuestKind
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class DecisionInputs:
     """One request's decisions, all made on one snapshot.
 
     ``spec``: as it is stored, so before flavor and image were turned into a resource query; ``limit``: hosts ranked.
@@ -32,17 +32,17 @@ class Circumstances:
     seed: int | None = None
 
 
-def encode(circumstances: Circumstances, configuration: str) -> bytes:
-    """Return circumstances as they are stored, with the digest of the scheduling configuration."""
-    spec = circumstances.spec
+def encode(inputs: DecisionInputs, configuration: str) -> bytes:
+    """Return inputs as they are stored, with the digest of the scheduling configuration."""
+    spec = inputs.spec
     body = {
         "configuration": configuration,
-        "spec": request_specs.as_json(spec, circumstances.group_uuid),
+        "spec": request_specs.as_json(spec, inputs.group_uuid),
         "instances": spec.instance_uuids,
-        "limit": circumstances.limit,
-        "seq": circumstances.seq,
-        "taken_at": circumstances.taken_at,
-        "seed": circumstances.seed,
+        "limit": inputs.limit,
+        "seq": inputs.seq,
+        "taken_at": inputs.taken_at,
+        "seed": inputs.seed,
         "assumed": [
             (
                 each.claim_id,
@@ -54,20 +54,20 @@ def encode(circumstances: Circumstances, configuration: str) -> bytes:
                 each.node_uuid,
                 None if each.devices is None else share_as_json(each.devices),
             )
-            for each in circumstances.assumed
+            for each in inputs.assumed
         ],
     }
     return zlib.compress(orjson.dumps(body), 1)
 
 
-def decode(stored: bytes) -> tuple[Circumstances, str]:
-    """Return circumstances and the digest of the configuration that was in force."""
+def decode(stored: bytes) -> tuple[DecisionInputs, str]:
+    """Return inputs and the digest of the configuration that was in force."""
     body = orjson.loads(zlib.decompress(stored))
     spec, group_uuid = request_specs.from_json(body["spec"])
     spec = replace(spec, instance_uuids=tuple(body["instances"]))
     assumed = tuple(_assumption(*each) for each in body["assumed"])
-    circumstances = Circumstances(spec, group_uuid, body["limit"], body["seq"], body["taken_at"], assumed, body["seed"])
-    return circumstances, body["configuration"]
+    inputs = DecisionInputs(spec, group_uuid, body["limit"], body["seq"], body["taken_at"], assumed, body["seed"])
+    return inputs, body["configuration"]
 
 
 def _assumption(

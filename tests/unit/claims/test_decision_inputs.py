@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from kilonova.claims.circumstances import Circumstances, decode, encode
+from kilonova.claims.decision_inputs import DecisionInputs, decode, encode
 from kilonova.mirror.state import Assumption
 from kilonova.model.flavor import Flavor
 from kilonova.model.host_devices import DeviceShare
@@ -27,5 +27,5 @@ SPEC = RequestSpec(
 @pytest.mark.parametrize("spec", [SPEC, RequestSpec(SPEC.flavor)])
 def test_what_is_stored_is_read_as_it_was(spec: RequestSpec) -> None:
     assumed = (Assumption("c", {"provider": {"VCPU": 1}}, "host", "node", None, GUEST, "node-uuid", SHARE),)
-    made_on = Circumstances(spec, "group", 10, 7, 1_700_000_000.123456, assumed, 2**63 - 1)
+    made_on = DecisionInputs(spec, "group", 10, 7, 1_700_000_000.123456, assumed, 2**63 - 1)
     assert decode(encode(made_on, "digest")) == (made_on, "digest")
