@@ -46,6 +46,18 @@ def test_zones_and_hosts_of_requests_are_looked_up(control: Control, statements:
     assert [text for text in statements if "FROM compute_nodes" in text and "WHERE" not in text] == []
 
 
+@pytest.mark.parametrize("path", ["/os-hypervisors/{0}", "/os-hypervisors?limit=1", "/os-hypervisors/detail?limit=1"])
+def test_of_hypervisors_that_are_not_shown_only_their_names_are_read(
+    control: Control, statements: list[str], path: str
+) -> None:
+    (first, *_) = control.admin.get("/os-hypervisors").body["hypervisors"]
+    statements.clear()
+    assert control.admin.get(path.format(first["id"])).status == 200
+    whole = [text for text in statements if "capabilities" in text or "FROM services" in text]
+    assert len(whole) == 2
+    assert all(" IN (" in text for text in whole)
+
+
 def test_what_is_changed_is_known_at_once(control: Control) -> None:
     def zones() -> dict[str, bool]:
         listed = control.member.get("/os-availability-zone").body["availabilityZoneInfo"]

@@ -21,6 +21,7 @@ from kilonova.cli.core import Parts, start_core
 from kilonova.cli.rules import Rules, build_engine
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.conductor.lease import Lease
+from kilonova.conductor.retries import MAX_TRIES
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config import ComputeSettings, FakeSettings, Settings
@@ -143,6 +144,13 @@ class Cell:
     def power(self, uuid: str, kind: str) -> None:
         self.conductor.operations.change_power(self.instance(uuid), kind, asker(f"req-{kind}"))
 
+    def work_off(self, rounds: int = 30) -> None:
+        """Work until nothing is left, and try again what broke."""
+        for _ in range(rounds):
+            self.bus.run()
+            self.conductor.runner.retry_broken()
+        self.bus.run()
+
     def instance(self, uuid: str) -> Instance:
         with self.database.read() as connection:
             return instances.get(connection, uuid)
@@ -199,6 +207,7 @@ def start_cell(
     lease: Lease | None = None,
     limits: Limits = NO_LIMITS,
     config: SchedulerConfig | None = None,
+    max_tries: int = MAX_TRIES,
 ) -> Cell:
     """Start what is behind the APIs as every control process does."""
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
@@ -220,6 +229,7 @@ def start_cell(
         rng=np.random.default_rng(1),
         piece=piece,
         pause_s=lambda _tries: 0.0,
+        max_tries=max_tries,
     )
     with ExitStack() as undo:
         core = start_core(settings, database, hosts, undo, parts)

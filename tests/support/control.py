@@ -102,5 +102,6 @@ class Control:
             }
 
 
-def start_control(folder: Path, *, decision_lock: Any = None, **options: Any) -> Control:
-    return Control(folder, start_control_process(settings_of(folder, **options), Parts(decision_lock=decision_lock)))
+def start_control(folder: Path, *, parts: Parts | None = None, decision_lock: Any = None, **options: Any) -> Control:
+    parts = parts or Parts(decision_lock=decision_lock)
+    return Control(folder, start_control_process(settings_of(folder, **options), parts))

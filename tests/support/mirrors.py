@@ -101,10 +101,10 @@ def assert_use_adds_up(mirror: Mirror) -> None:
 
 def assert_guests_add_up(mirror: Mirror) -> None:
     """What rules see on the hosts is every instance that is there, plus those of claims under way, each once."""
-    place = mirror._state.places.place
-    on_hosts = [(placed.place, placed.kind) for placed in mirror._state.instances.values()]
+    node_id = mirror._state.node_ids.node
+    on_hosts = [(placed.node_id, placed.kind) for placed in mirror._state.instances.values()]
     coming = [
-        (place(each.host, each.node), each.guest) for each in mirror._state.assumed.values() if each.guest is not None
+        (node_id(each.host, each.node), each.guest) for each in mirror._state.assumed.values() if each.guest is not None
     ]
     expected = Counter(on_hosts + coming)
     counted = {

@@ -94,11 +94,12 @@ class Placed:
 class _Plan:
     """What was decided and assumed for one order, not yet durable.
 
-    ``taken``: for each claim provider id → resource class → amount; their ids are looked up after the decision.
+    ``taken``: what each claim takes as the decision has it, and the allocations of the claim, which are filled in after
+    it: by provider id, and by the ids of resource classes, for which the database may have to be asked.
     """
 
     claims: list[Claim] = field(default_factory=list)
-    taken: list[Mapping[int, Mapping[str, int]]] = field(default_factory=list)
+    taken: list[tuple[Mapping[int, Mapping[str, int]], dict[int, Mapping[int, int]]]] = field(default_factory=list)
     decisions: list[tuple[str, Decision, str | None]] = field(default_factory=list)
     hosts: HostTable | None = None
     seq: int = 0
@@ -280,8 +281,9 @@ class Claimer:
                 raise _NoHost(decision, index, job.instance_uuid)
             plan.decisions.append((job.instance_uuid, decision, best.host))
             given = self._engine.allocations(hosts, spec, best.row)
-            plan.taken.append({self._mirror.provider_id(uuid): amounts for uuid, amounts in given.items()})
-            plan.claims.append(self._assume(spec, order, job, best, given, devices, isolation_version))
+            by_id: dict[int, Mapping[int, int]] = {}
+            plan.taken.append(({self._mirror.provider_id(uuid): named for uuid, named in given.items()}, by_id))
+            plan.claims.append(self._assume(spec, order, job, best, given, by_id, devices, isolation_version))
             if count > 1:
                 batch.place(best.row, given, devices)
         plan.server_indices = tuple(range(count))
@@ -305,6 +307,7 @@ class Claimer:
         job: Job,
         best: RankedHost,
         given: Allocations,
+        by_id: Mapping[int, Mapping[int, int]],
         devices: DeviceShare | None,
         isolation_version: int,
     ) -> Claim:
@@ -313,7 +316,7 @@ class Claimer:
             instance_uuid=job.instance_uuid,
             project_id=spec.project_id,
             user_id=spec.user_id,
-            allocations={},
+            allocations=by_id,
             host=best.host,
             node=best.node,
             workflow=job.at_host(Chosen(best.host, best.node, best.uuid, devices)),
@@ -363,19 +366,12 @@ class Claimer:
     def _add_allocations(self, plan: _Plan) -> None:
         """Put into the claims what they take, by the ids that the database has for it."""
         ids = self._class_ids
-        if not all(name in ids for taken in plan.taken for amounts in taken.values() for name in amounts):
+        if not all(name in ids for taken, _ in plan.taken for amounts in taken.values() for name in amounts):
             with self._database.read() as connection:
                 ids = self._class_ids = mapping(connection, _CLASS_IDS)
-        plan.claims = [
-            replace(
-                claim,
-                allocations={
-                    provider_id: {ids.get(name, _NO_CLASS): amount for name, amount in amounts.items()}
-                    for provider_id, amounts in taken.items()
-                },
-            )
-            for claim, taken in zip(plan.claims, plan.taken, strict=True)
-        ]
+        for taken, by_id in plan.taken:
+            for provider_id, amounts in taken.items():
+                by_id[provider_id] = {ids.get(name, _NO_CLASS): amount for name, amount in amounts.items()}
 
 
 def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:

@@ -27,6 +27,12 @@ class Api(Protocol):
     def get(self, service: str, path: str, version: str | None = None, **query: str) -> Any: ...
 
 
+class WritableApi(Api, Protocol):
+    """What commands that change something need."""
+
+    def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any: ...
+
+
 def connect(data: Path | None, os_cloud: str | None) -> "Connection":
     """Return a connection to the cloud of the options. Raises: ConfigurationError."""
     from kilonova.cli.connection import Connection, find_cloud  # noqa: PLC0415  # slow to import

@@ -18,7 +18,7 @@ from openstack.config.cloud_region import CloudRegion
 from openstack.exceptions import ConfigException
 
 from kilonova.cli.up import default_folder
-from kilonova.errors import ConfigurationError, Forbidden, InvalidRequest, NotFound, Unavailable
+from kilonova.errors import ConfigurationError, Conflict, Forbidden, InvalidRequest, NotFound, Unavailable
 
 DEFAULT_CLOUD = "kilonova"
 FILE_VARIABLE = "OS_CLIENT_CONFIG_FILE"
@@ -70,7 +70,7 @@ def _clouds_in(file: Path) -> Mapping[str, Any]:
 class Connection:
     """Calls to one cloud as one of its users. Errors come as Kilonova's own.
 
-    Raises, in every call: Unavailable when the cloud or the service cannot be reached, Forbidden, NotFound,
+    Raises, in every call: Unavailable when the cloud or the service cannot be reached, Forbidden, NotFound, Conflict,
     InvalidRequest for all other refusals.
     """
 
@@ -121,6 +121,8 @@ def _refusal(status: int, message: str, service: str) -> Exception:
         return NotFound(message)
     if status in (requests.codes.forbidden, requests.codes.unauthorized):
         return Forbidden(message)
+    if status == requests.codes.conflict:
+        return Conflict(message)
     if status >= 500:
         return Unavailable(f"the {service} service answered {status}: {message}")
     return InvalidRequest(message)

@@ -19,7 +19,7 @@ from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.conductor.lease import Lease
-from kilonova.conductor.retries import pause_s
+from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config import Settings, scheduling_digest
@@ -39,7 +39,7 @@ class Parts:
     """Parts in the place of the usual ones; None stands for those that the settings ask for.
 
     ``piece``: how many servers one transaction claims at most.
-    ``pause_s``: how long a step of a workflow waits that broke so often.
+    ``pause_s``: how long a step of a workflow waits that broke so often; ``max_tries``: how often it may break.
     """
 
     rules: Rules | None = None
@@ -50,6 +50,7 @@ class Parts:
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     piece: int = PIECE
     pause_s: Callable[[int], float] = pause_s
+    max_tries: int = MAX_TRIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ def start_core(
         limits=settings.quota.limits() if parts.limits is None else parts.limits,
         lease=parts.lease or Lease(timedelta(seconds=settings.lease_s)),
         pause_s=parts.pause_s,
+        max_tries=parts.max_tries,
     )
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 

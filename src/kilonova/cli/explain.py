@@ -21,6 +21,7 @@ from kilonova.cli.printing import (
     removed_text,
     unread_lines,
 )
+from kilonova.cli.server_names import server_id
 from kilonova.errors import InvalidRequest, NotFound
 
 Decisions = Sequence[Mapping[str, Any]]
@@ -64,7 +65,7 @@ def find_decisions(api: Api, name: str, **query: str) -> Decisions:
     except NotFound:
         if _REQUEST_ID.fullmatch(name):
             raise InvalidRequest(f"no decision is kept for request {name}") from None
-    uuid = _server_id(api, name)
+    uuid = server_id(api, name, neither="no server and no request")
     try:
         return _decisions(api, uuid, query)
     except NotFound:
@@ -76,16 +77,6 @@ def _decisions(api: Api, name: str, query: Mapping[str, str]) -> Decisions:
         raise NotFound(f"{name!r} is no id")
     found: Decisions = api.get(OPERATOR, f"/decisions/{name}", **query)["decisions"]
     return found
-
-
-def _server_id(api: Api, name: str) -> str:
-    listed = api.get("compute", "/servers", name=f"^{re.escape(name)}$", all_tenants="1")["servers"]
-    found = [server["id"] for server in listed if server["name"] == name]
-    if len(found) > 1:
-        raise InvalidRequest(f"{len(found)} servers are called {name}; give an id: {', '.join(found)}")
-    if not found:
-        raise InvalidRequest(f"no server and no request is called {name}")
-    return str(found[0])
 
 
 def show(decisions: Decisions, console: Console) -> None:

@@ -6,10 +6,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from kilonova.conductor.workflow import Failure, Interrupt, Workflow
-from kilonova.db import workflows
+from kilonova.db import instance_actions, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.errors import UnexpectedTaskState
+from kilonova.errors import Conflict
 
 
 def interrupt(
@@ -17,24 +17,32 @@ def interrupt(
 ) -> tuple[WorkflowRow, ...]:
     """Mark what is under way for an instance, in the transaction of whoever wants it to end; return the new rows.
 
-    Those of other processes are marked so that these notice. What waits for an operator is dropped for a delete, which
-    takes care of everything. Raises: UnexpectedTaskState for anything else then.
+    Those of other processes are marked so that these notice.
+    Raises: Conflict for what waits for an operator, which gives way to a delete only.
     """
     changed: list[WorkflowRow] = []
     for row in workflows.of_instance(tx.connection, instance_uuid):
-        if row.waiting or row.kind not in registry:
+        if row.waiting or row.stuck:
+            _supersede(tx, row, why)
             continue
-        if row.stuck:
-            if why is not Interrupt.DELETE:
-                raise UnexpectedTaskState(
-                    f"Cannot act on instance {instance_uuid}: its {row.kind} waits for an operator."
-                )
-            workflows.drop(tx, [row.uuid])
+        if row.kind not in registry:
             continue
         after = interrupted(registry[row.kind], row, why)
         workflows.change(tx, after, heir=row.owner != owner)
         changed.append(after)
     return tuple(changed)
+
+
+def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
+    """Drop what does nothing now, and never will when its server is deleted."""
+    if why is Interrupt.DELETE:
+        workflows.drop(tx, [row.uuid])
+        instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
+    elif row.stuck:
+        raise Conflict(
+            f"Instance {row.instance_uuid} cannot be changed: its {row.kind} is stuck and waits for an"
+            " administrator. It can be deleted."
+        )
 
 
 def interrupted(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> WorkflowRow:

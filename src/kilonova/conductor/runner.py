@@ -41,7 +41,7 @@ from kilonova.conductor.workflow import (
     UndoFailedError,
     Workflow,
 )
-from kilonova.db import host_agents, workflows
+from kilonova.db import host_agents, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState
@@ -110,8 +110,8 @@ class Runner:
         """
         together: dict[tuple[str, str], list[Run[Any]]] = defaultdict(list)
         for row in rows:
-            run = self._remember(row, (memos or {}).get(row.uuid))
-            if run is None or row.waiting or row.stuck:
+            run = None if row.waiting or row.stuck else self._remember(row, (memos or {}).get(row.uuid))
+            if run is None:
                 continue
             if self._step(run).together is not None and not row.undoing and row.attempt == 0:
                 together[row.kind, row.reservation_id].append(run)
@@ -147,14 +147,15 @@ class Runner:
         """Go on from what the journal says, since somebody else may have changed it."""
         with self._database.read() as connection:
             row = workflows.get(connection, uuid, self._owner)
-        if row is None:
-            known = self._runs.get(uuid)
+        known = self._runs.get(uuid)
+        if row is None or row.stuck:
             if known is not None:
                 self._forget(known)
+            if known is not None and row is None:
                 self._guests.look_at(known.instance_uuid, known.facts.host)
             return
         run = self._remember(row)
-        if run is not None and not row.waiting and not row.stuck:
+        if run is not None and not row.waiting:
             self._advance(run, resumed=True)
             self._cut_short(uuid)
 
@@ -258,7 +259,7 @@ class Runner:
 
     def _take(self, turn: Turn, after: WorkflowRow | None) -> Run[Any] | None:
         self._tell(turn)
-        if after is None:
+        if after is None or after.stuck:
             self._forget(turn.run)
             return None
         return self._runs.remember(after, turn.run.memo)
@@ -356,6 +357,7 @@ class Runner:
         """Have what is under way for an instance end, or end sooner; return the rows as they are now.
 
         To be called in the transaction that stores what wants it so; hand the rows to :meth:`interrupted` afterwards.
+        Raises: Conflict for what waits for an operator, which gives way to a delete only.
         """
         return interrupt(tx, self.registry, self._owner, instance_uuid, why)
 
@@ -423,7 +425,9 @@ class Runner:
             LOG.error("Workflow %s (%s) was given up: %s", run.row.uuid, run.row.kind, failure.message)
             self._end_quietly(run)
         else:
-            self._commit([turns.stuck(run, failure)])
+            with self._database.read() as connection:
+                server = instances.find(connection, run.instance_uuid)
+            self._commit([turns.stuck(run, failure, server)])
 
     def _host_is_back(self, run: Run[Any], error: HostIsBackError) -> None:
         """Have the present step sent once more; a bit later when the host's agent is our own."""

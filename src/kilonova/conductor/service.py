@@ -14,9 +14,10 @@ from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
 from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.retries import pause_s
+from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
+from kilonova.conductor.stuck import StuckWorkflows
 from kilonova.db import host_agents, services
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
@@ -42,8 +43,9 @@ class Conductor:
     """The long operations of one control process, named ``owner``.
 
     ``limits``: the configured quotas, which hold where nobody has set others.
-    ``pause_s``: how long a step that broke so often waits.
+    ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
+    ``stuck``: what operators do about workflows that wait for them.
     ``membership``: this process among others.
     """
 
@@ -59,15 +61,25 @@ class Conductor:
         lease: Lease | None = None,
         observers: Sequence[Observer] = (),
         pause_s: Callable[[int], float] = pause_s,
+        max_tries: int = MAX_TRIES,
     ) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
         self.lease = lease or Lease(host_agents.LEASE)
         self._services = Services(database, claimer, owner, max_attempts, begin=self._begin, limits=limits)
-        self.runner = Runner(self._services, bus, REGISTRY, self.lease, (story.tell, *observers), pause_s=pause_s)
+        self.runner = Runner(
+            self._services,
+            bus,
+            REGISTRY,
+            self.lease,
+            (story.tell, *observers),
+            pause_s=pause_s,
+            max_tries=max_tries,
+        )
         self.membership = Membership(database, self.runner, owner, self.lease)
         self.operations = Operations(self._services, self.runner)
+        self.stuck = StuckWorkflows(database, self.runner, owner)
         self._store = ServerStore(self._services, self.runner)
         bus.serve_conductor(self.handle, self.register_hosts)
 

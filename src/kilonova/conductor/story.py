@@ -59,5 +59,19 @@ def withdrawn(instance_uuid: str, request_id: str) -> None:
     LOG.info("Server %s withdrawn: %s [%s]", instance_uuid, reason, request_id)
 
 
+def retried(instance_uuid: str, request_id: str, kind: str, step: str, user_id: str) -> None:
+    """An operator has a stuck workflow go on."""
+    LOG.info(
+        "Server %s retried: %s at step %s, asked for by user %s [%s]", instance_uuid, kind, step, user_id, request_id
+    )
+
+
+def abandoned(instance_uuid: str, request_id: str, kind: str, step: str, user_id: str) -> None:
+    """An operator has given a stuck workflow up."""
+    LOG.info(
+        "Server %s abandoned: %s at step %s, asked for by user %s [%s]", instance_uuid, kind, step, user_id, request_id
+    )
+
+
 def _line(event: WorkflowEvent, what: str, details: str) -> None:
     LOG.info("Server %s %s%s [%s]", event.instance_uuid, what, f": {details}" if details else "", event.request_id)

@@ -12,7 +12,7 @@ from kilonova.db import instances
 from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.model.instance import TaskState, VmState
+from kilonova.model.instance import Instance, TaskState, VmState
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,15 @@ def _event(
     )
 
 
-def stuck(run: Run[Any], failure: Failure) -> Turn:
-    """The present step can neither be done nor undone: the server is in error until an operator has seen to it."""
-    row = replace(run.row, stuck=True, tries=0, failure=asdict(failure), version=run.row.version + 1)
+def stuck(run: Run[Any], failure: Failure, server: Instance | None) -> Turn:
+    """The present step can neither be done nor undone: the server is in error until an operator has seen to it.
+
+    ``server``: as it is now; a retry gives it back what it shows.
+    """
+    kept = replace(run.failure if run.row.undoing else failure, stuck_because=failure.message)
+    if server is not None:
+        kept = replace(kept, vm_state=server.vm_state, task_state=server.task_state)
+    row = replace(run.row, stuck=True, tries=0, failure=asdict(kept), version=run.row.version + 1)
 
     def write(tx: Transaction) -> None:
         instances.record_fault(tx, run.instance_uuid, failure.as_fault())

@@ -22,7 +22,7 @@ from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
 from kilonova.messaging.messages import AgentMessage, FaultOf, StepId, StepReply
-from kilonova.model.instance import Fault, PowerState, TaskState
+from kilonova.model.instance import Fault, PowerState, TaskState, VmState
 from kilonova.model.transitions import Transition
 
 F = TypeVar("F")
@@ -57,6 +57,7 @@ class Failure:
 
     ``unreachable``: the host never heard of the step. ``power_state``: the guest's afterwards, if anybody knows.
     ``undone``: the step that failed, ``step``, has left nothing to undo.
+    ``stuck_because``: why the workflow cannot go on either way; ``vm_state``, ``task_state``: of the server until then.
     """
 
     message: str
@@ -68,6 +69,9 @@ class Failure:
     undone: bool = False
     code: int = 500
     step: str = ""
+    stuck_because: str = ""
+    vm_state: VmState | None = None
+    task_state: TaskState | None = None
 
     @classmethod
     def of(cls, reply: StepReply) -> "Failure":

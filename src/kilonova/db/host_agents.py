@@ -54,6 +54,11 @@ def alive(now: datetime) -> sa.Select[tuple[str]]:
     return sa.select(_P.uuid).where(_P.lease_until > now)
 
 
+def living(connection: Connection, now: datetime) -> frozenset[str]:
+    """Return the processes that have their lease."""
+    return frozenset(row.uuid for row in connection.execute(alive(now)))
+
+
 def is_alive(tx: Transaction, process: str) -> bool:
     """Return whether ``process`` still has its lease."""
     return tx.execute(alive(tx.now).where(_P.uuid == process)).first() is not None

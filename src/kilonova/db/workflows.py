@@ -16,7 +16,7 @@ from kilonova.db import tables as t
 from kilonova.db.host_agents import alive
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
-from kilonova.errors import ConcurrentUpdate
+from kilonova.errors import ConcurrentUpdate, NotFound
 
 _W, _P = t.workflows.c, t.processes.c
 _LEADER = t.workflows.alias("leader")
@@ -41,7 +41,7 @@ class WorkflowRow:
     ``tries``: how often the present step broke. ``stuck``: it waits for an operator.
     ``waiting``: it begins when the other workflows of its instance have ended.
     ``batch_uuid``: the workflow of the whole request; while that one is there, this one only does what it says.
-    ``since``: when the present step began.
+    ``since``: when the present step began. ``created_at``: when the whole did.
     """
 
     uuid: str
@@ -62,9 +62,10 @@ class WorkflowRow:
     batch_uuid: str | None = None
     since: datetime | None = None
     owner: str = ""
+    created_at: datetime | None = None
 
 
-_STORED = tuple(name for name in WorkflowRow.__dataclass_fields__ if name not in {"since", "owner"})
+_STORED = tuple(name for name in WorkflowRow.__dataclass_fields__ if name not in {"since", "owner", "created_at"})
 _CHANGING = ("step", "attempt", "facts", "undoing", "failure", "interrupt", "tries", "stuck", "waiting")
 _MOVE = ManyRows(
     {name: _W[name].type for name in ("uuid", "owner", "version", *_CHANGING)},
@@ -162,7 +163,10 @@ def drop(tx: Transaction, uuids: Collection[str]) -> None:
 
 
 def release_waiting(tx: Transaction, instance_uuid: str, owner: str) -> tuple[WorkflowRow, ...]:
-    """Let the workflows begin that waited for the others of an instance, if these have ended; return them."""
+    """Let the workflows begin that waited for the others of an instance, if these have ended; return them.
+
+    One that is stuck has not.
+    """
     rows = of_instance(tx.connection, instance_uuid)
     if not rows or not all(row.waiting for row in rows):
         return ()
@@ -280,13 +284,15 @@ def list_page(
     limit: int = 1000,
     marker: str | None = None,
 ) -> tuple[WorkflowRow, ...]:
-    """Return what is under way, oldest first, after the workflow ``marker``."""
+    """Return what is under way, oldest first, after the workflow ``marker``. Raises: NotFound for one that is gone."""
     wanted = sa.select(t.workflows)
     for column, value in ((_W.kind, kind), (_W.stuck, stuck), (_W.instance_uuid, instance_uuid)):
         if value is not None:
             wanted = wanted.where(column == value)
     if marker is not None:
-        begun = sa.select(_W.created_at).where(_W.uuid == marker).scalar_subquery()
+        begun = connection.execute(sa.select(_W.created_at).where(_W.uuid == marker)).scalar()
+        if begun is None:
+            raise NotFound(f"Workflow {marker} could not be found.")
         later = sa.or_(_W.created_at > begun, sa.and_(_W.created_at == begun, _W.uuid > marker))
         wanted = wanted.where(later)
     page = wanted.order_by(_W.created_at, _W.uuid).limit(limit)
@@ -295,19 +301,25 @@ def list_page(
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many workflows are at one step, and since when the oldest of them began."""
+    """How many workflows are at one step in one state, and when the oldest of them began."""
 
     kind: str
     step: str
     undoing: bool
     stuck: bool
+    waiting: bool
     workflows: int
     oldest: datetime
 
 
+def state_of(counted: Count | WorkflowRow) -> str:
+    """Return what workflows do: they are ``stuck``, ``waiting`` for others, ``undoing`` or ``doing`` their step."""
+    return next((state for state in ("stuck", "waiting", "undoing") if getattr(counted, state)), "doing")
+
+
 def counts(connection: Connection) -> tuple[Count, ...]:
-    """Count what is under way by kind and step."""
-    by = (_W.kind, _W.step, _W.undoing, _W.stuck)
+    """Count what is under way by kind, step and state."""
+    by = (_W.kind, _W.step, _W.undoing, _W.stuck, _W.waiting)
     rows = connection.execute(sa.select(*by, sa.func.count(), sa.func.min(_W.created_at)).group_by(*by))
     return tuple(Count(*row) for row in rows)
 
@@ -320,4 +332,5 @@ def oldest(connection: Connection) -> datetime | None:
 
 def _workflow(row: Any) -> WorkflowRow:
     since = row["updated_at"] or row["created_at"]
-    return WorkflowRow(**{name: row[name] for name in _STORED}, since=since, owner=row["owner"])
+    stored = {name: row[name] for name in _STORED}
+    return WorkflowRow(**stored, since=since, owner=row["owner"], created_at=row["created_at"])

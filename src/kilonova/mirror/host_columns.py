@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services, hypervisors and what runs on them as growing columns, by the numbers of :class:`Places`."""
+"""Services, hypervisors and what runs on them as growing columns, by the ids of :class:`NodeIds`."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from kilonova.db.changes import LoggedCapabilities, LoggedNode, LoggedService, capabilities_key
 from kilonova.db.compute_nodes import capabilities_from_logged
-from kilonova.mirror.places import Places
+from kilonova.mirror.node_ids import NodeIds
 from kilonova.model.host import Capabilities
 
 
 class HostColumns:
-    """Facts of services are at the number of their host, all others at that of their place. Shapes: (places,)."""
+    """Facts of services are at the number of their host, all others at the id of their node. Shapes: (nodes,)."""
 
-    def __init__(self, places: Places) -> None:
-        self.places = places
+    def __init__(self, node_ids: NodeIds) -> None:
+        self.node_ids = node_ids
         #: Distinct capabilities, and the number of each by their text.
         self.profiles: list[Capabilities] = []
         self._profile_numbers: dict[bytes, int] = {}
@@ -26,8 +26,8 @@ class HostColumns:
 
     def clear(self) -> None:
         """Forget what the database holds; numbers stay."""
-        #: Uuid of a hypervisor → its place.
-        self.node_places: dict[str, int] = {}
+        #: Uuid of a hypervisor → its id here.
+        self.ids_of_nodes: dict[str, int] = {}
         self._host_ips: list[str] = []
         self._profile = array("i")
         self._failed_builds = array("i")
@@ -43,7 +43,7 @@ class HostColumns:
 
     def set_service(self, host: str, value: LoggedService | None) -> bool:
         """Take over a service from its logged value and tell whether it came or went."""
-        number = self.places.host(host)
+        number = self.node_ids.host(host)
         self._make_room()
         had, has = bool(self._has_service[number]), value is not None
         self._has_service[number] = has
@@ -59,28 +59,28 @@ class HostColumns:
     def hear(self, hosts: Iterable[str], at: float) -> None:
         """Take over the time of a heartbeat of services; unknown ones are left out."""
         for host in hosts:
-            number = self.places.find_host(host)
+            number = self.node_ids.find_host(host)
             if number is not None and self.has_service(number):
                 self._last_seen[number] = at
 
     def set_node(self, uuid: str, value: LoggedNode | None) -> None:
         """Take over a hypervisor from its logged value."""
         if value is None:
-            self.node_places.pop(uuid, None)
+            self.ids_of_nodes.pop(uuid, None)
             return
         profile = self._profile_number(value.capabilities)
-        place = self.node_places[uuid] = self.places.place(value.host, value.node)
+        node_id = self.ids_of_nodes[uuid] = self.node_ids.node(value.host, value.node)
         self._make_room()
-        self._host_ips[place], self._profile[place] = value.host_ip, profile
-        self._failed_builds[place] = value.failed_builds
+        self._host_ips[node_id], self._profile[node_id] = value.host_ip, profile
+        self._failed_builds[node_id] = value.failed_builds
 
-    def count(self, place: int, instances: int, io_ops: int) -> None:
-        """Count instances, and the ones busy with I/O among them, that came to a place."""
-        if place >= len(self._instances):
+    def count(self, node_id: int, instances: int, io_ops: int) -> None:
+        """Count instances, and the ones busy with I/O among them, that came to a node."""
+        if node_id >= len(self._instances):
             self._make_room()
-        self._instances[place] += instances
+        self._instances[node_id] += instances
         if io_ops:
-            self._io_ops[place] += io_ops
+            self._io_ops[node_id] += io_ops
 
     # --- columns ------------------------------------------------------------------------------------------------------
 
@@ -88,26 +88,26 @@ class HostColumns:
         """Yield the host of every service, and whether it is enabled."""
         hosts = np.flatnonzero(np.asarray(self._has_service)).astype(np.int32)
         disabled = self.disabled(hosts).tolist()
-        for host, is_disabled in zip(self.places.hosts_of(hosts), disabled, strict=True):
+        for host, is_disabled in zip(self.node_ids.hosts_of(hosts), disabled, strict=True):
             yield host, not is_disabled
 
     def nodes(self) -> Iterator[tuple[str, str]]:
         """Yield host and hostname of every hypervisor."""
-        places = np.fromiter(self.node_places.values(), dtype=np.int32, count=len(self.node_places))
-        yield from zip(self.places.hosts_of(places), self.places.nodes_of(places), strict=True)
+        node_ids = np.fromiter(self.ids_of_nodes.values(), dtype=np.int32, count=len(self.ids_of_nodes))
+        yield from zip(self.node_ids.hosts_of(node_ids), self.node_ids.nodes_of(node_ids), strict=True)
 
     def has_service(self, host: int) -> bool:
         return host < len(self._has_service) and bool(self._has_service[host])
 
-    def hosts_of(self, places: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the numbers of the hosts of places. Shapes: (N,) → (N,)."""
-        further = self.places.further()
-        if not further:
-            return places
-        host_of = np.arange(len(self.places), dtype=np.int32)
-        for place, host in further:
-            host_of[place] = host
-        return host_of[places]
+    def hosts_of(self, node_ids: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the numbers of the hosts of nodes. Shapes: (N,) → (N,)."""
+        extra = self.node_ids.extra_nodes()
+        if not extra:
+            return node_ids
+        host_of = np.arange(len(self.node_ids), dtype=np.int32)
+        for node_id, host in extra:
+            host_of[node_id] = host
+        return host_of[node_ids]
 
     def have_service(self, hosts: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Tell which hosts have a service. Shapes: (N,) → (N,)."""
@@ -126,24 +126,24 @@ class HostColumns:
         """Return why a host is disabled."""
         return self._reasons[host]
 
-    def host_ips(self, places: NDArray[np.int32]) -> tuple[str, ...]:
-        return tuple(map(self._host_ips.__getitem__, places.data))
+    def host_ips(self, node_ids: NDArray[np.int32]) -> tuple[str, ...]:
+        return tuple(map(self._host_ips.__getitem__, node_ids.data))
 
-    def profile(self, places: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the index of the capabilities of each place among ``profiles``."""
-        return np.asarray(self._profile)[places]
+    def profile(self, node_ids: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the index of the capabilities of each node among ``profiles``."""
+        return np.asarray(self._profile)[node_ids]
 
-    def failed_builds(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
-        return np.asarray(self._failed_builds)[places].astype(np.int64)
+    def failed_builds(self, node_ids: NDArray[np.int32]) -> NDArray[np.int64]:
+        return np.asarray(self._failed_builds)[node_ids].astype(np.int64)
 
-    def num_instances(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
-        return np.asarray(self._instances)[places].astype(np.int64)
+    def num_instances(self, node_ids: NDArray[np.int32]) -> NDArray[np.int64]:
+        return np.asarray(self._instances)[node_ids].astype(np.int64)
 
-    def num_io_ops(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
-        return np.asarray(self._io_ops)[places].astype(np.int64)
+    def num_io_ops(self, node_ids: NDArray[np.int32]) -> NDArray[np.int64]:
+        return np.asarray(self._io_ops)[node_ids].astype(np.int64)
 
     def _make_room(self) -> None:
-        missing = len(self.places) - len(self._has_service)
+        missing = len(self.node_ids) - len(self._has_service)
         if missing > 0:
             self._host_ips.extend(repeat("", missing))
             flags = self._has_service, self._disabled, self._forced_down

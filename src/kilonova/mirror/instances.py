@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which instances are on which places, by uuid and by kind, as far as the database tells."""
+"""Which instances are on which nodes, by uuid and by kind, as far as the database tells."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kilonova.db.changes import LoggedInstance
-from kilonova.mirror.layout import PlaceRows
-from kilonova.mirror.places import Places
+from kilonova.mirror.layout import NodeRows
+from kilonova.mirror.node_ids import NodeIds
 from kilonova.scheduler.guests import Counts, GuestCounts, GuestKind, GuestTally, SomeGuests, guest_kind
 
 
 class Placed(NamedTuple):
-    """Where an instance is: the number of its place."""
+    """Where an instance is: the id of its node."""
 
-    place: int
+    node_id: int
     io_heavy: bool
     kind: GuestKind
 
@@ -26,16 +26,16 @@ class Placed(NamedTuple):
 class Instances(dict[str, Placed]):
     """Instance uuid → where it is. Not for writing without the mirror's lock."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, node_ids: NodeIds) -> None:
         super().__init__()
-        self._places = places
+        self._node_ids = node_ids
         self._kinds: dict[GuestKind, GuestKind] = {}
 
     def place(self, uuid: str, value: LoggedInstance) -> Placed:
         """Take over an instance that is on a host from its logged value."""
         kind = guest_kind(value.flavor, value.image)
         kind = self._kinds.setdefault(kind, kind)
-        placed = self[uuid] = Placed(self._places.place(value.host, value.node), value.io, kind)
+        placed = self[uuid] = Placed(self._node_ids.node(value.host, value.node), value.io, kind)
         return placed
 
     def clear(self) -> None:
@@ -46,15 +46,15 @@ class Instances(dict[str, Placed]):
 class InstanceRows(Mapping[str, int]):
     """Instance uuid → row of its host, looked up when asked."""
 
-    def __init__(self, instances: Mapping[str, Placed], row_of: PlaceRows) -> None:
+    def __init__(self, instances: Mapping[str, Placed], row_of: NodeRows) -> None:
         self._instances = instances
         self._row_of = row_of
 
     def __getitem__(self, uuid: str) -> int:
-        return self._row_of[self._instances[uuid].place]
+        return self._row_of[self._instances[uuid].node_id]
 
     def __iter__(self) -> Iterator[str]:
-        return (uuid for uuid, placed in list(self._instances.items()) if placed.place in self._row_of)
+        return (uuid for uuid, placed in list(self._instances.items()) if placed.node_id in self._row_of)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -66,7 +66,7 @@ class PresentGuests:
 
     lock: AbstractContextManager[Any]
     tally: Callable[[], GuestTally]
-    row_of: PlaceRows
+    row_of: NodeRows
 
     def count(self, row: int, kind: GuestKind) -> None:
         """Do nothing: a server that was placed is assumed, so it counts already."""

@@ -24,19 +24,19 @@ _INVENTORY = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "
 _NO_ROW = -1
 
 
-class PlaceRows(Mapping[int, int]):
-    """Number of a place → its row. Never changes, so that any table may keep it."""
+class NodeRows(Mapping[int, int]):
+    """Id of a node → its row. Never changes, so that any table may keep it."""
 
-    def __init__(self, places: NDArray[np.int32]) -> None:
-        rows = np.full(int(places.max(initial=-1)) + 1, _NO_ROW, dtype=np.int32)
-        rows[places] = np.arange(len(places), dtype=np.int32)
+    def __init__(self, node_ids: NDArray[np.int32]) -> None:
+        rows = np.full(int(node_ids.max(initial=-1)) + 1, _NO_ROW, dtype=np.int32)
+        rows[node_ids] = np.arange(len(node_ids), dtype=np.int32)
         self._rows = array("i", rows.tobytes())
-        self._count = len(places)
+        self._count = len(node_ids)
 
-    def __getitem__(self, place: int) -> int:
-        row = self.get(place)
+    def __getitem__(self, node_id: int) -> int:
+        row = self.get(node_id)
         if row is None:
-            raise KeyError(place)
+            raise KeyError(node_id)
         return row
 
     @overload
@@ -51,7 +51,7 @@ class PlaceRows(Mapping[int, int]):
         return default if row == _NO_ROW else row
 
     def __iter__(self) -> Iterator[int]:
-        return (place for place, row in enumerate(self._rows) if row != _NO_ROW)
+        return (node_id for node_id, row in enumerate(self._rows) if row != _NO_ROW)
 
     def __len__(self) -> int:
         return self._count
@@ -71,7 +71,7 @@ class Layout:
     identity: bool
     #: Whether no host can get anything from a provider other than its own.
     plain: bool
-    row_of: PlaceRows
+    row_of: NodeRows
     #: The numbers that the service hosts have.
     services: NDArray[np.int32]
     hosts: tuple[str, ...]
@@ -91,30 +91,30 @@ class Layout:
     @classmethod
     def of(cls, table: ProviderTable, columns: HostColumns, devices: DeviceColumns) -> "Layout":
         """Lay out the hosts as they are now."""
-        rows, places = _rows_and_places(table, columns)
+        rows, node_ids = _rows_and_node_ids(table, columns)
         identity = len(rows) == len(table) and bool((rows == np.arange(len(rows))).all())
         uuids = table.uuids if identity else tuple(map(table.uuids.__getitem__, rows.data))
         inventory = {name: getattr(table, name) for name in _INVENTORY}
         if not identity:
             inventory = {name: np.asfortranarray(column[rows]) for name, column in inventory.items()}
-        profiles = columns.profile(places)
+        profiles = columns.profile(node_ids)
         present = np.flatnonzero(np.bincount(profiles))
         return cls(
             version=table.version,
             rows=rows,
             identity=identity,
             plain=identity and bool((table.parent < 0).all()) and SHARING_TRAIT not in table.trait_rows,
-            row_of=PlaceRows(places),
-            services=columns.hosts_of(places),
-            hosts=columns.places.hosts_of(places),
-            nodes=columns.places.nodes_of(places),
+            row_of=NodeRows(node_ids),
+            services=columns.hosts_of(node_ids),
+            hosts=columns.node_ids.hosts_of(node_ids),
+            nodes=columns.node_ids.nodes_of(node_ids),
             uuids=uuids,
-            host_ips=columns.host_ips(places),
+            host_ips=columns.host_ips(node_ids),
             profiles=tuple([columns.profiles[number] for number in present.tolist()]),
             profile=np.searchsorted(present, profiles).astype(np.int32),
-            failed_builds=columns.failed_builds(places),
-            num_instances=columns.num_instances(places),
-            num_io_ops=columns.num_io_ops(places),
+            failed_builds=columns.failed_builds(node_ids),
+            num_instances=columns.num_instances(node_ids),
+            num_io_ops=columns.num_io_ops(node_ids),
             devices=devices.numbers(uuids),
             inventory=inventory,
             trait_rows=table.trait_rows,
@@ -122,14 +122,14 @@ class Layout:
         )
 
 
-def _rows_and_places(table: ProviderTable, columns: HostColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the hosts by the rows of their providers, in order, and the numbers of their places."""
-    nodes = columns.node_places
+def _rows_and_node_ids(table: ProviderTable, columns: HostColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the hosts by the rows of their providers, in order, and the ids of their nodes."""
+    nodes = columns.ids_of_nodes
     rows = np.fromiter((table.row_of.get(uuid, _NO_ROW) for uuid in nodes), dtype=np.int64, count=len(nodes))
-    places = np.fromiter(nodes.values(), dtype=np.int32, count=len(nodes))
-    found = np.flatnonzero((rows != _NO_ROW) & columns.have_service(columns.hosts_of(places)))
+    node_ids = np.fromiter(nodes.values(), dtype=np.int32, count=len(nodes))
+    found = np.flatnonzero((rows != _NO_ROW) & columns.have_service(columns.hosts_of(node_ids)))
     found = found[np.argsort(rows[found])]
-    return rows[found], places[found]
+    return rows[found], node_ids[found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from kilonova.mirror.host_columns import HostColumns
 from kilonova.mirror.instances import InstanceRows, Instances, PresentGuests
 from kilonova.mirror.layout import Layout, ServiceFacts
 from kilonova.mirror.metric_columns import MetricColumns
-from kilonova.mirror.places import Places
+from kilonova.mirror.node_ids import NodeIds
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host_devices import DeviceShare
@@ -80,7 +80,7 @@ class MirrorState:
     instances: Instances = field(init=False)
     providers: ProviderColumns = field(default_factory=ProviderColumns)
     groups: Groups = field(default_factory=Groups)
-    places: Places = field(default_factory=Places)
+    node_ids: NodeIds = field(default_factory=NodeIds)
     _devices: DeviceColumns = field(default_factory=DeviceColumns)
     _hosts: HostColumns = field(init=False)
     _aggregates: dict[int, Aggregate] = field(default_factory=dict)
@@ -94,8 +94,8 @@ class MirrorState:
     _directory: HostDirectory | None = None
 
     def __post_init__(self) -> None:
-        self._hosts = HostColumns(self.places)
-        self.instances = Instances(self.places)
+        self._hosts = HostColumns(self.node_ids)
+        self.instances = Instances(self.node_ids)
 
     @classmethod
     def of(cls, changes: Iterable[Change], *, of_the_past: bool = False) -> "MirrorState":
@@ -169,10 +169,10 @@ class MirrorState:
         if self._guests is None:
             self._guests = tally = GuestTally()
             for placed in self.instances.values():
-                tally.add(placed.place, placed.kind, 1)
+                tally.add(placed.node_id, placed.kind, 1)
             for assumption in self.assumed.values():
                 if assumption.guest is not None:
-                    tally.add(self.places.place(assumption.host, assumption.node), assumption.guest, 1)
+                    tally.add(self.node_ids.node(assumption.host, assumption.node), assumption.guest, 1)
         return self._guests
 
     # --- claims under way ---------------------------------------------------------------------------------------------
@@ -190,14 +190,14 @@ class MirrorState:
     def _count_assumed(self, assumption: Assumption, sign: int) -> None:
         for provider, amounts in assumption.allocations.items():
             self.providers.assume(provider, amounts, sign)
-        place = self.places.place(assumption.host, assumption.node)
-        self._count_at(place, sign, sign, assumption.guest)
+        node_id = self.node_ids.node(assumption.host, assumption.node)
+        self._count_at(node_id, sign, sign, assumption.guest)
         if assumption.devices:
             if sign > 0:
                 self._devices.assume(assumption.node_uuid, assumption.claim_id, assumption.devices)
             else:
                 self._devices.forget(assumption.node_uuid, assumption.claim_id)
-            self._show_devices(place, assumption.node_uuid)
+            self._show_devices(node_id, assumption.node_uuid)
         if assumption.group_uuid is not None:
             self.groups.assume(assumption.group_uuid, assumption.host, sign)
 
@@ -230,9 +230,9 @@ class MirrorState:
 
     def _apply_devices(self, uuid: str, value: LoggedDevices | None) -> None:
         self._devices.set(uuid, None if value is None else devices_from_logged(value))
-        place = self._hosts.node_places.get(uuid)
-        if place is not None:
-            self._show_devices(place, uuid)
+        node_id = self._hosts.ids_of_nodes.get(uuid)
+        if node_id is not None:
+            self._show_devices(node_id, uuid)
 
     def _apply_service(self, host: str, value: LoggedService | None) -> None:
         self._service_facts = self._directory = None
@@ -264,25 +264,25 @@ class MirrorState:
     def _apply_instance(self, uuid: str, value: LoggedInstance | None) -> None:
         placed = self.instances.pop(uuid, None)
         if placed is not None:
-            self._count_at(placed.place, -1, -int(placed.io_heavy), placed.kind)
+            self._count_at(placed.node_id, -1, -int(placed.io_heavy), placed.kind)
         if value is not None:
             placed = self.instances.place(uuid, value)
-            self._count_at(placed.place, 1, int(placed.io_heavy), placed.kind)
+            self._count_at(placed.node_id, 1, int(placed.io_heavy), placed.kind)
 
     # --- columns ------------------------------------------------------------------------------------------------------
 
-    def _count_at(self, place: int, instances: int, io_ops: int, kind: GuestKind | None) -> None:
-        self._hosts.count(place, instances, io_ops)
+    def _count_at(self, node_id: int, instances: int, io_ops: int, kind: GuestKind | None) -> None:
+        self._hosts.count(node_id, instances, io_ops)
         layout = self._layout
-        if layout is not None and (row := layout.row_of.get(place)) is not None:
+        if layout is not None and (row := layout.row_of.get(node_id)) is not None:
             layout.num_instances[row] += instances
             layout.num_io_ops[row] += io_ops
         if self._guests is not None and kind is not None:
-            self._guests.add(place, kind, instances)
+            self._guests.add(node_id, kind, instances)
 
-    def _show_devices(self, place: int, uuid: str) -> None:
+    def _show_devices(self, node_id: int, uuid: str) -> None:
         layout = self._layout
-        if layout is None or (row := layout.row_of.get(place)) is None:
+        if layout is None or (row := layout.row_of.get(node_id)) is None:
             return
         if self._devices.has_too_many_states(len(layout.rows)):
             self._forget_layout()
@@ -290,8 +290,8 @@ class MirrorState:
             layout.devices[row] = self._devices.number(uuid)
 
     def _row_of_node(self, uuid: str) -> int | None:
-        place = self._hosts.node_places.get(uuid)
-        return None if place is None or self._layout is None else self._layout.row_of.get(place)
+        node_id = self._hosts.ids_of_nodes.get(uuid)
+        return None if node_id is None or self._layout is None else self._layout.row_of.get(node_id)
 
     def _forget_layout(self) -> None:
         self._layout = None

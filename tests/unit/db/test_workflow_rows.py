@@ -27,7 +27,7 @@ def test_a_step_is_taken_once(journalled: Database) -> None:
     with journalled.read() as connection:
         found = workflows.get(connection, "w", "me")
     assert found is not None
-    assert replace(found, since=None, owner="") == NEXT
+    assert replace(found, since=None, owner="", created_at=None) == NEXT
 
 
 def test_only_the_present_step_can_end_a_workflow(journalled: Database) -> None:
@@ -50,7 +50,7 @@ def test_what_somebody_else_runs_is_adopted_when_nobody_else_can_be_alive(journa
     journalled.write(lambda tx: host_agents.keep_alive(tx, "me", timedelta(seconds=60)))
     assert journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=False)) == ()
     (adopted,) = journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=True))
-    assert replace(adopted, since=None, owner="") == FLOW
+    assert replace(adopted, since=None, owner="", created_at=None) == FLOW
     assert journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=True)) == ()
     with pytest.raises(ConcurrentUpdate):
         journalled.write(lambda tx: workflows.move(tx, NEXT, "me"))

@@ -5,11 +5,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Places:
-    """A place is a pair of service host and hypervisor hostname.
+class NodeIds:
+    """A node is a pair of service host and hypervisor hostname; its id is a number from 0 on.
 
-    Numbers are given once and never taken back: whoever keeps one means the same place for ever. Most hosts have one
-    hypervisor, so the first place of a host has the number of the host; only further ones are looked up as pairs.
+    Numbers are given once and never taken back: whoever keeps one means the same node for ever. Most hosts have one
+    hypervisor, so the first node of a host has the number of the host; only extra ones are looked up as pairs.
     """
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Places:
         #: None for a host of which no hypervisor was named so far.
         self._nodes: list[str | None] = []
         self._number: dict[str, int] = {}
-        self._further: dict[tuple[str, str], int] = {}
+        self._extra_nodes: dict[tuple[str, str], int] = {}
 
     def __len__(self) -> int:
         return len(self._hosts)
@@ -36,8 +36,8 @@ class Places:
         """Return the number of a host that was named before."""
         return self._number.get(host)
 
-    def place(self, host: str, node: str) -> int:
-        """Return the number of a place, a new one the first time."""
+    def node(self, host: str, node: str) -> int:
+        """Return the id of a node, a new one the first time."""
         number = self._number.get(host)
         if number is None:
             number = self.host(host)
@@ -47,22 +47,22 @@ class Places:
         if known is None:
             self._nodes[number] = host if node == host else node  # the same text twice is one object
             return number
-        further = self._further.get((host, node))
-        if further is None:
-            further = len(self._hosts)
+        extra = self._extra_nodes.get((host, node))
+        if extra is None:
+            extra = len(self._hosts)
             self._hosts.append(self._hosts[number])
             self._nodes.append(node)
-            self._further[host, node] = further
-        return further
+            self._extra_nodes[host, node] = extra
+        return extra
 
-    def hosts_of(self, places: NDArray[np.int32]) -> tuple[str, ...]:
-        """Return the service hosts of places."""
-        return tuple(map(self._hosts.__getitem__, places.data))
+    def hosts_of(self, node_ids: NDArray[np.int32]) -> tuple[str, ...]:
+        """Return the service hosts of nodes."""
+        return tuple(map(self._hosts.__getitem__, node_ids.data))
 
-    def nodes_of(self, places: NDArray[np.int32]) -> tuple[str, ...]:
-        """Return the hypervisors of places."""
-        return tuple([self._nodes[place] or "" for place in places.data])
+    def nodes_of(self, node_ids: NDArray[np.int32]) -> tuple[str, ...]:
+        """Return the hypervisor hostnames of nodes."""
+        return tuple([self._nodes[node_id] or "" for node_id in node_ids.data])
 
-    def further(self) -> list[tuple[int, int]]:
-        """Return the number of every place that has not its host's, and its host's."""
-        return [(place, self._number[host]) for (host, _), place in self._further.items()]
+    def extra_nodes(self) -> list[tuple[int, int]]:
+        """Return the id of every node but the first of its host, and the number of that host."""
+        return [(node_id, self._number[host]) for (host, _), node_id in self._extra_nodes.items()]

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/operator/v1/workflows: the long operations that are under way, and what to do about those that are stuck."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from kilonova.api.compute.links import next_link
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.operator.paging import flag
+from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas import workflows as schemas
+from kilonova.api.validation import invalid_parameter
+from kilonova.conductor.registry import REGISTRY
+from kilonova.conductor.stuck import LeftOver, failure_of
+from kilonova.conductor.workflow import Workflow
+from kilonova.db import host_agents, workflows
+from kilonova.db.database import utc_now
+from kilonova.db.workflows import WorkflowRow
+from kilonova.errors import NotFound
+
+_ONE = "/operator/v1/workflows/{uuid}"
+RULES = (
+    rule("kilonova:workflows:list", ADMIN, "List what is under way", ("GET", "/operator/v1/workflows")),
+    rule("kilonova:workflows:show", ADMIN, "See how far a workflow is", ("GET", _ONE)),
+    rule("kilonova:workflows:retry", ADMIN, "Have a stuck workflow go on", ("POST", f"{_ONE}/retry")),
+    rule("kilonova:workflows:abandon", ADMIN, "Give a stuck workflow up", ("POST", f"{_ONE}/abandon")),
+)
+_PAGE = 100
+
+
+def list_workflows(ctx: Context, request: Request) -> Reply:
+    """GET /v1/workflows.  Errors: 400 naming the parameter, also for a marker that has ended meanwhile."""
+    ctx.authorize("kilonova:workflows:list")
+    asked = integer_param(request, "limit")
+    limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
+    marker = request.param("marker")
+    with ctx.backend.database.read() as connection:
+        try:
+            rows = workflows.list_page(
+                connection,
+                kind=request.param("kind"),
+                stuck=flag(request, "stuck"),
+                instance_uuid=request.param("server"),
+                limit=limit + 1,
+                marker=marker,
+            )
+        except NotFound as error:
+            raise invalid_parameter("marker", marker, f"{error.message} Begin again.") from None
+        views = _views(ctx, connection, rows[:limit])
+    body: dict[str, Any] = {"workflows": views}
+    if views and len(rows) > limit:
+        body["workflows_links"] = [next_link(request, rows[limit - 1].uuid)]
+    return Reply(200, body)
+
+
+def show_workflow(ctx: Context, request: Request) -> Reply:
+    """GET /v1/workflows/{uuid}.  Errors: 404, also when it has ended."""
+    ctx.authorize("kilonova:workflows:show")
+    uuid = request.path["uuid"]
+    with ctx.backend.database.read() as connection:
+        row = workflows.get(connection, uuid)
+        if row is None:
+            raise NotFound(f"Workflow {uuid} could not be found.")
+        return Reply(200, {"workflow": _detail(ctx, connection, row)})
+
+
+def retry_workflow(ctx: Context, request: Request) -> Reply:
+    """POST /v1/workflows/{uuid}/retry.  Errors: 404; 409 for one that is not stuck."""
+    ctx.authorize("kilonova:workflows:retry")
+    row = ctx.backend.conductor.stuck.retry(request.path["uuid"], ctx.requester)
+    with ctx.backend.database.read() as connection:
+        return Reply(202, {"workflow": _detail(ctx, connection, row)})
+
+
+def abandon_workflow(ctx: Context, request: Request) -> Reply:
+    """POST /v1/workflows/{uuid}/abandon.  Errors: 404; 409 for one that is not stuck."""
+    ctx.authorize("kilonova:workflows:abandon")
+    row, left = ctx.backend.conductor.stuck.abandon(request.path["uuid"], ctx.requester)
+    return Reply(200, {"abandoned": {"id": row.uuid, "kind": row.kind, "server_id": row.instance_uuid, **_left(left)}})
+
+
+def _left(left: LeftOver) -> dict[str, Any]:
+    migration = left.migration
+    return {
+        "hosts": list(left.hosts),
+        "migration": None
+        if migration is None
+        else {"id": migration.uuid, "type": migration.migration_type.value, "status": migration.status.value},
+        "remedy": "Delete the server: that destroys its guests on these hosts and releases everything that it holds.",
+    }
+
+
+# --- views ------------------------------------------------------------------------------------------------------------
+
+
+def _detail(ctx: Context, connection: Connection, row: WorkflowRow) -> dict[str, Any]:
+    (view,) = _views(ctx, connection, [row])
+    return {**view, "steps": _steps(row)}
+
+
+def _views(ctx: Context, connection: Connection, rows: Sequence[WorkflowRow]) -> list[dict[str, Any]]:
+    now = utc_now()
+    ours = frozenset({ctx.backend.conductor.owner})
+    # One process has an SQLite database, and needs no lease.
+    living = ours if ctx.backend.database.is_sqlite else host_agents.living(connection, now)
+    return [_view(row, now, is_alive=row.owner in living) for row in rows]
+
+
+def _view(row: WorkflowRow, now: datetime, *, is_alive: bool) -> dict[str, Any]:
+    failure = failure_of(row)
+    return {
+        "id": row.uuid,
+        "kind": row.kind,
+        "server_id": row.instance_uuid or None,
+        "request_id": row.request_id,
+        "batch_id": row.batch_uuid,
+        "step": row.step,
+        "state": workflows.state_of(row),
+        "undoing": row.undoing,
+        "attempt": row.attempt,
+        "tries": row.tries,
+        "interrupt": row.interrupt,
+        "failure": None
+        if failure is None
+        else {
+            "step": failure.step or None,
+            "message": failure.message,
+            "details": failure.details,
+            "host": failure.host,
+            "stuck_because": failure.stuck_because or None,
+        },
+        "process": {"id": row.owner, "alive": is_alive},
+        "created_at": _time(row.created_at),
+        "since": _time(row.since),
+        "age_seconds": 0 if row.created_at is None else max(0, int((now - row.created_at).total_seconds())),
+    }
+
+
+def _steps(row: WorkflowRow) -> list[dict[str, Any]]:
+    """Return the steps of a workflow with how far each is; none of a kind or step that this release does not know."""
+    workflow = REGISTRY.get(row.kind)
+    if workflow is None or row.step not in [step.name for step in workflow.steps]:
+        return []
+    return [
+        {"name": step.name, "state": _state_of_step(workflow, row, index), "can_be_undone": _is_undone(workflow, index)}
+        for index, step in enumerate(workflow.steps)
+    ]
+
+
+def _is_undone(workflow: Workflow[Any], index: int) -> bool:
+    return workflow.can_walk_back(workflow.steps[index].name)
+
+
+def _state_of_step(workflow: Workflow[Any], row: WorkflowRow, index: int) -> str:
+    present = workflow.index(row.step)
+    if index < present:
+        return "done"
+    if row.waiting:
+        return "to come"
+    if index == present:
+        return "being undone" if row.undoing else "under way"
+    failure = failure_of(row)
+    if not row.undoing or failure is None:
+        return "to come"
+    known = [step.name for step in workflow.steps]
+    failed_at = known.index(failure.step) if failure.step in known else present
+    return "undone" if index <= failed_at else "to come"
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+ROUTES: Routes = {
+    "/v1/workflows": {"GET": Endpoint(list_workflows, query=schemas.LIST)},
+    "/v1/workflows/{uuid}": {"GET": Endpoint(show_workflow, query=schemas.NO_QUERY)},
+    "/v1/workflows/{uuid}/retry": {"POST": Endpoint(retry_workflow, body=schemas.ACT)},
+    "/v1/workflows/{uuid}/abandon": {"POST": Endpoint(abandon_workflow, body=schemas.ACT)},
+}
