@@ -175,7 +175,8 @@ def came_to_nothing(_services: Services, run: Run[MoveFacts]) -> Ended:
 
         last = Ended(settle, failed=True)
     else:
-        last = ended_in(run, transition.failed if run.facts.touched else None)
+        # The failure may tell of the guest on the other host, or before it was taken back.
+        last = ended_in(run, transition.failed if run.facts.touched else None, power_state=None)
 
     def end(tx: Transaction) -> None:
         if callable(last.write):
