@@ -108,6 +108,7 @@ def start_core(
         lease=parts.lease or Lease(timedelta(seconds=settings.lease_s)),
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
+        response_timeout_s=settings.response_timeout_s,
     )
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 
