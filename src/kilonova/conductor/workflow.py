@@ -304,6 +304,10 @@ class Workflow(Generic[F]):
         """Return the place of a step."""
         return next(index for index, each in enumerate(self.steps) if each.name == step)
 
+    def has(self, step: str) -> bool:
+        """Tell whether there is such a step."""
+        return any(each.name == step for each in self.steps)
+
     def can_walk_back(self, step: str) -> bool:
         """Tell whether a failure of a step undoes what was done."""
         if self.forward_only:
