@@ -85,6 +85,7 @@ class ComputeSettings:
     ram_allocation_ratio: float | None = None
     disk_allocation_ratio: float | None = None
     reserved_host_memory_mib: int = 512
+    allow_resize_to_same_host: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +178,11 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.FloatOpt("ram_allocation_ratio", min=0.0),
         cfg.FloatOpt("disk_allocation_ratio", min=0.0),
         cfg.IntOpt("reserved_host_memory_mb", default=512, min=0),
+        cfg.BoolOpt(
+            "allow_resize_to_same_host",
+            default=False,
+            help="Whether a resize may leave a server on the host where it is, if that has room.",
+        ),
         cfg.StrOpt("scheduler_host_manager", help=_REMOVED),
         cfg.StrOpt("scheduler_json_config_location", help=_REMOVED),
     ),
@@ -495,6 +501,7 @@ def _settings(conf: Any) -> Settings:
                         "cpu_allocation_ratio",
                         "ram_allocation_ratio",
                         "disk_allocation_ratio",
+                        "allow_resize_to_same_host",
                     )
                 },
             ),

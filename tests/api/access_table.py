@@ -16,6 +16,7 @@ Roles = frozenset[str]
 ANY: Roles = frozenset(ROLES)
 READER: Roles = frozenset({"reader", "member", "manager", "admin"})
 MEMBER: Roles = frozenset({"member", "manager", "admin"})
+MANAGER: Roles = frozenset({"manager", "admin"})
 ADMIN: Roles = frozenset({"admin"})
 SERVICE: Roles = frozenset({"service"})
 
@@ -44,6 +45,10 @@ def anywhere(roles: Roles, body: Any = None, query: str = "", **path: str) -> Ac
 def of_home(roles: Roles, body: Any = None, **path: str) -> Access:
     """Return the access to something of one project, which for others does not exist."""
     return Access(roles, ADMIN, body, path=path, refused_elsewhere=404)
+
+
+def _live(host: str | None) -> Any:
+    return {"os-migrateLive": {"host": host, "block_migration": "auto"}}
 
 
 _ACTION = "compute POST /v2.1/servers/{server_id}/action"
@@ -110,6 +115,11 @@ COMPUTE: Mapping[str, Access] = {
     "compute DELETE /v2.1/servers/{server_id}": of_home(MEMBER, server_id="@new_server"),
     f"{_ACTION} os-start": of_home(MEMBER, {"os-start": None}),
     f"{_ACTION} os-stop": of_home(MEMBER, {"os-stop": None}),
+    f"{_ACTION} resize": of_home(MEMBER, {"resize": {"flavorRef": "gone"}}),
+    f"{_ACTION} confirmResize": of_home(MEMBER, {"confirmResize": None}),
+    f"{_ACTION} revertResize": of_home(MEMBER, {"revertResize": None}),
+    f"{_ACTION} migrate": of_home(MANAGER, {"migrate": None}),
+    f"{_ACTION} os-migrateLive": of_home(MANAGER, _live(None)),
     f"{_ACTION} reboot": of_home(MEMBER, {"reboot": {"type": "SOFT"}}),
     "compute GET /v2.1/os-services": anywhere(ADMIN),
     "compute PUT /v2.1/os-services/{service_id}": anywhere(ADMIN, {"status": "enabled"}),
@@ -185,6 +195,8 @@ PARTICULAR: Mapping[str, tuple[str, Access]] = {
         anywhere(ADMIN, {"server": {**_SERVER, "availability_zone": "nova:node1"}}),
     ),
     "a requested host": ("compute POST /v2.1/servers", anywhere(ADMIN, {"server": {**_SERVER, "host": "node1"}})),
+    "a migration to a host": (f"{_ACTION} migrate", of_home(ADMIN, {"migrate": {"host": "gone"}})),
+    "a live migration to a host": (f"{_ACTION} os-migrateLive", of_home(ADMIN, _live("gone"))),
     "key pairs of others": ("compute GET /v2.1/os-keypairs", anywhere(ADMIN, query="?user_id=somebody")),
     "a key pair of others": (
         "compute GET /v2.1/os-keypairs/{keypair_name}",

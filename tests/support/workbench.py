@@ -91,6 +91,7 @@ class Workbench:
     kinds: Sequence[Workflow[Any]]
     max_tries: int = MAX_TRIES
     pause_s: Callable[[int], float] = pause_s
+    owner: str = "me"
     now: float = 0.0
     sent: list[tuple[str, AgentMessage]] = field(default_factory=list)
     told: list[WorkflowEvent] = field(default_factory=list)
@@ -99,7 +100,7 @@ class Workbench:
         self.bus = ManualBus()
         for host in ("a", "b"):
             self.bus.serve_agent(host, lambda message, host=host: self.sent.append((host, message)))  # type: ignore[misc]
-        services = Services(self.database, None, "me", 1, begin=lambda _rows: None)  # type: ignore[arg-type]
+        services = Services(self.database, None, self.owner, 1, begin=lambda _rows: None)  # type: ignore[arg-type]
         self.runner = Runner(
             services,
             self.bus,
@@ -122,7 +123,7 @@ class Workbench:
         self, kind: Workflow[Any], facts: Any = None, *, server: str | None = None, **changed: Any
     ) -> WorkflowRow:
         """Store a workflow and have it begin; return its row as it was at first."""
-        row = WorkflowRow(new_uuid(), kind.kind, server or self.server(), "", "req-1", "", owner="me")
+        row = WorkflowRow(new_uuid(), kind.kind, server or self.server(), "", "req-1", "", owner=self.owner)
         row = replace(kind.first_row(row, facts or kind.facts()), **changed)
         self.database.write(lambda tx: workflows.insert(tx, [row], row.owner))
         self.runner.begin([row])

@@ -17,6 +17,7 @@ from oslo_policy import policy
 ADMIN = "rule:context_is_admin"
 PROJECT_READER_OR_ADMIN = "rule:project_reader_or_admin"
 PROJECT_MEMBER_OR_ADMIN = "rule:project_member_or_admin"
+PROJECT_MANAGER_OR_ADMIN = "rule:project_manager_or_admin"
 OWN_OR_ADMIN = "rule:admin_or_owner_user"
 ANYONE = "@"
 _RELOAD_EVERY_S = 1.0

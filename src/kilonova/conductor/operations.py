@@ -95,15 +95,28 @@ class Operations:
     # --- moves --------------------------------------------------------------------------------------------------------
 
     def resize(
-        self, instance: Instance, flavor: Flavor, who: Requester, *, stays: bool, limits: Limits | None = None
+        self,
+        instance: Instance,
+        flavor: Flavor,
+        who: Requester,
+        *,
+        stays: bool,
+        limits: Limits | None = None,
+        disk_config: str | None = None,
     ) -> None:
         """Start to give a server another flavor, on another host or, if it may stay (``stays``), on the same.
 
-        ``limits``: the quotas in force where they are not in the database.
+        ``limits``: the quotas in force where they are not in the database. ``disk_config``: another one, too.
         Raises: NotFound, UnexpectedTaskState, OverQuota.
         """
         migration = _migration(instance, MigrationType.RESIZE, MigrationStatus.PRE_MIGRATING, who, flavor)
-        self._start_move(RESIZE, migration, instance, who, stays=stays, limits=limits)
+
+        def write(tx: Transaction) -> None:
+            moves.begin(tx, migration, self._services.limits, limits)
+            if disk_config is not None:
+                instances.change(tx, instance.uuid, disk_config=disk_config)
+
+        self._start_move(RESIZE, migration, instance, who, write, stays=stays)
 
     def migrate(self, instance: Instance, who: Requester, *, host: str | None = None) -> None:
         """Start to move a server that is off meanwhile, to ``host`` if that is given.
@@ -113,10 +126,15 @@ class Operations:
         migration = _migration(instance, MigrationType.MIGRATION, MigrationStatus.PRE_MIGRATING, who)
         self._start_move(MIGRATE, migration, instance, who, host=host)
 
-    def live_migrate(self, instance: Instance, who: Requester, *, host: str | None = None) -> None:
-        """Start to move a running server, to ``host`` if that is given. Raises: NotFound, UnexpectedTaskState."""
+    def live_migrate(
+        self, instance: Instance, who: Requester, *, host: str | None = None, forced: bool = False
+    ) -> None:
+        """Start to move a running server, to ``host`` if that is given; ``forced``: whatever the rules say of it.
+
+        Raises: NotFound, UnexpectedTaskState.
+        """
         migration = _migration(instance, MigrationType.LIVE_MIGRATION, MigrationStatus.ACCEPTED, who)
-        self._start_move(LIVE_MIGRATE, migration, instance, who, host=host)
+        self._start_move(LIVE_MIGRATE, migration, instance, who, host=host, forced=forced)
 
     def confirm_resize(self, instance: Instance, who: Requester) -> None:
         """Start to give up the source. Raises: NotFound without such a move; UnexpectedTaskState, ConcurrentUpdate."""
@@ -151,20 +169,33 @@ class Operations:
         migration: ServerMigration,
         instance: Instance,
         who: Requester,
+        write: Callable[[Transaction], object] | None = None,
         *,
         host: str | None = None,
+        forced: bool = False,
         stays: bool = False,
-        limits: Limits | None = None,
     ) -> None:
+        """Store a migration with its workflow. ``write``: what does the first, and more; None: only that."""
         facts = MoveFacts(
             migration.uuid,
             migration.source_host,
             requested=host,
+            forced=forced,
             stays=stays,
             runs=instance.vm_state is not VmState.STOPPED,
             paused=instance.vm_state is VmState.PAUSED,
         )
-        self.start(workflow, facts, instance, who, lambda tx: moves.begin(tx, migration, self._services.limits, limits))
+
+        def begin(tx: Transaction) -> None:
+            present = instances.get(tx.connection, instance.uuid)
+            if (present.host, present.node, present.flavor) != (instance.host, instance.node, instance.flavor):
+                raise ConcurrentUpdate(f"Instance {instance.uuid} was moved meanwhile.")
+            if write is None:
+                moves.begin(tx, migration, self._services.limits)
+            else:
+                write(tx)
+
+        self.start(workflow, facts, instance, who, begin)
 
     def _end_move(
         self, workflow: Workflow[MoveFacts], status: MigrationStatus, instance: Instance, who: Requester

@@ -14,7 +14,8 @@ from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
 from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.runner import MAX_TRIES, Runner, pause_s
+from kilonova.conductor.retries import MAX_TRIES, pause_s
+from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
 from kilonova.conductor.stuck import StuckWorkflows
 from kilonova.db import host_agents, services

@@ -308,6 +308,10 @@ class Workflow(Generic[F]):
         """Tell whether there is such a step."""
         return any(each.name == step for each in self.steps)
 
+    def step(self, name: str) -> Step[F]:
+        """Return a step by its name."""
+        return self.steps[self.index(name)]
+
     def can_walk_back(self, step: str) -> bool:
         """Tell whether a failure of a step undoes what was done."""
         if self.forward_only:

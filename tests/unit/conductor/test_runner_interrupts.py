@@ -160,8 +160,7 @@ def test_an_interrupt_between_two_tries_is_noticed(sqlite: Database) -> None:
 
 def test_the_workflow_of_another_process_is_marked_for_that_one(bench: Workbench) -> None:
     row = bench.begin(PLAIN)
-    other = Workbench(bench.database, [PLAIN, CAREFUL, STUBBORN])
-    other.runner._owner = "you"
+    other = Workbench(bench.database, [PLAIN, CAREFUL, STUBBORN], owner="you")
     changed = other.database.write(lambda tx: other.runner.interrupt(tx, row.instance_uuid, Interrupt.DELETE))
     other.runner.interrupted(changed)
     other.bus.run()

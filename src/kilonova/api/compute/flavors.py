@@ -122,6 +122,18 @@ def find_visible(ctx: Context, flavor_id: str) -> Flavor:
     return flavor
 
 
+def find_asked(ctx: Context, reference: Any) -> Flavor:
+    """Return the flavor that ``flavorRef`` of a body names. Raises: InvalidRequest, also for a disabled one."""
+    flavor_id = str(reference).rstrip("/").rpartition("/")[2]
+    try:
+        flavor = find_visible(ctx, flavor_id)
+    except NotFound as error:
+        raise invalid_field("flavorRef", error.message) from None
+    if flavor.disabled:
+        raise invalid_field("flavorRef", f"Flavor {flavor_id} is disabled.")
+    return flavor
+
+
 def flavor_view(ctx: Context, request: Request, flavor: Flavor) -> dict[str, Any]:
     """Return a flavor as the API shows it at the request's microversion."""
     swap: object = flavor.swap_mib or (0 if request.version >= Version(2, 75) else "")

@@ -3,19 +3,22 @@
 
 from collections.abc import Mapping
 
+from kilonova.api.compute import server_moves
 from kilonova.api.compute.actions import run_action
+from kilonova.api.compute.server_states import check_allowed
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
 from kilonova.api.schemas.servers import ACTION_SCHEMAS
 from kilonova.errors import Conflict, UnexpectedTaskState
 from kilonova.model.instance import Instance
-from kilonova.model.transitions import TRANSITIONS, Transition
+from kilonova.model.transitions import TRANSITIONS
 
 RULES = (
     rule("os_compute_api:servers:reboot", PROJECT_MEMBER_OR_ADMIN, "Reboot a server", ("POST", "/servers/{id}/action")),
     rule("os_compute_api:servers:start", PROJECT_MEMBER_OR_ADMIN, "Start a server", ("POST", "/servers/{id}/action")),
     rule("os_compute_api:servers:stop", PROJECT_MEMBER_OR_ADMIN, "Stop a server", ("POST", "/servers/{id}/action")),
+    *server_moves.RULES,
 )
 
 
@@ -52,23 +55,11 @@ def _change_power(ctx: Context, instance: Instance, kind: str) -> Reply:
     return Reply(202)
 
 
-def check_allowed(instance: Instance, transition: Transition) -> None:
-    """Raise Conflict naming the state that stands against an action."""
-    refusal = f"Cannot '{transition.name}' instance {instance.uuid} while it is in"
-    if transition.unlocked and instance.locked_by is not None:
-        raise Conflict(f"Instance {instance.uuid} is locked")
-    if instance.vm_state not in transition.states:
-        raise Conflict(f"{refusal} vm_state {instance.vm_state.value}")
-    if instance.task_state not in transition.tasks:
-        raise Conflict(f"{refusal} task_state {instance.task_state and instance.task_state.value}")
-    if transition.launched and instance.launched_at is None:
-        raise Conflict(f"{refusal} launched_at None")
-
-
 ACTIONS: Mapping[str, Endpoint] = {
     "reboot": Endpoint(reboot, body=ACTION_SCHEMAS["reboot"]),
     "os-start": Endpoint(start, body=ACTION_SCHEMAS["os-start"]),
     "os-stop": Endpoint(stop, body=ACTION_SCHEMAS["os-stop"]),
+    **server_moves.ACTIONS,
 }
 
 ROUTES: Routes = {"/servers/{server_id}/action": {"POST": Endpoint(act)}}

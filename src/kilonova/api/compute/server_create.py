@@ -11,7 +11,7 @@ import re
 import secrets
 from typing import Any
 
-from kilonova.api.compute.flavors import find_visible
+from kilonova.api.compute.flavors import find_asked
 from kilonova.api.compute.hints import read_hints
 from kilonova.api.compute.links import bookmark_links
 from kilonova.api.compute.possible_guests import require_possible_guest
@@ -134,13 +134,7 @@ def _refuse_what_needs_other_services(asked: dict[str, Any]) -> None:
 
 
 def _flavor(ctx: Context, asked: dict[str, Any]) -> Flavor:
-    flavor_id = str(asked["flavorRef"]).rstrip("/").rpartition("/")[2]
-    try:
-        flavor = find_visible(ctx, flavor_id)
-    except NotFound as error:
-        raise invalid_field("flavorRef", error.message) from None
-    if flavor.disabled:
-        raise invalid_field("flavorRef", f"Flavor {flavor_id} is disabled.")
+    flavor = find_asked(ctx, asked["flavorRef"])
     if flavor.root_gib == 0 and not ctx.may("os_compute_api:servers:create:zero_disk_flavor"):
         raise Forbidden("Only volume-backed servers are allowed for flavors with zero disk.")
     return flavor

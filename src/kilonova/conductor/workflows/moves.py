@@ -40,7 +40,8 @@ from kilonova.model.transitions import TRANSITIONS
 class MoveFacts:
     """One move. ``migration``: its row. ``source``: where the guest is at first; ``destination``: None until claimed.
 
-    ``requested``: the host that somebody wants it moved to. ``stays``: the source, too, comes into question.
+    ``requested``: the host that somebody wants it moved to, ``forced``: whatever the rules say of it.
+    ``stays``: the source, too, comes into question.
     ``runs``, ``paused``: how the guest was when the move began. ``touched``: it was powered off, or its copying began.
     """
 
@@ -52,6 +53,7 @@ class MoveFacts:
     runs: bool = True
     paused: bool = False
     touched: bool = False
+    forced: bool = False
 
     @property
     def host(self) -> str:
@@ -128,6 +130,8 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
         host=facts.requested,
     )
     spec = replace(spec, request_id=run.request_id)
+    if facts.forced:
+        spec = replace(spec, requested_host=None, force_host=facts.requested)
 
     def at_host(chosen: Chosen) -> WorkflowRow:
         claimed = replace(facts, destination=chosen.host)
@@ -171,7 +175,8 @@ def came_to_nothing(_services: Services, run: Run[MoveFacts]) -> Ended:
 
         last = Ended(settle, failed=True)
     else:
-        last = ended_in(run, transition.failed if run.facts.touched else None)
+        # The failure may tell of the guest on the other host, or before it was taken back.
+        last = ended_in(run, transition.failed if run.facts.touched else None, power_state=None)
 
     def end(tx: Transaction) -> None:
         if callable(last.write):

@@ -31,17 +31,20 @@ def failed(_services: Services, run: Run[Any]) -> Ended:
 
     Whoever interrupted the workflow has said already what the server does now.
     """
-    return ended_in(run, TRANSITIONS[run.row.kind].failed)
+    return ended_in(run, TRANSITIONS[run.row.kind].failed, power_state=run.failure.power_state)
 
 
-def ended_in(run: Run[Any], vm_state: VmState | None) -> Ended:
-    """End a workflow that has walked back; ``vm_state``: of the server from now on, None for the one before."""
+def ended_in(run: Run[Any], vm_state: VmState | None, *, power_state: int | None) -> Ended:
+    """End a workflow that has walked back.
+
+    ``vm_state``, ``power_state``: of the server from now on, None for the one before.
+    """
     if run.interrupted is not None:
         return Ended()
     failure = run.failure
     values: dict[str, Any] = {"task_state": None}
-    if failure.power_state is not None:
-        values["power_state"] = PowerState(failure.power_state)
+    if power_state is not None:
+        values["power_state"] = PowerState(power_state)
     if vm_state is not None:
         values["vm_state"] = vm_state
 

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the state of a server, or of its host, says against an action."""
+
+from kilonova.api.http import Context
+from kilonova.db import services
+from kilonova.db.database import utc_now
+from kilonova.errors import Conflict
+from kilonova.model.instance import Instance
+from kilonova.model.transitions import Transition
+
+
+def check_allowed(instance: Instance, transition: Transition) -> None:
+    """Raise Conflict naming the state that stands against an action."""
+    refusal = f"Cannot '{transition.name}' instance {instance.uuid} while it is in"
+    if transition.unlocked and instance.locked_by is not None:
+        raise Conflict(f"Instance {instance.uuid} is locked")
+    if instance.vm_state not in transition.states:
+        raise Conflict(f"{refusal} vm_state {instance.vm_state.value}")
+    if instance.task_state not in transition.tasks:
+        raise Conflict(f"{refusal} task_state {instance.task_state and instance.task_state.value}")
+    if transition.launched and instance.launched_at is None:
+        raise Conflict(f"{refusal} launched_at None")
+
+
+def host_is_up(ctx: Context, host: str | None) -> bool:
+    """Tell whether the compute service of a host has been heard of lately."""
+    with ctx.backend.database.read() as connection:
+        service = services.find_by_host(connection, host or "")
+    return service is not None and service.is_up(utc_now(), ctx.backend.settings.compute.service_down_time_s)
