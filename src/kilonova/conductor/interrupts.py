@@ -17,7 +17,7 @@ def interrupt(
 ) -> tuple[WorkflowRow, ...]:
     """Mark what is under way for an instance, in the transaction of whoever wants it to end; return the new rows.
 
-    Those of other processes are marked so that these notice.
+    Those of other processes are marked so that these notice; those of other releases are left to them.
     Raises: Conflict for what waits for an operator, which gives way to a delete only.
     """
     changed: list[WorkflowRow] = []
@@ -25,9 +25,10 @@ def interrupt(
         if row.waiting or row.stuck:
             _supersede(tx, row, why)
             continue
-        if row.kind not in registry:
+        workflow = registry.get(row.kind)
+        if workflow is None or not workflow.has(row.step):
             continue
-        after = interrupted(registry[row.kind], row, why)
+        after = interrupted(workflow, row, why)
         workflows.change(tx, after, heir=row.owner != owner)
         changed.append(after)
     return tuple(changed)

@@ -141,10 +141,10 @@ class Runner:
             self._advance(run, resumed=resumed)
             self._cut_short(row.uuid)
 
-    def _look_again_soon(self, uuid: str) -> None:
-        self._bus.run_urgently(partial(self._runs.post, uuid, partial(self._look_again, uuid)))
+    def _look_again_soon(self, uuid: str, *, resumed: bool = True) -> None:
+        self._bus.run_urgently(partial(self._runs.post, uuid, partial(self._look_again, uuid, resumed=resumed)))
 
-    def _look_again(self, uuid: str) -> None:
+    def _look_again(self, uuid: str, *, resumed: bool = True) -> None:
         """Go on from what the journal says, since somebody else may have changed it."""
         with self._database.read() as connection:
             row = workflows.get(connection, uuid, self._owner)
@@ -157,7 +157,7 @@ class Runner:
             return
         run = self._remember(row)
         if run is not None and not row.waiting:
-            self._advance(run, resumed=True)
+            self._advance(run, resumed=resumed)
             self._cut_short(uuid)
 
     def _begin_together(self, runs: Sequence[Run[Any]]) -> None:
@@ -370,13 +370,14 @@ class Runner:
         for row in rows:
             if row.owner != self._owner:
                 continue
+            known = self._runs.get(row.uuid)
             run = self._remember(row)
             if run is None:
                 continue
             if self._parking.is_parked(run):
                 self._bus.run_urgently(partial(self._cut_short, row.uuid))
-            else:
-                self._look_again_soon(row.uuid)
+            else:  # whoever interrupts it sends nothing: what a new attempt has to say was not said yet
+                self._look_again_soon(row.uuid, resumed=known is None or known.row.attempt >= row.attempt)
 
     def _cut_short(self, uuid: str) -> None:
         """Tell the agent to end a step sooner, where that has to be said."""

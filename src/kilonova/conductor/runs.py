@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kilonova.conductor.facts import UnknownFactsError
 from kilonova.conductor.workflow import Run, Workflow
 from kilonova.db.workflows import WorkflowRow
 
@@ -34,12 +35,10 @@ class Runs:
             return self._runs.get(uuid)
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[Any] | None:
-        """Note where a workflow is, unless something newer is known; None for a kind that this release has not."""
-        workflow = self._registry.get(row.kind)
-        if workflow is None:
-            LOG.error("Workflow %s is of a kind that this release does not know: %s; it stays", row.uuid, row.kind)
+        """Note where a workflow is, unless something newer is known; None for what another release has stored."""
+        run = self._read(row, memo)
+        if run is None:
             return None
-        run = workflow.run(row, memo)
         with self._lock:
             known = self._runs.get(row.uuid)
             if known is not None and memo is None:
@@ -47,6 +46,19 @@ class Runs:
             if known is None or known.row.version <= row.version:
                 self._runs[row.uuid] = run
         return run
+
+    def _read(self, row: WorkflowRow, memo: Any) -> Run[Any] | None:
+        workflow = self._registry.get(row.kind)
+        reason = "its kind is unknown" if workflow is None else "its step is unknown"
+        if workflow is not None and workflow.has(row.step):
+            try:
+                return workflow.run(row, memo)
+            except UnknownFactsError as error:
+                reason = str(error)
+        LOG.error(
+            "Workflow %s (%s at step %s) is of another release and stays: %s", row.uuid, row.kind, row.step, reason
+        )
+        return None
 
     def replace(self, run: Run[Any]) -> bool:
         """Note other facts of a workflow that is otherwise as we know it. Tells whether it is."""

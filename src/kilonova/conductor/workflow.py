@@ -302,6 +302,10 @@ class Workflow(Generic[F]):
         """Return the place of a step."""
         return next(index for index, each in enumerate(self.steps) if each.name == step)
 
+    def has(self, step: str) -> bool:
+        """Tell whether there is such a step."""
+        return any(each.name == step for each in self.steps)
+
     def step(self, name: str) -> Step[F]:
         """Return a step by its name."""
         return self.steps[self.index(name)]
