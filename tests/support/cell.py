@@ -21,7 +21,7 @@ from kilonova.cli.core import Parts, start_core
 from kilonova.cli.rules import Rules, build_engine
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.conductor.lease import Lease
-from kilonova.conductor.runner import MAX_TRIES
+from kilonova.conductor.retries import MAX_TRIES
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config import ComputeSettings, FakeSettings, Settings
@@ -208,7 +208,7 @@ class Cell:
             check_guests(connection, self.folder / "hypervisors")
         assert not self.mirror.assumed()
         assert not self.conductor.runner.known
-        assert not self.conductor.runner._awaited
+        assert not self.conductor.runner.waits_for_agents
         return states
 
     def restart(self, bus: Any = None, **changed: Any) -> "Cell":

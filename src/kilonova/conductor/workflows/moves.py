@@ -145,7 +145,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
     except CannotPlaceError as refused:
         return Failed(refused.failure)
     if not placed.workflows:
-        return Gone()
+        return Failed(Failure("The server was changed while a destination was sought.", undone=True))
     (row,) = placed.workflows
     story.moves(run.instance_uuid, run.request_id, facts.source, workflow.run(row).facts.destination or "")
     return Journalled(row)
@@ -179,8 +179,9 @@ def came_to_nothing(_services: Services, run: Run[MoveFacts]) -> Ended:
         last = ended_in(run, transition.failed if run.facts.touched else None, power_state=None)
 
     def end(tx: Transaction) -> None:
-        if callable(last.write):
-            last.write(tx)
+        server = instances.find(tx.connection, run.instance_uuid)
+        if callable(last.write) and server is not None and server.task_state in transition.shown:
+            last.write(tx)  # else somebody else has changed it, and says what it does now
         moves.undo_claim(tx, server_migrations.get(tx.connection, migration), status)
 
     return Ended(end, failed=True)

@@ -4,9 +4,20 @@
 from typing import Any
 
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import Ended, HostIsBackError, Run, Write
+from kilonova.conductor.workflow import (
+    Completed,
+    Effect,
+    Ended,
+    HostIsBackError,
+    Run,
+    Write,
+    complete_or_fail,
+    complete_or_repeat,
+    is_unreachable,
+)
 from kilonova.db import host_agents, instances
 from kilonova.db.transaction import Transaction
+from kilonova.messaging.messages import StepReply
 from kilonova.model.instance import PowerState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
@@ -64,3 +75,20 @@ def require_absent(tx: Transaction, host: str) -> None:
     process = host_agents.process_of(tx.connection, host)
     if process is not None and host_agents.is_alive(tx, process):
         raise HostIsBackError(host)
+
+
+def gone_with_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
+    """What a reply to an undo means where a host that is not there leaves nothing to undo for now.
+
+    When it comes back it destroys guests of servers that are elsewhere by then.
+    """
+    if is_unreachable(reply):
+        return Completed(write=lambda tx: require_absent(tx, reply.host))
+    return complete_or_repeat(services, run, reply)
+
+
+def done_without_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
+    """What the reply to a step means that has nothing left to do where the host is not there."""
+    if is_unreachable(reply):
+        return Completed(write=lambda tx: require_absent(tx, reply.host))
+    return complete_or_fail(services, run, reply)
