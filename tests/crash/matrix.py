@@ -71,7 +71,7 @@ class Course:
     def watch(self, kill_at: Point | None = None) -> Watch:
         breaks = (self.kind, self.breaks) if self.breaks else None
         during = (self.kind, self.interrupted) if self.interrupted else None
-        return Watch(kill_at, breaks, self.refused, during)
+        return Watch(kill_at, breaks=breaks, refused=self.refused, interrupt_at=during)
 
 
 @dataclass(frozen=True)
@@ -331,7 +331,9 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     _GROUND = ground = Ground(folder)
     wanted = [course for course in courses() if options.only in {None, course.kind}]
     if options.sample:
-        few = random.Random(options.seed).sample(wanted, min(len(wanted), max(1, options.sample // _SAMPLED_PER_COURSE)))
+        few = random.Random(options.seed).sample(
+            wanted, min(len(wanted), max(1, options.sample // _SAMPLED_PER_COURSE))
+        )
         wanted = [course for course in wanted if course in few or any(course == each.undisturbed for each in few)]
     gc.freeze()
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:

@@ -58,13 +58,14 @@ class InjectedError(Exception):
 
 @dataclass
 class Watch:
-    """``kill_at``: where the process dies.
+    """``kill_at``: where the process dies; ``kill_after``: how many points it passes before it dies.
 
     ``breaks``: (kind, step) that never succeeds; ``refused``: hosts do not begin with it, instead of doing it first.
     ``interrupt_at``: (kind, step) during which ``interrupt`` is called, once.
     """
 
     kill_at: Point | None = None
+    kill_after: int | None = None
     breaks: tuple[str, str] | None = None
     refused: bool = False
     interrupt_at: tuple[str, str] | None = None
@@ -87,7 +88,7 @@ class Watch:
             point = point._replace(nth=self._counts[point])
             self._counts[point._replace(nth=0)] += 1
             self.passed.append(point)
-        if point == self.kill_at:
+        if point == self.kill_at or len(self.passed) == self.kill_after:
             die()
 
     def disturb(self, kind: str, step: str) -> None:

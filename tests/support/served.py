@@ -51,10 +51,8 @@ class Served:
     def start(self, **environment: str) -> float:
         """Start and wait for the first answer. Returns how many seconds that took."""
         began = time.monotonic()
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self._command(), stdout=log, stderr=log, env={**os.environ, **environment}, start_new_session=True
-            )
+        self.launch(**environment)
+        assert self.process is not None
         while time.monotonic() < began + 60:
             assert self.process.poll() is None, self.log.read_text()
             try:
@@ -64,6 +62,13 @@ class Served:
             else:
                 return time.monotonic() - began
         raise AssertionError("no answer within a minute\n" + self.log.read_text())
+
+    def launch(self, **environment: str) -> None:
+        """Start, and wait for nothing."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self._command(), stdout=log, stderr=log, env={**os.environ, **environment}, start_new_session=True
+            )
 
     def processes(self) -> list[psutil.Process]:
         """The process and its children, the process first."""

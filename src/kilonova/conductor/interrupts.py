@@ -26,7 +26,7 @@ def interrupt(
             _supersede(tx, row, why)
             continue
         workflow = registry.get(row.kind)
-        if workflow is None or not workflow.has(row.step):
+        if workflow is None or not workflow.has(row.step) or not _concerns(workflow, row, why):
             continue
         after = interrupted(workflow, row, why)
         workflows.change(tx, after, heir=row.owner != owner)
@@ -44,6 +44,18 @@ def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
             f"Instance {row.instance_uuid} cannot be changed: its {row.kind} is stuck and waits for an"
             " administrator. It can be deleted."
         )
+
+
+def _concerns(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> bool:
+    """Tell whether an interrupt is for a workflow: one that takes it, unless something stronger was wanted before."""
+    if row.interrupt is not None and _STRENGTH.index(Interrupt(row.interrupt)) > _STRENGTH.index(why):
+        return False
+    return why in _WAITED_FOR or workflow.takes(why)
+
+
+#: Whoever sends these begins something of its own when all else has ended.
+_WAITED_FOR = {Interrupt.REBOOT, Interrupt.DELETE}
+_STRENGTH = (Interrupt.FORCE_COMPLETE, Interrupt.ABORT, Interrupt.REBOOT, Interrupt.DELETE)
 
 
 def interrupted(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> WorkflowRow:

@@ -19,7 +19,7 @@ from kilonova.db import instance_actions, instances, moves, server_migrations, w
 from kilonova.db.instance_actions import NewAction
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.errors import ConcurrentUpdate, NotFound
+from kilonova.errors import ConcurrentUpdate, Conflict, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import MigrationProgress
 from kilonova.model.flavor import Flavor
@@ -145,11 +145,11 @@ class Operations:
         self._end_move(REVERT_RESIZE, MigrationStatus.REVERTING, instance, who)
 
     def abort_live_migration(self, instance: Instance, who: Requester) -> None:
-        """Have a live migration end where it began; it may be over first."""
+        """Have a live migration end where it began; it may be over first. Raises: Conflict when there is none."""
         self._interrupt(instance, Interrupt.ABORT, "live_migration_cancel", who)
 
     def force_complete(self, instance: Instance, who: Requester) -> None:
-        """Have a live migration end soon, at the price of a pause."""
+        """Have a live migration end soon, at the price of a pause. Raises: Conflict when there is none."""
         self._interrupt(instance, Interrupt.FORCE_COMPLETE, "live_migration_force_complete", who)
 
     def record_progress(self, message: MigrationProgress) -> None:
@@ -217,8 +217,11 @@ class Operations:
 
     def _interrupt(self, instance: Instance, why: Interrupt, action: str, who: Requester) -> None:
         def interrupt(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            rows = self._runner.interrupt(tx, instance.uuid, why)
+            if not rows:
+                raise Conflict(f"Instance {instance.uuid} is not being live-migrated, or it is being ended already.")
             instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
-            return self._runner.interrupt(tx, instance.uuid, why)
+            return rows
 
         self._runner.interrupted(self._database.write(interrupt))
 

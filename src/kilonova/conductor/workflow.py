@@ -132,6 +132,11 @@ class Run(Generic[F]):
         """Who has it end, or end sooner."""
         return None if self.row.interrupt is None else Interrupt(self.row.interrupt)
 
+    @property
+    def ended_by(self) -> Interrupt | None:
+        """Who has it walk back; None where it was only to end sooner, and where it failed by itself."""
+        return None if self.interrupted is Interrupt.FORCE_COMPLETE else self.interrupted
+
 
 # --- effects ----------------------------------------------------------------------------------------------------------
 
@@ -309,6 +314,10 @@ class Workflow(Generic[F]):
     def step(self, name: str) -> Step[F]:
         """Return a step by its name."""
         return self.steps[self.index(name)]
+
+    def takes(self, why: Interrupt) -> bool:
+        """Tell whether an interrupt means anything to it."""
+        return why in self.overtaken_by or any(why in step.interrupts for step in self.steps)
 
     def can_walk_back(self, step: str) -> bool:
         """Tell whether a failure of a step undoes what was done."""

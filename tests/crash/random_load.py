@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud that works without a pause: servers come, go, stop, reboot and move, some interrupted, some in vain.
+
+What clients were promised is written down, line by line, before the next request: it has to hold after any kill.
+"""
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from kilonova.db import instances
+from kilonova.errors import KilonovaError
+from kilonova.model.flavor import Flavor
+from kilonova.model.instance import VmState
+from kilonova.scenario.model import SimulatedCell, SimulatedHost
+from support.cell import Cell, host
+
+PINNED = Flavor("3", "pinned", vcpus=2, memory_mib=512, root_gib=1, extra_specs={"hw:cpu_policy": "dedicated"})
+FLAVORS = (
+    Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1),
+    Flavor("2", "m1.small", vcpus=2, memory_mib=1024, root_gib=2),
+    PINNED,
+)
+_CLIENTS = 4
+_SERVERS = 12
+_MADE, _ASKED_GONE, _GONE = "made", "asked-gone", "gone"
+
+
+def hosts(rng: random.Random) -> tuple[SimulatedHost, ...]:
+    """Return four hosts, half of them with dedicated CPUs, some of which fail now and then."""
+    numa = (SimulatedCell(8192, cpus="0-7", dedicated="8-15", pages={"4": 2_097_152}),)
+
+    def one(number: int) -> SimulatedHost:
+        return host(
+            f"node{number}",
+            vcpus=8,
+            memory_mib=8192,
+            numa=numa if number % 2 else (),
+            spawn_delay_s=rng.choice([0.0, 0.0, 0.02]),
+            destroy_delay_s=rng.choice([0.0, 0.0, 0.02]),
+            move_delay_s=rng.choice([0.0, 0.01, 0.03]),
+            live_migration_s=rng.choice([0.0, 0.05, 0.2]),
+            failing_spawns=rng.choice([0, 0, 1, 2]),
+            failing_moves=rng.choice([0, 0, 1, -1]),
+            failing_live_migrations=rng.choice([0, 0, 1]),
+        )
+
+    return tuple(one(number) for number in range(4))
+
+
+class Promises:
+    """What clients were told, in a file that outlives them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "promises"
+        self._lock = threading.Lock()
+
+    def note(self, what: str, *uuids: str) -> None:
+        with self._lock, self._file.open("a") as out:
+            out.write("".join(f"{what} {uuid}\n" for uuid in uuids))
+            out.flush()
+            os.fsync(out.fileno())
+
+    def check(self, present: set[str]) -> None:
+        """Raises: AssertionError when a server is gone that nobody deleted, or there although its delete was taken."""
+        told: dict[str, set[str]] = {_MADE: set(), _ASKED_GONE: set(), _GONE: set()}
+        if self._file.exists():
+            for line in self._file.read_text().splitlines():
+                what, uuid = line.split()
+                told[what].add(uuid)
+        assert told[_MADE] - told[_ASKED_GONE] <= present, "a server that a client was promised is gone"
+        assert not told[_GONE] & present, "a server whose delete was taken is there"
+
+
+class Load:
+    """Clients of one process, each a thread that asks for something at random."""
+
+    def __init__(self, cell: Cell, groups: list[str], seed: str) -> None:
+        self._cell = cell
+        self._groups = groups
+        self._promises = Promises(cell.folder)
+        self._seed = seed
+
+    def run(self, seconds: float) -> None:
+        """Ask for so long."""
+        until = time.monotonic() + seconds
+        threads = [threading.Thread(target=self._client, args=(number, until)) for number in range(_CLIENTS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _client(self, number: int, until: float) -> None:
+        rng = random.Random(f"{self._seed}-{number}")
+        while time.monotonic() < until:
+            with contextlib.suppress(KilonovaError):  # somebody else has the server, or it is gone
+                self._ask(rng)
+            time.sleep(rng.choice([0.0, 0.002, 0.02]))
+
+    def _ask(self, rng: random.Random) -> None:
+        with self._cell.database.read() as connection:
+            known = [each.uuid for each in instances.list_page(connection, instances.InstanceQuery())]
+        if len(known) < rng.randrange(_SERVERS):
+            count = rng.choice([1, 1, 2, 3])
+            group = rng.choice([None, None, *self._groups])
+            self._promises.note(_MADE, *self._cell.boot(count, flavor=rng.choice(FLAVORS), group=group))
+            return
+        if not known:
+            return
+        uuid = rng.choice(known)
+        act = rng.choices(_ACTS, _WEIGHTS)[0]
+        if act is Cell.delete:
+            self._promises.note(_ASKED_GONE, uuid)
+            self._cell.delete(uuid)
+            self._promises.note(_GONE, uuid)
+        else:
+            act(self._cell, uuid, rng)
+
+
+Act = Callable[..., None]
+
+
+def _power(cell: Cell, uuid: str, rng: random.Random) -> None:
+    cell.power(uuid, rng.choice(["start", "stop", "reboot", "hard-reboot"]))
+
+
+def _resize(cell: Cell, uuid: str, rng: random.Random) -> None:
+    cell.resize(uuid, rng.choice(FLAVORS), stays=rng.random() < 0.5)
+
+
+def _end_resize(cell: Cell, uuid: str, rng: random.Random) -> None:
+    resized = _in_state(cell, VmState.RESIZED) or [uuid]
+    rng.choice([Cell.confirm, Cell.revert])(cell, rng.choice(resized))
+
+
+def _move(cell: Cell, uuid: str, rng: random.Random) -> None:
+    rng.choice([Cell.migrate, Cell.live_migrate])(cell, uuid)
+
+
+def _live_migrate_and_interrupt(cell: Cell, uuid: str, rng: random.Random) -> None:
+    cell.live_migrate(uuid)
+    time.sleep(rng.choice([0.0, 0.01, 0.05]))
+    rng.choice([Cell.abort, Cell.abort, Cell.force_complete])(cell, uuid)
+
+
+def _in_state(cell: Cell, state: VmState) -> list[str]:
+    with cell.database.read() as connection:
+        page = instances.list_page(connection, instances.InstanceQuery())
+    return [each.uuid for each in page if each.vm_state is state]
+
+
+_ACTS: tuple[Act, ...] = (Cell.delete, _power, _resize, _end_resize, _move, _live_migrate_and_interrupt)
+_WEIGHTS = (3, 4, 5, 6, 4, 4)

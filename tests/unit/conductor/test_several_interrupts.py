@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two who want different things of one workflow, and interrupts that are not for what is under way."""
+
+from collections.abc import Callable
+
+import pytest
+import sqlalchemy as sa
+
+from kilonova.db import tables as t
+from kilonova.errors import Conflict
+from kilonova.messaging.messages import LiveMigrate
+from kilonova.model.instance import VmState
+from support.cell import Cell, NewCell, host
+
+Interrupting = Callable[[Cell, str], None]
+
+
+@pytest.fixture
+def cell(cell_of: NewCell) -> Cell:
+    return cell_of(host("node1", failing_live_migrations=-1), host("node2"))
+
+
+def migrating(cell: Cell) -> str:
+    """Return a server that is being copied."""
+    (uuid,) = cell.boot(force_host="node1")
+    cell.bus.run()
+    cell.live_migrate(uuid)
+    while not any(isinstance(message, LiveMigrate) for message in cell.bus.sent):
+        cell.bus.step()
+    return uuid
+
+
+def has_fault(cell: Cell, uuid: str) -> bool:
+    with cell.database.read() as connection:
+        faults = connection.execute(sa.select(t.instance_faults.c.instance_uuid)).scalars()
+        return uuid in set(faults)
+
+
+def test_a_copy_that_fails_although_it_was_to_end_soon_ends_in_a_fault(cell: Cell) -> None:
+    uuid = migrating(cell)
+    cell.force_complete(uuid)
+    cell.bus.run()
+    assert cell.check() == {uuid: VmState.ACTIVE}
+    assert has_fault(cell, uuid)
+
+
+@pytest.mark.parametrize("weaker", [Cell.abort, Cell.force_complete])
+def test_a_delete_stands_whatever_is_wanted_later(cell: Cell, weaker: Interrupting) -> None:
+    uuid = migrating(cell)
+    cell.delete(uuid)
+    with pytest.raises(Conflict, match="ended already"):
+        weaker(cell, uuid)
+    cell.bus.run()
+    assert cell.check() == {}
+
+
+def test_an_abort_stands_against_a_wish_to_end_soon(cell: Cell) -> None:
+    uuid = migrating(cell)
+    cell.abort(uuid)
+    with pytest.raises(Conflict, match="ended already"):
+        cell.force_complete(uuid)
+    cell.bus.run()
+    assert cell.check() == {uuid: VmState.ACTIVE}
+    assert not has_fault(cell, uuid)
+
+
+@pytest.mark.parametrize("interrupt", [Cell.abort, Cell.force_complete])
+def test_what_is_no_live_migration_is_not_aborted(cell: Cell, interrupt: Interrupting) -> None:
+    (uuid,) = cell.boot()
+    with pytest.raises(Conflict, match="not being live-migrated"):
+        interrupt(cell, uuid)
+    cell.bus.run()
+    with pytest.raises(Conflict, match="not being live-migrated"):
+        interrupt(cell, uuid)
+    assert cell.check() == {uuid: VmState.ACTIVE}
