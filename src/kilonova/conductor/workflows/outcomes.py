@@ -4,7 +4,7 @@
 from typing import Any
 
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import Ended, HostIsBackError, Run, Write
+from kilonova.conductor.workflow import Ended, HostIsBackError, Interrupt, Run, Write
 from kilonova.db import host_agents, instances
 from kilonova.db.transaction import Transaction
 from kilonova.model.instance import PowerState, VmState
@@ -34,13 +34,18 @@ def failed(_services: Services, run: Run[Any]) -> Ended:
     return ended_in(run, TRANSITIONS[run.row.kind].failed)
 
 
-def ended_in(run: Run[Any], vm_state: VmState | None) -> Ended:
-    """End a workflow that has walked back; ``vm_state``: of the server from now on, None for the one before."""
-    if run.interrupted is not None:
+def ended_in(run: Run[Any], vm_state: VmState | None, power_state: PowerState | None = None) -> Ended:
+    """End a workflow that has walked back; ``vm_state``: of the server from now on, None for the one before.
+
+    ``power_state``: of its guest after the way back; None stands for the one that the failure tells of.
+    """
+    if run.interrupted not in {None, Interrupt.FORCE_COMPLETE}:
         return Ended()
     failure = run.failure
-    values: dict[str, Any] = {"task_state": None}
-    if failure.power_state is not None:
+    values: dict[str, Any] = {"task_state": None, "progress": 0}
+    if power_state is not None:
+        values["power_state"] = power_state
+    elif failure.power_state is not None:
         values["power_state"] = PowerState(failure.power_state)
     if vm_state is not None:
         values["vm_state"] = vm_state
