@@ -21,7 +21,7 @@ from kilonova.cli.core import Parts, start_core
 from kilonova.cli.rules import Rules, build_engine
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.conductor.lease import Lease
-from kilonova.conductor.runner import MAX_TRIES
+from kilonova.conductor.retries import MAX_TRIES
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config import ComputeSettings, FakeSettings, Settings
@@ -41,9 +41,10 @@ from kilonova.model.server_group import ServerGroup
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from kilonova.scheduler.settings import SchedulerConfig
 from support.manual_bus import ManualBus
-from support.world import check_world, guests_on_disk
+from support.world import check_guests, check_world, guests_on_disk
 
 SMALL = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
+BIGGER = Flavor("2", "m1.small", vcpus=2, memory_mib=1024, root_gib=2)
 IMAGE = Image("70a599e0-31e7-49b7-b260-868f441e862b", "cirros")
 #: Hosts have room for exactly what they have.
 AS_BIG_AS_IT_IS = ComputeSettings(
@@ -144,6 +145,24 @@ class Cell:
     def power(self, uuid: str, kind: str) -> None:
         self.conductor.operations.change_power(self.instance(uuid), kind, asker(f"req-{kind}"))
 
+    def resize(self, uuid: str, flavor: Flavor = BIGGER, *, stays: bool = False) -> None:
+        self.conductor.operations.resize(self.instance(uuid), flavor, asker("req-resize"), stays=stays)
+
+    def migrate(self, uuid: str, host: str | None = None) -> None:
+        self.conductor.operations.migrate(self.instance(uuid), asker("req-migrate"), host=host)
+
+    def live_migrate(self, uuid: str, host: str | None = None) -> None:
+        self.conductor.operations.live_migrate(self.instance(uuid), asker("req-live-migrate"), host=host)
+
+    def abort(self, uuid: str) -> None:
+        self.conductor.operations.abort_live_migration(self.instance(uuid), asker("req-abort"))
+
+    def confirm(self, uuid: str) -> None:
+        self.conductor.operations.confirm_resize(self.instance(uuid), asker("req-confirm"))
+
+    def revert(self, uuid: str) -> None:
+        self.conductor.operations.revert_resize(self.instance(uuid), asker("req-revert"))
+
     def work_off(self, rounds: int = 30) -> None:
         """Work until nothing is left, and try again what broke."""
         for _ in range(rounds):
@@ -183,9 +202,10 @@ class Cell:
         """The world is at rest and in order, and so is the mirror. Returns uuid → vm_state."""
         with self.database.read() as connection:
             states = check_world(connection, guests_on_disk(self.folder / "hypervisors"))
+            check_guests(connection, self.folder / "hypervisors")
         assert not self.mirror.assumed()
         assert not self.conductor.runner.known
-        assert not self.conductor.runner._awaited
+        assert not self.conductor.runner.waits_for_agents
         return states
 
     def restart(self, bus: Any = None, **changed: Any) -> "Cell":

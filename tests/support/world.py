@@ -11,13 +11,21 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.compute.virt.fake.guests import GuestFile
+from kilonova.compute.virt.fake.guests import GuestFile, Origin
 from kilonova.db import audit, host_devices, server_migrations
 from kilonova.db import tables as t
 from kilonova.model.instance import PowerState, VmState
-from kilonova.model.server_migration import OPEN
+from kilonova.model.server_migration import OPEN, MigrationStatus
 
-SETTLED = {VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}
+SETTLED = {VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.RESIZED, VmState.ERROR}
+#: What the guest of a settled server does.
+_STATES = {
+    VmState.ACTIVE: {PowerState.RUNNING},
+    VmState.STOPPED: {PowerState.SHUTDOWN},
+    VmState.PAUSED: {PowerState.PAUSED},
+    VmState.RESIZED: {PowerState.RUNNING, PowerState.SHUTDOWN},
+    VmState.ERROR: set(PowerState),
+}
 
 
 def check_books(connection: Connection) -> None:
@@ -115,7 +123,13 @@ def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) 
         assert row.task_state is None, row
         assert row.vm_state in SETTLED, row
         assert row.vm_state != VmState.ERROR or row.uuid in faults, row
+    moved = {side.migration.instance_uuid: side.migration for side in server_migrations.other_sides(connection)}
+    open_moves = connection.execute(sa.select(t.server_migrations).where(server_migrations.IS_OPEN)).all()
+    assert {row.status for row in open_moves} <= {MigrationStatus.FINISHED}
+    resized = sorted(row.uuid for row in rows if row.vm_state == VmState.RESIZED)
+    assert sorted(row.instance_uuid for row in open_moves) == resized, "a move without its server"
     placed = {(row.host, row.uuid) for row in rows if row.host is not None}
+    placed |= {(host, uuid) for uuid, migration in moved.items() for host in migration.hosts}
     assert {(host, uuid) for host, uuids in guests.items() for uuid in uuids} == placed
     providers = {
         (row.uuid, row.host) for row in connection.execute(sa.select(t.compute_nodes.c.uuid, t.compute_nodes.c.host))
@@ -135,6 +149,30 @@ def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) 
     assert allocated == holding
     assert set(connection.execute(sa.select(t.consumers.c.uuid)).scalars()) == {uuid for _, uuid in holding}
     return {row.uuid: row.vm_state for row in rows}
+
+
+def check_guests(connection: Connection, *folders: Path) -> None:
+    """Each server has one guest, as big as its flavor says, in the state that it shows; a resized one also a kept one.
+
+    ``folders``: of the simulated hypervisors.
+    """
+    files = [file for folder in folders for file in folder.glob("*.json")]
+    places = {(file.stem, uuid): place for file in files for uuid, place in GuestFile("", file).places.items()}
+    moves = connection.execute(sa.select(t.server_migrations).where(server_migrations.IS_OPEN)).all()
+    kept = {(row.source_host, row.instance_uuid) for row in moves}
+    assert {key for key, place in places.items() if place.kept is not None} == kept
+    rows = connection.execute(sa.select(t.instances).where(t.instances.c.deleted.is_(False))).all()
+    guests = {key: place.guest for key, place in places.items() if place.guest is not None}
+    assert set(guests) == {(row.host, row.uuid) for row in rows if row.host is not None}
+    for row in rows:
+        if row.host is None:
+            continue
+        guest, flavor = guests[row.host, row.uuid], row.flavor
+        assert guest.origin is not Origin.INCOMING, row.uuid
+        assert guest.state in _STATES[row.vm_state], (row.vm_state, guest)
+        if row.vm_state != VmState.ERROR:
+            assert guest.state == row.power_state, (row.vm_state, row.power_state, guest)
+        assert (guest.vcpus, guest.memory_mib) == (flavor["vcpus"], flavor["memory_mib"]), (flavor, guest)
 
 
 def guests_on_disk(folder: Path) -> dict[str, set[str]]:

@@ -19,7 +19,7 @@ from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
 from kilonova.compute.agent import Agent, start_agents
 from kilonova.conductor.lease import Lease
-from kilonova.conductor.runner import MAX_TRIES, pause_s
+from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config import Settings, scheduling_digest
@@ -108,6 +108,7 @@ def start_core(
         lease=parts.lease or Lease(timedelta(seconds=settings.lease_s)),
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
+        response_timeout_s=settings.response_timeout_s,
     )
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 

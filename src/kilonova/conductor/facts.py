@@ -32,9 +32,9 @@ def decode(stored: Mapping[str, Any], kind: type[F], upgrades: Sequence[Upgrade]
     newest = 1 + len(upgrades)
     if not isinstance(version, int) or not 1 <= version <= newest:
         raise UnknownFactsError(f"Facts of version {version}; this release knows versions 1 to {newest}.")
-    for upgrade in upgrades[version - 1 :]:
-        stored = upgrade(stored)
     try:
+        for upgrade in upgrades[version - 1 :]:
+            stored = upgrade(stored)
         return msgspec.convert({name: value for name, value in stored.items() if name != _VERSION}, kind)
-    except msgspec.ValidationError as error:
-        raise UnknownFactsError(f"Facts cannot be read: {error}") from error
+    except (LookupError, TypeError, ValueError) as error:  # also what a validation raises
+        raise UnknownFactsError(f"Facts of version {version} cannot be read: {error!r}") from error

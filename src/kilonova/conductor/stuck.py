@@ -28,8 +28,13 @@ class LeftOver:
 
 
 def failure_of(row: WorkflowRow) -> Failure | None:
-    """Return why a workflow is being undone or is stuck; None when neither is so."""
-    return None if row.failure is None else codec.decode({"version": 1, **row.failure}, Failure)
+    """Return why a workflow is being undone or is stuck; None when neither is so. Of another release: the message."""
+    if row.failure is None:
+        return None
+    try:
+        return codec.decode({"version": 1, **row.failure}, Failure)
+    except codec.UnknownFactsError:
+        return Failure(str(row.failure.get("message", "")))
 
 
 class StuckWorkflows:

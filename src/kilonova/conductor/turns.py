@@ -8,9 +8,11 @@ from typing import Any
 from kilonova.conductor.events import Phase
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import Completed, Ended, Failure, Run, Step, Workflow, Write
+from kilonova.db import instances
 from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.model.instance import TaskState
+from kilonova.model.instance import Instance, TaskState, VmState
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def now() -> datetime:
 
 def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> Turn:
     """The present step is done."""
-    step = workflow.steps[workflow.index(run.row.step)]
+    step = workflow.step(run.row.step)
     after = workflow.after(run, effect.facts)
     known = run if effect.facts is None else replace(run, facts=effect.facts)
     writes = _writes(effect.write)
@@ -49,7 +51,7 @@ def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect
     if after is None:
         writes = (*writes, workflow.settle(services, known, effect.power_state))
         return Turn(known, None, Phase.DONE, writes, ended=ended, host=known.facts.host)
-    shows = workflow.steps[workflow.index(after.step)].shows
+    shows = workflow.step(after.step).shows
     if run.interrupted is not None:
         shows = None
     return Turn(known, replace(after, since=now()), Phase.STEP_DONE, writes, shows, ended, host=known.facts.host)
@@ -57,7 +59,7 @@ def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect
 
 def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: Failure) -> Turn:
     """The present step has failed; the workflow may still walk back."""
-    step = workflow.steps[workflow.index(run.row.step)]
+    step = workflow.step(run.row.step)
     ended = _event(workflow, step, run, ERROR, failure)
     row = replace(run.row, failure=asdict(replace(failure, step=run.row.step)))
     index = workflow.index(run.row.step) - failure.undone
@@ -115,3 +117,20 @@ def _event(
         None if failure is None else failure.message,
         None if failure is None else failure.details,
     )
+
+
+def stuck(run: Run[Any], failure: Failure, server: Instance | None) -> Turn:
+    """The present step can neither be done nor undone: the server is in error until an operator has seen to it.
+
+    ``server``: as it is now; a retry gives it back what it shows.
+    """
+    kept = replace(run.failure if run.row.undoing else failure, stuck_because=failure.message)
+    if server is not None:
+        kept = replace(kept, vm_state=server.vm_state, task_state=server.task_state)
+    row = replace(run.row, stuck=True, tries=0, failure=asdict(kept), version=run.row.version + 1)
+
+    def write(tx: Transaction) -> None:
+        instances.record_fault(tx, run.instance_uuid, failure.as_fault())
+        instances.change(tx, run.instance_uuid, vm_state=VmState.ERROR, task_state=None)
+
+    return Turn(run, row, Phase.STUCK, (write,), failed=True, message=failure.message, host=failure.host)

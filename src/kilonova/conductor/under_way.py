@@ -19,13 +19,15 @@ def events_under_way(
 ) -> tuple[Event, ...]:
     """Return what is under way for an action of an instance; what is being undone has ended already."""
     rows = workflows.of_instance(connection, instance_uuid)
-    events = (_event(registry[row.kind], row) for row in rows if row.request_id == request_id and row.kind in registry)
+    events = (_event(registry.get(row.kind), row) for row in rows if row.request_id == request_id)
     return tuple(event for event in events if event is not None)
 
 
-def _event(workflow: Workflow[Any], row: WorkflowRow) -> Event | None:
-    name = workflow.steps[workflow.index(row.step)].event
-    if name is None or workflow.action is None or row.waiting or row.undoing or row.stuck:
+def _event(workflow: Workflow[Any] | None, row: WorkflowRow) -> Event | None:
+    if workflow is None or not workflow.has(row.step) or row.waiting or row.undoing or row.stuck:
+        return None
+    name = workflow.step(row.step).event
+    if name is None or workflow.action is None:
         return None
     try:
         host = workflow.run(row).facts.host

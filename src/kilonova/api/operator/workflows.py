@@ -142,7 +142,7 @@ def _view(row: WorkflowRow, now: datetime, *, is_alive: bool) -> dict[str, Any]:
 def _steps(row: WorkflowRow) -> list[dict[str, Any]]:
     """Return the steps of a workflow with how far each is; none of a kind or step that this release does not know."""
     workflow = REGISTRY.get(row.kind)
-    if workflow is None or row.step not in [step.name for step in workflow.steps]:
+    if workflow is None or not workflow.has(row.step):
         return []
     return [
         {"name": step.name, "state": _state_of_step(workflow, row, index), "can_be_undone": _is_undone(workflow, index)}
@@ -165,8 +165,7 @@ def _state_of_step(workflow: Workflow[Any], row: WorkflowRow, index: int) -> str
     failure = failure_of(row)
     if not row.undoing or failure is None:
         return "to come"
-    known = [step.name for step in workflow.steps]
-    failed_at = known.index(failure.step) if failure.step in known else present
+    failed_at = workflow.index(failure.step) if workflow.has(failure.step) else present
     return "undone" if index <= failed_at else "to come"
 
 

@@ -60,13 +60,6 @@ class MoveFacts:
         return self.destination or self.source
 
     @property
-    def power_state(self) -> PowerState:
-        """How the guest was when the move began, and is when the move has come to nothing."""
-        if self.paused:
-            return PowerState.PAUSED
-        return PowerState.RUNNING if self.runs else PowerState.SHUTDOWN
-
-    @property
     def settled_state(self) -> VmState:
         """What the server is when the move is over."""
         return VmState.ACTIVE if self.runs else VmState.STOPPED
@@ -152,7 +145,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
     except CannotPlaceError as refused:
         return Failed(refused.failure)
     if not placed.workflows:
-        return Gone()
+        return Failed(Failure("The server was changed while a destination was sought.", undone=True))
     (row,) = placed.workflows
     story.moves(run.instance_uuid, run.request_id, facts.source, workflow.run(row).facts.destination or "")
     return Journalled(row)
@@ -182,13 +175,13 @@ def came_to_nothing(_services: Services, run: Run[MoveFacts]) -> Ended:
 
         last = Ended(settle, failed=True)
     else:
-        # What a failure tells of is the guest on the host that failed; it is back where it was, as it was.
-        power_state = None if run.failure.power_state is None else run.facts.power_state
-        last = ended_in(run, transition.failed if run.facts.touched else None, power_state)
+        # The failure may tell of the guest on the other host, or before it was taken back.
+        last = ended_in(run, transition.failed if run.facts.touched else None, power_state=None)
 
     def end(tx: Transaction) -> None:
-        if callable(last.write):
-            last.write(tx)
+        server = instances.find(tx.connection, run.instance_uuid)
+        if callable(last.write) and server is not None and server.task_state in transition.shown:
+            last.write(tx)  # else somebody else has changed it, and says what it does now
         moves.undo_claim(tx, server_migrations.get(tx.connection, migration), status)
 
     return Ended(end, failed=True)

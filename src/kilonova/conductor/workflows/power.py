@@ -26,8 +26,9 @@ def _failed(_services: Services, run: Run[PowerFacts]) -> Ended:
     transition = TRANSITIONS[run.row.kind]
     failure = run.failure
     if transition.failed is None or failure.unreachable or failure.power_state is None:
-        return ended_in(run, None)
-    return ended_in(run, transition.settled if failure.guest_runs else transition.failed)
+        return ended_in(run, None, power_state=failure.power_state)
+    vm_state = transition.settled if failure.guest_runs else transition.failed
+    return ended_in(run, vm_state, power_state=failure.power_state)
 
 
 def _workflow(

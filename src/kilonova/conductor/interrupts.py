@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Have workflows end, or end sooner: they walk back, or go on where they no longer can. None is just dropped."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from kilonova.conductor.workflow import Failure, Interrupt, Workflow
+from kilonova.db import instance_actions, workflows
+from kilonova.db.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+from kilonova.errors import Conflict
+
+
+def interrupt(
+    tx: Transaction, registry: Mapping[str, Workflow[Any]], owner: str, instance_uuid: str, why: Interrupt
+) -> tuple[WorkflowRow, ...]:
+    """Mark what is under way for an instance, in the transaction of whoever wants it to end; return the new rows.
+
+    Those of other processes are marked so that these notice; those of other releases are left to them.
+    Raises: Conflict for what waits for an operator, which gives way to a delete only.
+    """
+    changed: list[WorkflowRow] = []
+    for row in workflows.of_instance(tx.connection, instance_uuid):
+        if row.waiting or row.stuck:
+            _supersede(tx, row, why)
+            continue
+        workflow = registry.get(row.kind)
+        if workflow is None or not workflow.has(row.step):
+            continue
+        after = interrupted(workflow, row, why)
+        workflows.change(tx, after, heir=row.owner != owner)
+        changed.append(after)
+    return tuple(changed)
+
+
+def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
+    """Drop what does nothing now, and never will when its server is deleted."""
+    if why is Interrupt.DELETE:
+        workflows.drop(tx, [row.uuid])
+        instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
+    elif row.stuck:
+        raise Conflict(
+            f"Instance {row.instance_uuid} cannot be changed: its {row.kind} is stuck and waits for an"
+            " administrator. It can be deleted."
+        )
+
+
+def interrupted(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> WorkflowRow:
+    """Return a workflow that somebody wants to end.
+
+    It walks back at once where it gives way to that. Where its step has to be cut short by a message, or it cannot
+    walk back any more, it is only marked, and whoever interrupts it waits until it has ended.
+    """
+    step = workflow.step(row.step)
+    marked = replace(row, interrupt=why.value, version=row.version + 1)
+    gives_way = why in workflow.overtaken_by and workflow.can_walk_back(row.step)
+    if row.undoing or why in step.interrupts or not gives_way:
+        return marked
+    failure = asdict(Failure(f"Interrupted by {why.value}."))
+    return replace(marked, undoing=True, attempt=row.attempt + 1, tries=0, failure=failure)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages that wait for their reply, without a thread: sent once, asked about when they take long."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kilonova.conductor.workflow import UNREACHABLE, Run, SendToAgent
+from kilonova.errors import Unavailable
+from kilonova.messaging.bus import Bus
+from kilonova.messaging.messages import AskStep, StepReply, StepState, StepStatus
+
+#: Seconds after which an agent that has not replied is asked how far it is.
+RESPONSE_TIMEOUT_S = 60.0
+#: How often an agent may leave a question about its step unanswered.
+MAX_QUESTIONS = 5
+
+
+@dataclass(slots=True)
+class _Parked:
+    """``due``: when the agent is asked how far it is; ``questions``: that it has not answered."""
+
+    run: Run[Any]
+    effect: SendToAgent
+    due: float
+    questions: int = 0
+
+
+class Parking:
+    """The parked workflows of a process. ``may_act``: whether this process may act for its hosts.
+
+    ``response_timeout_s``: how long a reply may take before its agent is asked.
+    """
+
+    def __init__(
+        self, bus: Bus, may_act: Callable[[], bool], clock: Callable[[], float], response_timeout_s: float
+    ) -> None:
+        self._bus = bus
+        self._may_act = may_act
+        self._clock = clock
+        self._response_timeout_s = response_timeout_s
+        self._lock = threading.Lock()
+        #: The first reply takes its entry, so that copies find nothing.
+        self._parked: dict[str, _Parked] = {}
+
+    def send(
+        self, run: Run[Any], effect: SendToAgent, is_present: Callable[[], bool], *, ask: bool
+    ) -> StepReply | None:
+        """Send a message and park; return the reply that a workflow gives itself where the host has no agent.
+
+        Nothing is sent when the workflow is not where we think it is (``is_present``): under the same lock whatever
+        interrupts it sends its own, so messages keep their order. ``ask``: it may have been sent before, so the agent
+        is asked first. Raises: Unavailable when this process may not act.
+        """
+        with self._lock:
+            if not is_present():
+                return None
+            if not self._may_act():
+                raise Unavailable("Other processes may have taken over the work of this one.")
+            parked = _Parked(run, effect, self._due(effect))
+            self._parked[run.row.uuid] = parked
+            message = AskStep(run.step_id, run.instance_uuid) if ask else effect.message
+            try:
+                self._bus.cast(effect.host, message)
+            except Unavailable as error:
+                del self._parked[run.row.uuid]
+                return _unreachable(parked, error.message)
+        return None
+
+    def is_parked(self, run: Run[Any]) -> bool:
+        """Tell whether a workflow waits for the reply to the present start of its step."""
+        with self._lock:
+            parked = self._parked.get(run.row.uuid)
+            return parked is not None and parked.run.row.attempt == run.row.attempt
+
+    def take(self, reply: StepReply) -> bool:
+        """Take a reply. Tells whether anybody waits for it; nobody does for a copy."""
+        with self._lock:
+            parked = self._parked.get(reply.step.workflow)
+            if parked is None or parked.run.row.attempt != reply.step.attempt or parked.effect.host != reply.host:
+                return False
+            del self._parked[reply.step.workflow]
+            return True
+
+    def take_status(self, status: StepStatus) -> StepReply | None:
+        """Take an agent's answer to the question how far it is; return what the workflow may take for its reply.
+
+        A message that has never arrived is sent.
+        """
+        with self._lock:
+            parked = self._parked.get(status.step.workflow)
+            if parked is None or parked.run.row.attempt != status.step.attempt or parked.effect.host != status.host:
+                return None
+            if status.state is StepState.DONE and status.reply is not None:
+                return status.reply
+            parked.due = self._due(parked.effect)
+            parked.questions = 0
+            if status.state is StepState.UNKNOWN and self._may_act():
+                try:
+                    self._bus.cast(parked.effect.host, parked.effect.message)
+                except Unavailable as error:
+                    return _unreachable(parked, error.message)
+        return None
+
+    def ask_overdue(self) -> tuple[StepReply, ...]:
+        """Ask the agents whose replies are overdue; return the replies for those that cannot be reached."""
+        lost: list[StepReply] = []
+        now = self._clock()
+        with self._lock:
+            for parked in [each for each in self._parked.values() if each.due <= now]:
+                parked.questions += 1
+                parked.due = self._due(parked.effect)
+                if parked.questions > MAX_QUESTIONS:
+                    lost.append(_unreachable(parked, "The agent answers no questions."))
+                    continue
+                try:
+                    self._bus.cast(parked.effect.host, AskStep(parked.run.step_id, parked.run.instance_uuid))
+                except Unavailable as error:
+                    lost.append(_unreachable(parked, error.message))
+        return tuple(lost)
+
+    def _due(self, effect: SendToAgent) -> float:
+        return self._clock() + (effect.asked_after_s or self._response_timeout_s)
+
+    def leave(self, uuid: str, attempt: int | None = None) -> None:
+        """Wait for nothing any more; with ``attempt``, for nothing but that start of a step."""
+        with self._lock:
+            parked = self._parked.get(uuid)
+            if parked is not None and parked.run.row.attempt != attempt:
+                del self._parked[uuid]
+
+    def clear(self) -> None:
+        with self._lock:
+            self._parked.clear()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._parked)
+
+
+def _unreachable(parked: _Parked, why: str) -> StepReply:
+    """Return the reply that a workflow gives itself when its host has no agent."""
+    return StepReply(parked.run.step_id, parked.effect.host, parked.run.instance_uuid, UNREACHABLE, why)

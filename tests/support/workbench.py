@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A runner for workflows made up by a test, on a real database, with a bus and a clock that the test moves.
+
+Two hosts, ``a`` and ``b``, keep what they are sent; the test replies for them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from kilonova.conductor.events import Phase, WorkflowEvent
+from kilonova.conductor.lease import Lease
+from kilonova.conductor.runner import MAX_TRIES, Runner, pause_s
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Completed,
+    Do,
+    Effect,
+    Ended,
+    Interrupt,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+)
+from kilonova.db import instances, workflows
+from kilonova.db.database import Database
+from kilonova.db.workflows import WorkflowRow
+from kilonova.identifiers import new_uuid
+from kilonova.messaging.messages import AgentMessage, AskStep, RebootGuest, StepReply, StepState, StepStatus, StopGuest
+from kilonova.model.instance import Instance, PowerState, TaskState, VmState
+from kilonova.model.transitions import TRANSITIONS
+from support.cell import SMALL
+from support.manual_bus import ManualBus
+
+ASKED_AFTER_S = 10.0
+
+
+@dataclass(frozen=True)
+class Facts:
+    """``trace``: what was done so far."""
+
+    host: str = "a"
+    trace: tuple[str, ...] = ()
+
+
+def send(_services: Services, run: Run[Facts]) -> Effect:
+    """Do a step: have the host reboot the guest."""
+    return SendToAgent(run.facts.host, RebootGuest(run.step_id, run.instance_uuid, hard=True), ASKED_AFTER_S)
+
+
+def unsend(_services: Services, run: Run[Facts]) -> Effect:
+    """Undo a step: have the host stop the guest."""
+    return SendToAgent(run.facts.host, StopGuest(run.step_id, run.instance_uuid), ASKED_AFTER_S)
+
+
+def note(_services: Services, run: Run[Facts]) -> Effect:
+    """Do or undo a step on the spot."""
+    word = f"{'undo ' if run.row.undoing else ''}{run.row.step}"
+    return Completed(replace(run.facts, trace=(*run.facts.trace, word)))
+
+
+def break_down(_services: Services, _run: Run[Facts]) -> Effect:
+    """Do something that nobody foresaw."""
+    raise ZeroDivisionError
+
+
+def step(name: str, do: Do[Facts] = send, undo: Do[Facts] = NOTHING, **more: Any) -> Step[Facts]:
+    return Step(name, do, undo, **more)
+
+
+def workflow(*steps: Step[Facts], kind: str = "reboot", **more: Any) -> Workflow[Facts]:
+    """Return a workflow that leaves its server active, or as it was when it has walked back."""
+
+    def settle(_services: Services, run: Run[Facts], _power_state: PowerState | None) -> Any:
+        return lambda tx: instances.change(tx, run.instance_uuid, vm_state=VmState.ACTIVE, task_state=None)
+
+    def unwound(_services: Services, run: Run[Facts]) -> Ended:
+        return Ended(lambda tx: instances.change(tx, run.instance_uuid, task_state=None))
+
+    return Workflow(kind, Facts, steps, TRANSITIONS["reboot"], settle, unwound, **more)
+
+
+@dataclass
+class Workbench:
+    """``now``: what the runner's clock shows. ``sent``: host and message, in order. ``told``: to observers."""
+
+    database: Database
+    kinds: Sequence[Workflow[Any]]
+    max_tries: int = MAX_TRIES
+    pause_s: Callable[[int], float] = pause_s
+    owner: str = "me"
+    now: float = 0.0
+    sent: list[tuple[str, AgentMessage]] = field(default_factory=list)
+    told: list[WorkflowEvent] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bus = ManualBus()
+        for host in ("a", "b"):
+            self.bus.serve_agent(host, lambda message, host=host: self.sent.append((host, message)))  # type: ignore[misc]
+        services = Services(self.database, None, self.owner, 1, begin=lambda _rows: None)  # type: ignore[arg-type]
+        self.runner = Runner(
+            services,
+            self.bus,
+            {kind.kind: kind for kind in self.kinds},
+            Lease(timedelta(seconds=60)),
+            (self.told.append,),
+            pause_s=self.pause_s,
+            max_tries=self.max_tries,
+            clock=lambda: self.now,
+        )
+
+    def server(self) -> str:
+        """Store a server that reboots, and return its uuid."""
+        uuid = new_uuid()
+        server = Instance(0, uuid, "vm", "p", "u", VmState.ACTIVE, SMALL, task_state=TaskState.REBOOTING)
+        self.database.write(lambda tx: instances.insert(tx, [(server, None)]))
+        return uuid
+
+    def begin(
+        self, kind: Workflow[Any], facts: Any = None, *, server: str | None = None, **changed: Any
+    ) -> WorkflowRow:
+        """Store a workflow and have it begin; return its row as it was at first."""
+        row = WorkflowRow(new_uuid(), kind.kind, server or self.server(), "", "req-1", "", owner=self.owner)
+        row = replace(kind.first_row(row, facts or kind.facts()), **changed)
+        self.database.write(lambda tx: workflows.insert(tx, [row], row.owner))
+        self.runner.begin([row])
+        self.bus.run()
+        return row
+
+    def interrupt(self, row: WorkflowRow, why: Interrupt) -> None:
+        """Have a workflow end, as somebody who stores nothing of his own."""
+        rows = self.database.write(lambda tx: self.runner.interrupt(tx, row.instance_uuid, why))
+        self.runner.interrupted(rows)
+        self.bus.run()
+
+    def row(self, row: WorkflowRow) -> WorkflowRow | None:
+        """Return a workflow as it is now."""
+        with self.database.read() as connection:
+            return workflows.get(connection, row.uuid)
+
+    def instance(self, row: WorkflowRow) -> Instance:
+        with self.database.read() as connection:
+            return instances.get(connection, row.instance_uuid)
+
+    def asked(self) -> list[AgentMessage]:
+        """Return the questions that were sent so far."""
+        return [message for _, message in self.sent if isinstance(message, AskStep)]
+
+    def orders(self) -> list[AgentMessage]:
+        """Return all else that was sent so far."""
+        return [message for _, message in self.sent if not isinstance(message, AskStep)]
+
+    def reply(self, error: str | None = None, **more: Any) -> None:
+        """Reply to the last order."""
+        host, order = next(each for each in reversed(self.sent) if not isinstance(each[1], AskStep))
+        reply = StepReply(order.step, host, order.instance_uuid, error, **more)  # type: ignore[union-attr]
+        self.runner.take_reply(reply)
+        self.bus.run()
+
+    def answer(self, state: StepState, reply: StepReply | None = None) -> None:
+        """Answer the last question."""
+        host, question = next(each for each in reversed(self.sent) if isinstance(each[1], AskStep))
+        self.runner.take_status(StepStatus(question.step, host, question.instance_uuid, state, reply))
+        self.bus.run()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass; what is due by then happens."""
+        self.now += seconds
+        self.runner.retry_broken()
+        self.runner.ask_overdue()
+        self.bus.run()
+
+    def phases(self) -> list[Phase]:
+        return [event.phase for event in self.told]
