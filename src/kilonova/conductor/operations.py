@@ -9,7 +9,7 @@ from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import Interrupt, Workflow
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
-from kilonova.conductor.workflows.delete import DELETE, DeleteFacts
+from kilonova.conductor.workflows.delete import DELETE, DeleteFacts, hosts_of_guest
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.conductor.workflows.power import POWER, PowerFacts
@@ -52,7 +52,8 @@ class Operations:
             if current is None or current.task_state is TaskState.DELETING:
                 return ()
             others = self._runner.interrupt(tx, instance.uuid, Interrupt.DELETE)
-            row = DELETE.first_row(replace(flow, waiting=bool(others)), DeleteFacts())
+            hosts = None if others else hosts_of_guest(tx.connection, instance.uuid)
+            row = DELETE.first_row(replace(flow, waiting=bool(others)), DeleteFacts(hosts))
             workflows.insert(tx, [row], self._services.owner)
             instance_actions.begin(tx, [_action(DELETE, instance, who)])
             instances.change(tx, instance.uuid, task_state=TaskState.DELETING, progress=0)

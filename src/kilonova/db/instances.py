@@ -17,6 +17,7 @@ from kilonova.db import tables as t
 from kilonova.db.changes import LoggedInstance
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.name_patterns import matching, read_pattern
+from kilonova.db.prepared import Prepared
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
@@ -32,7 +33,8 @@ _COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state).where(
 _FIND = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False))
 _FIND_ANY = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"))
 _NUMBERS = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
-_HOSTS = sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_HOSTS = Prepared(sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True))))
+_PLACE = Prepared(sa.select(_I.host, _I.group_uuid).where(_I.uuid == sa.bindparam("uuid")))
 ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
 _FAULT_TEXT = 255
 _FAULT_DETAILS = 16_000
@@ -166,7 +168,7 @@ def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozense
     found: dict[str, frozenset[str]] = {}
     for start in range(0, len(uuids), 500):
         chunk = list(uuids[start : start + 500])
-        for uuid, host in connection.execute(_HOSTS, {"uuids": chunk}):
+        for uuid, host in _HOSTS.rows(connection, uuids=chunk):
             found[uuid] = frozenset() if host is None else frozenset({host})
         for migration in server_migrations.open_of(connection, chunk):
             if found.get(migration.instance_uuid):
@@ -176,14 +178,13 @@ def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozense
 
 def place_of(connection: Connection, uuid: str) -> tuple[str | None, str | None]:
     """Return the host of an instance and the server group that it was made in, each None where there is none."""
-    row = connection.execute(sa.select(_I.host, _I.group_uuid).where(_I.uuid == uuid)).first()
-    return (None, None) if row is None else (row.host, row.group_uuid)
+    rows = _PLACE.rows(connection, uuid=uuid)
+    return (rows[0][0], rows[0][1]) if rows else (None, None)
 
 
 def group_of(connection: Connection, uuid: str) -> str | None:
     """Return the server group that an instance was made in."""
-    group: str | None = connection.execute(sa.select(_I.group_uuid).where(_I.uuid == uuid)).scalar()
-    return group
+    return place_of(connection, uuid)[1]
 
 
 def change(
