@@ -154,6 +154,7 @@ def _run(folder: Path, course: Course, kill_at: Point | None) -> list[Any]:
         watch.interrupt = partial(INTERRUPTERS[course.why], cell, known)
     watch.armed = True
     starter.begin(cell, known)
+    (folder / "answered").touch()
     return _rest(cell, watch)
 
 
@@ -196,14 +197,12 @@ class Ground:
         return self.folder / "templates" / f"{course.kind}-{course.starter}".replace(" ", "-")
 
     def acceptable(self, case: Case, begun: dict[str, Any]) -> list[Any]:
-        """Return the worlds that may be there after a kill: what was stored is done, what was not never began."""
+        """Return the worlds that may be there after a kill: what was answered is done, the rest may never have begun."""
         whole, plain = self.seen[case.course], self.seen[case.course.undisturbed]
-        if case.course.why is Interrupt.DELETE and begun["delete"]:
-            return [whole.after]
-        if case.course.breaks and begun["main"]:
-            return [whole.after]
-        worlds = [whole.after, plain.after]
-        return worlds if begun["main"] else [*worlds, whole.before]
+        is_deleted = case.course.why is Interrupt.DELETE and begun["delete"]
+        fails = case.course.breaks and begun["main"]
+        worlds = [whole.after] if is_deleted or fails else [whole.after, plain.after]
+        return worlds if begun["answered"] else [*worlds, whole.before]
 
 
 def _require(ended: Ended, what: str) -> Any:
@@ -267,12 +266,13 @@ def _begun(place: Path, course: Course) -> dict[str, Any]:
     """Return what the journal of a killed process says is under way."""
     connection = sqlite3.connect(place / "kilonova.db")
     try:
-        rows = connection.execute("SELECT kind, interrupt FROM workflows").fetchall()
+        rows = connection.execute("SELECT kind FROM workflows").fetchall()
         deleted = connection.execute("SELECT count(*) FROM instances WHERE deleted").fetchone()[0]
     finally:
         connection.close()
-    kinds = {kind for kind, _ in rows}
-    return {"main": course.kind in kinds, "delete": "delete" in kinds or bool(deleted), "journal": rows}
+    kinds = {kind for (kind,) in rows}
+    answered = (place / "answered").exists()
+    return {"main": course.kind in kinds, "delete": "delete" in kinds or bool(deleted), "answered": answered}
 
 
 # --- the whole --------------------------------------------------------------------------------------------------------
@@ -305,13 +305,9 @@ def uncovered(points: Sequence[Point]) -> list[str]:
             missing += [
                 f"{kind}: {'undo ' if undoing else ''}{step.name}"
                 for undoing in ways
-                if not passed[kind, step.name, undoing] and (kind, step.name, undoing) not in _NEVER
+                if not passed[kind, step.name, undoing]
             ]
     return missing
-
-
-#: Passed without a commit or message of its own.
-_NEVER: set[tuple[str, str, bool]] = set()
 
 
 @dataclass

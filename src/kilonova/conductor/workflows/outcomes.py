@@ -53,7 +53,7 @@ def ended_in(run: Run[Any], vm_state: VmState | None, *, power_state: int | None
     if run.ended_by is not None:
         return Ended()
     failure = run.failure
-    values: dict[str, Any] = {"task_state": None}
+    values: dict[str, Any] = {"task_state": None, "progress": 0}
     if power_state is not None:
         values["power_state"] = PowerState(power_state)
     if vm_state is not None:
