@@ -197,7 +197,7 @@ class Ground:
         return self.folder / "templates" / f"{course.kind}-{course.starter}".replace(" ", "-")
 
     def acceptable(self, case: Case, begun: dict[str, Any]) -> list[Any]:
-        """Return the worlds that may be there after a kill: what was answered is done, the rest may never have begun."""
+        """Return the worlds that may be there after a kill: only what was not answered may never have begun."""
         whole, plain = self.seen[case.course], self.seen[case.course.undisturbed]
         is_deleted = case.course.why is Interrupt.DELETE and begun["delete"]
         fails = case.course.breaks and begun["main"]
