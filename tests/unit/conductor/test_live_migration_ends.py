@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How live migrations end that somebody wanted to end sooner, and that ended by themselves first."""
+
+from kilonova.db import server_migrations
+from kilonova.messaging.messages import LiveMigrate
+from kilonova.model.instance import VmState
+from kilonova.model.server_migration import MigrationStatus
+from support.cell import Cell, NewCell, asker, host
+
+
+def copying(cell: Cell) -> str:
+    """A server whose memory is being copied."""
+    (uuid,) = cell.boot(force_host="a")
+    cell.bus.run()
+    cell.conductor.operations.live_migrate(cell.instance(uuid), asker("req-live"))
+    while not any(isinstance(message, LiveMigrate) for message in cell.bus.sent):
+        assert cell.bus.step()
+    return uuid
+
+
+def ended(cell: Cell, uuid: str) -> MigrationStatus:
+    with cell.database.read() as connection:
+        (migration,) = server_migrations.list_page(connection, server_migrations.MigrationQuery(instance_uuid=uuid))
+    return migration.status
+
+
+def test_one_that_fails_after_all_when_it_was_to_be_forced_leaves_the_server_as_it_was(cell_of: NewCell) -> None:
+    cell = cell_of(host("a", failing_live_migrations=1), host("b"))
+    uuid = copying(cell)
+    cell.conductor.operations.force_complete(cell.instance(uuid), asker("req-force"))
+    cell.bus.run()
+    server = cell.instance(uuid)
+    assert (server.vm_state, server.task_state, server.host) == (VmState.ACTIVE, None, "a")
+    assert ended(cell, uuid) is MigrationStatus.ERROR
+    cell.check()
+
+
+def test_an_abort_that_comes_too_late_changes_nothing(cell_of: NewCell) -> None:
+    cell = cell_of(host("a"), host("b"))
+    uuid = copying(cell)
+    while len(cell.bus.replies) < 3:
+        assert cell.bus.step()
+    cell.conductor.operations.abort_live_migration(cell.instance(uuid), asker("req-abort"))
+    cell.bus.run()
+    server = cell.instance(uuid)
+    assert (server.vm_state, server.task_state, server.host) == (VmState.ACTIVE, None, "b")
+    assert ended(cell, uuid) is MigrationStatus.COMPLETED
+    cell.check()
+
+
+def test_one_that_is_aborted_stays(cell_of: NewCell) -> None:
+    cell = cell_of(host("a"), host("b"))
+    uuid = copying(cell)
+    cell.conductor.operations.abort_live_migration(cell.instance(uuid), asker("req-abort"))
+    cell.bus.run()
+    server = cell.instance(uuid)
+    assert (server.vm_state, server.task_state) == (VmState.ACTIVE, None)
+    assert (server.host, ended(cell, uuid)) in {("a", MigrationStatus.CANCELLED), ("b", MigrationStatus.COMPLETED)}
+    cell.check()
+
+
+def test_a_delete_ends_it_and_leaves_nothing(cell_of: NewCell) -> None:
+    cell = cell_of(host("a"), host("b"))
+    uuid = copying(cell)
+    cell.delete(uuid)
+    cell.bus.run()
+    assert cell.check() == {}
