@@ -31,6 +31,7 @@ _COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state).where(
     _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
 )
 _FIND = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False))
+_FIND_ANY = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"))
 _NUMBERS = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
 _HOSTS = Prepared(sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True))))
 _PLACE = Prepared(sa.select(_I.host, _I.group_uuid).where(_I.uuid == sa.bindparam("uuid")))
@@ -115,6 +116,12 @@ def get(connection: Connection, uuid: str) -> Instance:
 def find(connection: Connection, uuid: str) -> Instance | None:
     """Return an instance that is not deleted, or None."""
     row = connection.execute(_FIND, {"uuid": uuid}).mappings().first()
+    return None if row is None else _complete(connection, [row])[0]
+
+
+def find_any(connection: Connection, uuid: str) -> Instance | None:
+    """Return an instance, also one that is deleted and not purged yet, or None."""
+    row = connection.execute(_FIND_ANY, {"uuid": uuid}).mappings().first()
     return None if row is None else _complete(connection, [row])[0]
 
 
@@ -213,6 +220,12 @@ def change(
         )
     if {"host", "node", "vm_state", "task_state"} & set(values):
         log(tx, uuid)
+
+
+def set_progress(tx: Transaction, uuid: str, tasks: Collection[TaskState], percent: int) -> None:
+    """Store how far an operation is while an instance still has one of its ``tasks``; afterwards it is too late."""
+    mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), _one_of(_I.task_state, tasks))
+    tx.execute(mine.values(progress=percent))
 
 
 @dataclass(frozen=True, slots=True)

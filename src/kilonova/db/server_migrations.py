@@ -118,6 +118,12 @@ def open_of(connection: Connection, instance_uuids: Collection[str]) -> tuple[Se
     return tuple(_migration(dict(zip(_COLUMNS, row, strict=True))) for row in rows)
 
 
+def open_at(connection: Connection, host: str) -> bool:
+    """Tell whether a migration from or to a service host is under way."""
+    here = sa.or_(_M.source_host == host, _M.dest_host == host)
+    return connection.execute(sa.select(_M.id).where(here, IS_OPEN).limit(1)).first() is not None
+
+
 def claimed(connection: Connection) -> tuple[ServerMigration, ...]:
     """Return every migration that holds two sides."""
     both = sa.select(t.server_migrations).where(IS_OPEN, _M.dest_host.is_not(None)).order_by(_M.id)

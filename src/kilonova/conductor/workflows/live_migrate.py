@@ -133,6 +133,7 @@ LIVE_MIGRATE = Workflow(
             "copy",
             do=_copy,
             undo=_stay,
+            on_reply=advance(MigrationStatus.POST_MIGRATING),
             event="compute_live_migration",
             interrupts={
                 Interrupt.ABORT: _abort,

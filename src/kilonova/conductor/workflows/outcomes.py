@@ -9,6 +9,7 @@ from kilonova.conductor.workflow import (
     Effect,
     Ended,
     HostIsBackError,
+    Interrupt,
     Run,
     Write,
     complete_or_fail,
@@ -50,10 +51,10 @@ def ended_in(run: Run[Any], vm_state: VmState | None, *, power_state: int | None
 
     ``vm_state``, ``power_state``: of the server from now on, None for the one before.
     """
-    if run.interrupted is not None:
+    if run.interrupted not in {None, Interrupt.FORCE_COMPLETE}:
         return Ended()
     failure = run.failure
-    values: dict[str, Any] = {"task_state": None}
+    values: dict[str, Any] = {"task_state": None, "progress": 0}
     if power_state is not None:
         values["power_state"] = PowerState(power_state)
     if vm_state is not None:
