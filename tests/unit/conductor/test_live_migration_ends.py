@@ -4,7 +4,7 @@
 from kilonova.db import server_migrations
 from kilonova.messaging.messages import LiveMigrate
 from kilonova.model.instance import VmState
-from kilonova.model.server_migration import MigrationStatus
+from kilonova.model.server_migration import MigrationStatus, ServerMigration
 from support.cell import Cell, NewCell, asker, host
 
 
@@ -18,16 +18,27 @@ def copying(cell: Cell) -> str:
     return uuid
 
 
-def ended(cell: Cell, uuid: str) -> MigrationStatus:
+def migration_of(cell: Cell, uuid: str) -> ServerMigration:
     with cell.database.read() as connection:
         (migration,) = server_migrations.list_page(connection, server_migrations.MigrationQuery(instance_uuid=uuid))
-    return migration.status
+    return migration
+
+
+def abort(cell: Cell, uuid: str) -> None:
+    operations, migration = cell.conductor.operations, migration_of(cell, uuid)
+    operations.abort_live_migration(cell.instance(uuid), migration, asker("req-abort"), {migration.status})
+
+
+def ended(cell: Cell, uuid: str) -> MigrationStatus:
+    return migration_of(cell, uuid).status
 
 
 def test_one_that_fails_after_all_when_it_was_to_be_forced_leaves_the_server_as_it_was(cell_of: NewCell) -> None:
     cell = cell_of(host("a", failing_live_migrations=1), host("b"))
     uuid = copying(cell)
-    cell.conductor.operations.force_complete(cell.instance(uuid), asker("req-force"))
+    migration = migration_of(cell, uuid)
+    operations = cell.conductor.operations
+    operations.force_complete(cell.instance(uuid), migration, asker("req-force"), {migration.status})
     cell.bus.run()
     server = cell.instance(uuid)
     assert (server.vm_state, server.task_state, server.host) == (VmState.ACTIVE, None, "a")
@@ -40,7 +51,7 @@ def test_an_abort_that_comes_too_late_changes_nothing(cell_of: NewCell) -> None:
     uuid = copying(cell)
     while len(cell.bus.replies) < 3:
         assert cell.bus.step()
-    cell.conductor.operations.abort_live_migration(cell.instance(uuid), asker("req-abort"))
+    abort(cell, uuid)
     cell.bus.run()
     server = cell.instance(uuid)
     assert (server.vm_state, server.task_state, server.host) == (VmState.ACTIVE, None, "b")
@@ -51,7 +62,7 @@ def test_an_abort_that_comes_too_late_changes_nothing(cell_of: NewCell) -> None:
 def test_one_that_is_aborted_stays(cell_of: NewCell) -> None:
     cell = cell_of(host("a"), host("b"))
     uuid = copying(cell)
-    cell.conductor.operations.abort_live_migration(cell.instance(uuid), asker("req-abort"))
+    abort(cell, uuid)
     cell.bus.run()
     server = cell.instance(uuid)
     assert (server.vm_state, server.task_state) == (VmState.ACTIVE, None)
