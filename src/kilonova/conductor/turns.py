@@ -85,8 +85,8 @@ def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes:
     writes = (*writes, *_writes(last.write))
     failure = run.failure
     if isinstance(last, Ended):
-        phase = Phase.FAILED if run.ended_by is None else Phase.INTERRUPTED
-        message = failure.message if run.ended_by is None else run.ended_by.value
+        phase = Phase.FAILED if run.interrupted is None else Phase.INTERRUPTED
+        message = failure.message if run.interrupted is None else run.interrupted.value
         return Turn(run, None, phase, writes, failed=last.failed, message=message, host=failure.host)
     after = workflow.at(run, workflow.steps[0].name, undoing=False, facts=last.facts, failure=None)
     after = replace(after, since=now())

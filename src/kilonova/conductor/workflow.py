@@ -128,14 +128,14 @@ class Run(Generic[F]):
         return codec.decode({"version": 1, **(self.row.failure or {"message": ""})}, Failure)
 
     @property
-    def interrupted(self) -> Interrupt | None:
+    def interrupt(self) -> Interrupt | None:
         """Who has it end, or end sooner."""
         return None if self.row.interrupt is None else Interrupt(self.row.interrupt)
 
     @property
-    def ended_by(self) -> Interrupt | None:
-        """Who has it walk back; None where it was only to end sooner, and where it failed by itself."""
-        return None if self.interrupted is Interrupt.FORCE_COMPLETE else self.interrupted
+    def interrupted(self) -> Interrupt | None:
+        """Who has it end without having done what it is for, as far as that is still possible."""
+        return None if self.interrupt is Interrupt.FORCE_COMPLETE else self.interrupt
 
 
 # --- effects ----------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def ended_in(run: Run[Any], vm_state: VmState | None, *, power_state: int | None
 
     ``vm_state``, ``power_state``: of the server from now on, None for the one before.
     """
-    if run.ended_by is not None:
+    if run.interrupted is not None:
         return Ended()
     failure = run.failure
     values: dict[str, Any] = {"task_state": None, "progress": 0}
