@@ -158,6 +158,8 @@ class Settings:
     decision_retention: int = 10_000
     checkpoints_kept: int = 4
     lease_s: float = 60.0
+    #: [DEFAULT] rpc_response_timeout: when an agent that has not replied is asked how far it is.
+    response_timeout_s: float = 60.0
     purge_deleted_after_days: int = 0
     conf: Any = None
 
@@ -177,6 +179,13 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
         cfg.IntOpt("max_logfile_count", default=30, min=1, help="Rotated log files that are kept."),
         cfg.IntOpt("service_down_time", default=60, min=1, help="Seconds after which a silent service counts as down."),
         cfg.IntOpt("report_interval", default=10, min=1, help="Seconds between two heartbeats of an agent."),
+        cfg.IntOpt(
+            "rpc_response_timeout",
+            default=60,
+            min=1,
+            help="Seconds after which an agent that has not replied to a step of an operation is asked how far it is. "
+            "One that leaves five such questions without an answer counts as unreachable.",
+        ),
         cfg.StrOpt("default_availability_zone", default="nova", help="Zone shown for hosts in no zone."),
         cfg.StrOpt("default_schedule_zone", help="Zone used when a request names none."),
         cfg.StrOpt("internal_service_availability_zone", default="internal"),
@@ -539,6 +548,7 @@ def _settings(conf: Any) -> Settings:
             decision_retention=conf.operator.decision_retention,
             checkpoints_kept=conf.operator.checkpoints_kept,
             lease_s=conf.conductor.lease_time,
+            response_timeout_s=conf.rpc_response_timeout,
             purge_deleted_after_days=conf.operator.purge_deleted_after_days,
             conf=conf,
         )

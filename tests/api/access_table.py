@@ -56,6 +56,7 @@ _GONE = {"flavor_id": "gone", "aggregate_id": "999999"}
 _FLAVOR = {"name": "m1.tiny", "ram": 1, "vcpus": 1, "disk": 1}
 _SERVER = {"name": "vm", "imageRef": "70a599e0-31e7-49b7-b260-868f441e862b", "flavorRef": "gone", "networks": "none"}
 _ON_FLAVOR = "compute POST /v2.1/flavors/{flavor_id}/action"
+_ON_MIGRATION = "compute POST /v2.1/servers/{server_id}/migrations/{migration_id}/action"
 _ON_AGGREGATE = "compute POST /v2.1/os-aggregates/{aggregate_id}/action"
 
 COMPUTE: Mapping[str, Access] = {
@@ -121,6 +122,13 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} migrate": of_home(MANAGER, {"migrate": None}),
     f"{_ACTION} os-migrateLive": of_home(MANAGER, _live(None)),
     f"{_ACTION} reboot": of_home(MEMBER, {"reboot": {"type": "SOFT"}}),
+    "compute GET /v2.1/servers/{server_id}/os-instance-actions": of_home(READER),
+    "compute GET /v2.1/servers/{server_id}/os-instance-actions/{request_id}": of_home(READER),
+    "compute GET /v2.1/servers/{server_id}/migrations": of_home(MANAGER),
+    "compute GET /v2.1/servers/{server_id}/migrations/{migration_id}": of_home(ADMIN),
+    "compute DELETE /v2.1/servers/{server_id}/migrations/{migration_id}": of_home(MANAGER),
+    f"{_ON_MIGRATION} force_complete": of_home(MANAGER, {"force_complete": None}),
+    "compute GET /v2.1/os-migrations": anywhere(MANAGER),
     "compute GET /v2.1/os-services": anywhere(ADMIN),
     "compute PUT /v2.1/os-services/{service_id}": anywhere(ADMIN, {"status": "enabled"}),
     "compute DELETE /v2.1/os-services/{service_id}": anywhere(ADMIN),
@@ -211,6 +219,7 @@ PARTICULAR: Mapping[str, tuple[str, Access]] = {
         "compute POST /v2.1/os-keypairs",
         anywhere(ADMIN, {"keypair": {"name": "k", "public_key": "none", "user_id": "somebody"}}),
     ),
+    "migrations of a project": ("compute GET /v2.1/os-migrations", Access(MANAGER, ADMIN, query="?project_id=@home")),
     "limits of a project": ("compute GET /v2.1/limits", Access(ANY, ADMIN, query="?tenant_id=@home")),
     "the use of nobody": ("placement GET /usages", anywhere(ADMIN | SERVICE, query="?project_id=")),
 }

@@ -19,6 +19,8 @@ from kilonova.api.operator.family import OperatorFamily
 from kilonova.api.placement.family import PlacementFamily
 from kilonova.cli.control import ControlProcess, image_id, start_control_process
 from kilonova.config import load
+from kilonova.db import instances, server_migrations
+from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
 from support.api_client import Answer, send
 from support.identity import HOME, Identity
 from support.waiting import wait_until_idle
@@ -103,6 +105,16 @@ class World:
         server = {"name": "vm", "imageRef": image_id("cirros"), "flavorRef": "1", "networks": "none"}
         return str(self.admin("POST", "/servers", {"server": server})["server"]["id"])
 
+    def new_migration(self, server_id: str) -> int:
+        """Write the row of a live migration that runs, without running one; return its number."""
+        database = self.process.database
+        with database.read() as connection:
+            server = instances.get(connection, server_id)
+        kind = MigrationType.LIVE_MIGRATION, MigrationStatus.RUNNING
+        place = server.host or "", server.node or ""
+        row = ServerMigration(NOWHERE, server_id, *kind, *place, server.flavor, server.flavor, "req-migration")
+        return database.write(lambda tx: server_migrations.insert(tx, row)).id
+
 
 @contextmanager
 def start_world(folder: Path, template: Path, identity: Identity, more: str = "") -> Iterator[World]:
@@ -132,6 +144,8 @@ def _furnish(world: World) -> Mapping[str, str]:
     wait_until_idle(world.process.database)
     return {
         "server_id": server,
+        "request_id": world.admin("GET", f"/servers/{server}/os-instance-actions")["instanceActions"][0]["request_id"],
+        "migration_id": str(world.new_migration(server)),
         "server_group_id": group["server_group"]["id"],
         "flavor_id": "1",
         "key": "a",

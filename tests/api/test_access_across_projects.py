@@ -33,10 +33,11 @@ OWNED = {
     "keypair_name": "x" * len(f"{SECRET}-key"),
     "quota_project_id": "3b674f73aaaa40008000000000000000",
 }
-#: What names something of the cloud's own, or what only administrators and services may name at all.
+#: What names something of the cloud's own, what only administrators and services may name at all, or what there is in
+#: something of a tenant's only.
 OF_THE_CLOUD = frozenset(
     {"aggregate_id", "hypervisor_id", "service_id", "class_name", "key", "uuid", "resource_class", "name"}
-    | {"consumer_uuid"}
+    | {"consumer_uuid", "request_id", "migration_id"}
 )
 #: What it answers is the same for every project.
 OF_EVERYBODY = {"compute GET /v2.1/os-quota-sets/{quota_project_id}/defaults"}

@@ -25,7 +25,7 @@ from kilonova.conductor.retries import MAX_TRIES
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config import ComputeSettings, FakeSettings, Settings
-from kilonova.db import host_agents, instances, server_groups
+from kilonova.db import host_agents, instances, server_groups, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Merged
@@ -38,6 +38,7 @@ from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.requester import Requester
 from kilonova.model.server_group import ServerGroup
+from kilonova.model.server_migration import OPEN
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from kilonova.scheduler.settings import SchedulerConfig
 from support.manual_bus import ManualBus
@@ -155,7 +156,10 @@ class Cell:
         self.conductor.operations.live_migrate(self.instance(uuid), asker("req-live-migrate"), host=host)
 
     def abort(self, uuid: str) -> None:
-        self.conductor.operations.abort_live_migration(self.instance(uuid), asker("req-abort"))
+        with self.database.read() as connection:
+            migration = server_migrations.find_open(connection, uuid)
+        if migration is not None:
+            self.conductor.operations.abort_live_migration(self.instance(uuid), migration, asker("req-abort"), OPEN)
 
     def confirm(self, uuid: str) -> None:
         self.conductor.operations.confirm_resize(self.instance(uuid), asker("req-confirm"))

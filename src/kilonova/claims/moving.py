@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from kilonova.claims.placing import Claim, FallsShort, require_isolation
-from kilonova.db import allocations, instances, isolation_guard, moves, server_migrations
+from kilonova.db import allocations, instance_actions, instances, isolation_guard, moves, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.allocations import INSTANCE
+from kilonova.db.instance_actions import EndedEvent
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.model.instance import TaskState
@@ -25,13 +26,14 @@ class Moving:
     """A server that is moved: it is at the source of ``migration``, whose status is as given there, and has ``task``.
 
     The migration then has the status that it ``becomes``, and its destination; the server ``shows`` another task, or
-    the same.
+    the same. ``ended``: the step that users see as ended with the claim.
     """
 
     migration: ServerMigration
     task: TaskState
     becomes: MigrationStatus = MigrationStatus.PRE_MIGRATING
     shows: TaskState | None = None
+    ended: EndedEvent | None = None
 
     @property
     def shown(self) -> TaskState:
@@ -82,6 +84,7 @@ class Moving:
             if claim.instance_uuid not in present
         ]
         allocations.add_consumers(tx, new)
+        instance_actions.add_events(tx, [ended for claim in claims if (ended := _of(claim).ended) is not None])
         for claim in claims:
             instances.log(tx, claim.instance_uuid)
             moves.log_other_side(tx, _of(claim).migration.uuid)

@@ -116,6 +116,7 @@ def start_core(
         observers=(metrics.observe,),
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
+        response_timeout_s=settings.response_timeout_s,
     )
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be done to servers that exist: each is stored as a workflow with its action, and then runs by itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import Interrupt, Workflow
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
-from kilonova.conductor.workflows.delete import DELETE, DeleteFacts
+from kilonova.conductor.workflows.delete import DELETE, DeleteFacts, hosts_of_guest
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.conductor.workflows.power import POWER, PowerFacts
@@ -27,6 +27,12 @@ from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.quota import Limits
 from kilonova.model.requester import Requester
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
+
+#: What is not taken back by asking a live migration to end otherwise.
+_OUTWEIGHING: Mapping[Interrupt, frozenset[str]] = {
+    Interrupt.ABORT: frozenset({Interrupt.DELETE}),
+    Interrupt.FORCE_COMPLETE: frozenset({Interrupt.DELETE, Interrupt.ABORT}),
+}
 
 
 class Operations:
@@ -46,7 +52,8 @@ class Operations:
             if current is None or current.task_state is TaskState.DELETING:
                 return ()
             others = self._runner.interrupt(tx, instance.uuid, Interrupt.DELETE)
-            row = DELETE.first_row(replace(flow, waiting=bool(others)), DeleteFacts())
+            hosts = None if others else hosts_of_guest(tx.connection, instance.uuid)
+            row = DELETE.first_row(replace(flow, waiting=bool(others)), DeleteFacts(hosts))
             workflows.insert(tx, [row], self._services.owner)
             instance_actions.begin(tx, [_action(DELETE, instance, who)])
             instances.change(tx, instance.uuid, task_state=TaskState.DELETING, progress=0)
@@ -144,13 +151,23 @@ class Operations:
         """Start to go back to the source. Raises: as :meth:`confirm_resize`."""
         self._end_move(REVERT_RESIZE, MigrationStatus.REVERTING, instance, who)
 
-    def abort_live_migration(self, instance: Instance, who: Requester) -> None:
-        """Have a live migration end where it began; it may be over first."""
-        self._interrupt(instance, Interrupt.ABORT, "live_migration_cancel", who)
+    def abort_live_migration(
+        self, instance: Instance, migration: ServerMigration, who: Requester, states: Collection[MigrationStatus]
+    ) -> None:
+        """Have a live migration that is in one of ``states`` end where it began; it may be over first.
 
-    def force_complete(self, instance: Instance, who: Requester) -> None:
-        """Have a live migration end soon, at the price of a pause."""
-        self._interrupt(instance, Interrupt.FORCE_COMPLETE, "live_migration_force_complete", who)
+        Raises: ConcurrentUpdate when it is in another state.
+        """
+        self._interrupt(instance, migration, Interrupt.ABORT, "live_migration_cancel", who, states)
+
+    def force_complete(
+        self, instance: Instance, migration: ServerMigration, who: Requester, states: Collection[MigrationStatus]
+    ) -> None:
+        """Have a live migration that is in one of ``states`` end soon, at the price of a pause.
+
+        Raises: ConcurrentUpdate when it is in another state, or is being aborted.
+        """
+        self._interrupt(instance, migration, Interrupt.FORCE_COMPLETE, "live_migration_force_complete", who, states)
 
     def record_progress(self, message: MigrationProgress) -> None:
         """Note how much a live migration has copied; nobody waits for that."""
@@ -158,10 +175,15 @@ class Operations:
         if not isinstance(facts, MoveFacts):
             return
         uuid = facts.migration
-        progress = {
+        copied = {
             name: getattr(message, name) for name in MigrationProgress.__dataclass_fields__ if name.endswith("_bytes")
         }
-        self._database.write(lambda tx: server_migrations.set_progress(tx, uuid, progress))
+
+        def write(tx: Transaction) -> None:
+            server_migrations.set_progress(tx, uuid, copied)
+            instances.set_progress(tx, message.instance_uuid, {TaskState.MIGRATING}, message.percent)
+
+        self._database.write(write)
 
     def _start_move(
         self,
@@ -215,8 +237,22 @@ class Operations:
 
         self.start(workflow, facts, instance, who, take)
 
-    def _interrupt(self, instance: Instance, why: Interrupt, action: str, who: Requester) -> None:
+    def _interrupt(
+        self,
+        instance: Instance,
+        migration: ServerMigration,
+        why: Interrupt,
+        action: str,
+        who: Requester,
+        states: Collection[MigrationStatus],
+    ) -> None:
         def interrupt(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            present = server_migrations.get(tx.connection, migration.uuid)
+            if present.status not in states or present.migration_type is not MigrationType.LIVE_MIGRATION:
+                raise ConcurrentUpdate(f"Migration {present.id} of server {instance.uuid} is {present.status.value}.")
+            said = {row.interrupt for row in workflows.of_instance(tx.connection, instance.uuid)}
+            if said & _OUTWEIGHING[why]:
+                raise ConcurrentUpdate(f"Migration {present.id} of server {instance.uuid} is being ended already.")
             instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
             return self._runner.interrupt(tx, instance.uuid, why)
 

@@ -11,6 +11,8 @@ from kilonova.errors import Unavailable
 from kilonova.messaging.bus import Bus
 from kilonova.messaging.messages import AskStep, StepReply, StepState, StepStatus
 
+#: Seconds after which an agent that has not replied is asked how far it is.
+RESPONSE_TIMEOUT_S = 60.0
 #: How often an agent may leave a question about its step unanswered.
 MAX_QUESTIONS = 5
 
@@ -26,12 +28,18 @@ class _Parked:
 
 
 class Parking:
-    """The parked workflows of a process. ``may_act``: whether this process may act for its hosts."""
+    """The parked workflows of a process. ``may_act``: whether this process may act for its hosts.
 
-    def __init__(self, bus: Bus, may_act: Callable[[], bool], clock: Callable[[], float]) -> None:
+    ``response_timeout_s``: how long a reply may take before its agent is asked.
+    """
+
+    def __init__(
+        self, bus: Bus, may_act: Callable[[], bool], clock: Callable[[], float], response_timeout_s: float
+    ) -> None:
         self._bus = bus
         self._may_act = may_act
         self._clock = clock
+        self._response_timeout_s = response_timeout_s
         self._lock = threading.Lock()
         #: The first reply takes its entry, so that copies find nothing.
         self._parked: dict[str, _Parked] = {}
@@ -50,7 +58,7 @@ class Parking:
                 return None
             if not self._may_act():
                 raise Unavailable("Other processes may have taken over the work of this one.")
-            parked = _Parked(run, effect, self._clock() + effect.asked_after_s)
+            parked = _Parked(run, effect, self._due(effect))
             self._parked[run.row.uuid] = parked
             message = AskStep(run.step_id, run.instance_uuid) if ask else effect.message
             try:
@@ -86,7 +94,7 @@ class Parking:
                 return None
             if status.state is StepState.DONE and status.reply is not None:
                 return status.reply
-            parked.due = self._clock() + parked.effect.asked_after_s
+            parked.due = self._due(parked.effect)
             parked.questions = 0
             if status.state is StepState.UNKNOWN and self._may_act():
                 try:
@@ -102,7 +110,7 @@ class Parking:
         with self._lock:
             for parked in [each for each in self._parked.values() if each.due <= now]:
                 parked.questions += 1
-                parked.due = now + parked.effect.asked_after_s
+                parked.due = self._due(parked.effect)
                 if parked.questions > MAX_QUESTIONS:
                     lost.append(_unreachable(parked, "The agent answers no questions."))
                     continue
@@ -111,6 +119,9 @@ class Parking:
                 except Unavailable as error:
                     lost.append(_unreachable(parked, error.message))
         return tuple(lost)
+
+    def _due(self, effect: SendToAgent) -> float:
+        return self._clock() + (effect.asked_after_s or self._response_timeout_s)
 
     def leave(self, uuid: str, attempt: int | None = None) -> None:
         """Wait for nothing any more; with ``attempt``, for nothing but that start of a step."""

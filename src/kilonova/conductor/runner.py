@@ -19,7 +19,7 @@ from kilonova.conductor.guests import GuestsElsewhere
 from kilonova.conductor.interrupts import interrupt
 from kilonova.conductor.journal import Journal
 from kilonova.conductor.lease import Lease
-from kilonova.conductor.parking import Parking
+from kilonova.conductor.parking import RESPONSE_TIMEOUT_S, Parking
 from kilonova.conductor.retries import MAX_TRIES, Retries, pause_s
 from kilonova.conductor.runs import Runs
 from kilonova.conductor.services import Services
@@ -65,6 +65,7 @@ class Runner:
         *,
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
+        response_timeout_s: float = RESPONSE_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.services = services
@@ -77,7 +78,7 @@ class Runner:
         self._journal = Journal(self._database, self._owner, lambda kind: registry[kind].transition)
         self._guests = GuestsElsewhere(self._database, bus, lambda: self.may_act)
         self._runs = Runs(registry)
-        self._parking = Parking(bus, lambda: self.may_act, clock)
+        self._parking = Parking(bus, lambda: self.may_act, clock, response_timeout_s)
         self._retries = Retries(pause_s, max_tries, clock)
 
     @property
@@ -294,7 +295,10 @@ class Runner:
         refused = self._parking.send(run, effect, lambda: self._runs.replace(run), ask=resumed)
         if refused is None or self._hand_over(run, effect.host):
             return None
-        return self._apply(run, self._meaning(run, refused))
+        effect_of_refusal = self._meaning(run, refused)
+        if isinstance(effect_of_refusal, Failed) and not resumed:  # the host has never heard of the step
+            effect_of_refusal = Failed(replace(effect_of_refusal.failure, undone=True))
+        return self._apply(run, effect_of_refusal)
 
     def _meaning(self, run: Run[Any], reply: StepReply) -> Effect:
         step = self._step(run)

@@ -13,6 +13,7 @@ from kilonova.conductor.lease import Lease
 from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
+from kilonova.conductor.parking import RESPONSE_TIMEOUT_S
 from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.runner import Runner
@@ -44,6 +45,7 @@ class Conductor:
 
     ``limits``: the configured quotas, which hold where nobody has set others.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
+    ``response_timeout_s``: when an agent that has not replied is asked how far it is.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
     ``membership``: this process among others.
@@ -62,6 +64,7 @@ class Conductor:
         observers: Sequence[Observer] = (),
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
+        response_timeout_s: float = RESPONSE_TIMEOUT_S,
     ) -> None:
         self.database = database
         self.claimer = claimer
@@ -76,6 +79,7 @@ class Conductor:
             (story.tell, *observers),
             pause_s=pause_s,
             max_tries=max_tries,
+            response_timeout_s=response_timeout_s,
         )
         self.membership = Membership(database, self.runner, owner, self.lease)
         self.operations = Operations(self._services, self.runner)

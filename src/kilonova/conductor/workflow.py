@@ -31,8 +31,6 @@ T = TypeVar("T")
 
 #: Somebody else (a delete, another process) took the instance over: the workflow has nothing left to do.
 TAKEN_OVER = (ConcurrentUpdate, NotFound, UnexpectedTaskState)
-#: Seconds after which an agent that has not replied is asked how far it is.
-ASKED_AFTER_S = 60.0
 
 
 class Interrupt(StrEnum):
@@ -155,13 +153,13 @@ Write = Batched[Any] | Callable[[Transaction], None]
 class SendToAgent:
     """Send a message to the agent of ``host`` and wait for its reply, without a thread.
 
-    ``asked_after_s``: without a reply by then the agent is asked how far it is.
+    ``asked_after_s``: without a reply by then the agent is asked how far it is; None stands for the usual time.
     ``facts``: as they are while it waits, in this process only; None: as before.
     """
 
     host: str
     message: AgentMessage
-    asked_after_s: float = ASKED_AFTER_S
+    asked_after_s: float | None = None
     facts: Any = None
 
 

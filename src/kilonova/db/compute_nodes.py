@@ -120,6 +120,13 @@ def numbers(connection: Connection) -> dict[str, int]:
     return mapping(connection, sa.select(t.compute_nodes.c.uuid, t.compute_nodes.c.id))
 
 
+def addresses(connection: Connection, hosts: Collection[str]) -> dict[tuple[str, str], str]:
+    """Return (service host, hypervisor) → its address, of the hypervisors of these hosts."""
+    node = t.compute_nodes.c
+    wanted = sa.select(node.host, node.hypervisor_hostname, node.host_ip).where(node.host.in_(list(hosts)))
+    return {(host, name): address for host, name, address in connection.execute(wanted)}
+
+
 def usages(connection: Connection, uuids: Collection[str] | None = None) -> dict[str, NodeUsage]:
     """Return the usage of every hypervisor, or of those of ``uuids``, by its uuid."""
     figures: dict[str, dict[str, int]] = {uuid: {} for uuid in (numbers(connection) if uuids is None else uuids)}

@@ -2,7 +2,7 @@
 """Flavors, their extra specs and the projects that may use the private ones."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -132,6 +132,12 @@ def remove_project(tx: Transaction, flavor_id: str, project_id: str) -> None:
     gone = tx.execute(sa.delete(table).where(table.c.flavor_id == row_id, table.c.project_id == project_id))
     if gone.rowcount == 0:
         raise NotFound(f"Flavor access not found for {flavor_id} / {project_id} combination.")
+
+
+def numbers(connection: Connection, flavor_ids: Collection[str]) -> dict[str, int]:
+    """Return public id → row number, of the flavors among these that there are."""
+    wanted = sa.select(t.flavors.c.flavor_id, t.flavors.c.id).where(t.flavors.c.flavor_id.in_(list(flavor_ids)))
+    return {row.flavor_id: row.id for row in connection.execute(wanted)}
 
 
 def as_json(flavor: Flavor) -> dict[str, Any]:

@@ -4,16 +4,47 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.transaction import Transaction
+from kilonova.errors import InvalidRequest
 
 SUCCESS, ERROR = "Success", "Error"
 _A = t.instance_actions.c
-_INSERT, _ADD = sa.insert(t.instance_actions), sa.insert(t.instance_action_events)
+_BEGUN = ("instance_uuid", "action", "request_id", "user_id", "project_id", "started_at")
+_ENDED = (
+    "instance_uuid",
+    "request_id",
+    "event",
+    "started_at",
+    "finished_at",
+    "result",
+    "host",
+    "details",
+    "traceback",
+)
+
+
+def _insert(table: sa.Table, columns: Sequence[str]) -> Prepared:
+    return Prepared(sa.insert(table).values({name: sa.bindparam(name, type_=table.c[name].type) for name in columns}))
+
+
+_BEGIN = _insert(t.instance_actions, _BEGUN)
+_ADD = _insert(t.instance_action_events, _ENDED)
 _DETAILS = 255
+_E = t.instance_action_events.c
+_NEWEST = (
+    sa.select(sa.func.max(_E.finished_at))
+    .where(_E.instance_uuid == _A.instance_uuid, _E.request_id == _A.request_id)
+    .correlate(t.instance_actions)
+    .scalar_subquery()
+)
+_ACTIONS = sa.select(t.instance_actions, _NEWEST.label("newest"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +72,50 @@ class EndedEvent:
     traceback: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action as it is recorded. ``message``: "Error" when it failed for good. ``updated_at``: of its last news."""
+
+    action: str
+    instance_uuid: str
+    request_id: str
+    user_id: str
+    project_id: str
+    started_at: datetime
+    message: str | None
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One step of an action; without ``finished_at`` it is under way."""
+
+    event: str
+    started_at: datetime
+    finished_at: datetime | None = None
+    result: str | None = None
+    host: str | None = None
+    details: str | None = None
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionQuery:
+    """Which actions of an instance to list. ``marker``: the request id of the last one of the page before."""
+
+    instance_uuid: str
+    changed_since: datetime | None = None
+    changed_before: datetime | None = None
+    limit: int = 1000
+    marker: str | None = None
+
+
 def begin(tx: Transaction, actions: Sequence[NewAction]) -> None:
     """Record actions that begin."""
     names = NewAction.__dataclass_fields__
     rows = [{name: getattr(action, name) for name in names} | {"started_at": tx.now} for action in actions]
     if rows:
-        tx.execute(_INSERT, rows)
+        _BEGIN.run_each(tx.connection, rows)
 
 
 def add_events(tx: Transaction, events: Sequence[EndedEvent]) -> None:
@@ -58,7 +127,7 @@ def add_events(tx: Transaction, events: Sequence[EndedEvent]) -> None:
         for event in events
     ]
     if rows:
-        tx.execute(_ADD, rows)
+        _ADD.run_each(tx.connection, rows)
 
 
 def fail(tx: Transaction, ended: Collection[tuple[str, str]]) -> None:
@@ -66,3 +135,41 @@ def fail(tx: Transaction, ended: Collection[tuple[str, str]]) -> None:
     if ended:
         which = sa.tuple_(_A.instance_uuid, _A.request_id).in_(list(ended))
         tx.execute(sa.update(t.instance_actions).where(which).values(message=ERROR, updated_at=tx.now))
+
+
+def find(connection: Connection, instance_uuid: str, request_id: str) -> Action | None:
+    """Return what one request did to an instance, or None."""
+    mine = sa.and_(_A.instance_uuid == instance_uuid, _A.request_id == request_id)
+    row = connection.execute(_ACTIONS.where(mine).limit(1)).first()
+    return None if row is None else _action(row)
+
+
+def list_page(connection: Connection, query: ActionQuery) -> tuple[Action, ...]:
+    """Return one page, newest first. Raises: InvalidRequest for an unknown marker."""
+    conditions: list[Any] = [_A.instance_uuid == query.instance_uuid]
+    moments = (_A.started_at, _A.updated_at, _NEWEST)
+    if query.changed_since is not None:
+        conditions.append(sa.or_(*(moment >= query.changed_since for moment in moments)))
+    if query.changed_before is not None:
+        conditions += [sa.func.coalesce(moment, _A.started_at) <= query.changed_before for moment in moments]
+    if query.marker is not None:
+        mine = _A.instance_uuid == query.instance_uuid, _A.request_id == query.marker
+        marker = connection.execute(sa.select(_A.started_at, _A.id).where(*mine)).first()
+        if marker is None:
+            raise InvalidRequest(f"marker [{query.marker}] not found", field="marker")
+        earlier = sa.and_(_A.started_at == marker.started_at, _A.id < marker.id)
+        conditions.append(sa.or_(_A.started_at < marker.started_at, earlier))
+    page = _ACTIONS.where(*conditions).order_by(_A.started_at.desc(), _A.id.desc()).limit(query.limit)
+    return tuple(map(_action, connection.execute(page)))
+
+
+def events(connection: Connection, instance_uuid: str, request_id: str) -> tuple[Event, ...]:
+    """Return the steps of an action that have ended, newest first."""
+    columns = [_E[name] for name in Event.__dataclass_fields__]
+    mine = sa.select(*columns).where(_E.instance_uuid == instance_uuid, _E.request_id == request_id)
+    return tuple(Event(*row) for row in connection.execute(mine.order_by(_E.started_at.desc(), _E.id.desc())))
+
+
+def _action(row: Any) -> Action:
+    known = row.action, row.instance_uuid, row.request_id, row.user_id, row.project_id, row.started_at, row.message
+    return Action(*known, max(filter(None, (row.started_at, row.updated_at, row.newest))))

@@ -17,6 +17,7 @@ from kilonova.db import tables as t
 from kilonova.db.changes import LoggedInstance
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.name_patterns import matching, read_pattern
+from kilonova.db.prepared import Prepared
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
@@ -30,8 +31,10 @@ _COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state).where(
     _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
 )
 _FIND = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False))
+_FIND_ANY = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"))
 _NUMBERS = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
-_HOSTS = sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_HOSTS = Prepared(sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True))))
+_PLACE = Prepared(sa.select(_I.host, _I.group_uuid).where(_I.uuid == sa.bindparam("uuid")))
 ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
 _FAULT_TEXT = 255
 _FAULT_DETAILS = 16_000
@@ -116,6 +119,12 @@ def find(connection: Connection, uuid: str) -> Instance | None:
     return None if row is None else _complete(connection, [row])[0]
 
 
+def find_any(connection: Connection, uuid: str) -> Instance | None:
+    """Return an instance, also one that is deleted and not purged yet, or None."""
+    row = connection.execute(_FIND_ANY, {"uuid": uuid}).mappings().first()
+    return None if row is None else _complete(connection, [row])[0]
+
+
 def numbers(connection: Connection, reservation_ids: Collection[str]) -> dict[str, int]:
     """Return instance uuid → number of everything made under the given reservations."""
     return mapping(connection, _NUMBERS, reservations=list(reservation_ids))
@@ -159,7 +168,7 @@ def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozense
     found: dict[str, frozenset[str]] = {}
     for start in range(0, len(uuids), 500):
         chunk = list(uuids[start : start + 500])
-        for uuid, host in connection.execute(_HOSTS, {"uuids": chunk}):
+        for uuid, host in _HOSTS.rows(connection, uuids=chunk):
             found[uuid] = frozenset() if host is None else frozenset({host})
         for migration in server_migrations.open_of(connection, chunk):
             if found.get(migration.instance_uuid):
@@ -169,14 +178,13 @@ def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozense
 
 def place_of(connection: Connection, uuid: str) -> tuple[str | None, str | None]:
     """Return the host of an instance and the server group that it was made in, each None where there is none."""
-    row = connection.execute(sa.select(_I.host, _I.group_uuid).where(_I.uuid == uuid)).first()
-    return (None, None) if row is None else (row.host, row.group_uuid)
+    rows = _PLACE.rows(connection, uuid=uuid)
+    return (rows[0][0], rows[0][1]) if rows else (None, None)
 
 
 def group_of(connection: Connection, uuid: str) -> str | None:
     """Return the server group that an instance was made in."""
-    group: str | None = connection.execute(sa.select(_I.group_uuid).where(_I.uuid == uuid)).scalar()
-    return group
+    return place_of(connection, uuid)[1]
 
 
 def change(
@@ -212,6 +220,12 @@ def change(
         )
     if {"host", "node", "vm_state", "task_state"} & set(values):
         log(tx, uuid)
+
+
+def set_progress(tx: Transaction, uuid: str, tasks: Collection[TaskState], percent: int) -> None:
+    """Store how far an operation is while an instance still has one of its ``tasks``; afterwards it is too late."""
+    mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), _one_of(_I.task_state, tasks))
+    tx.execute(mine.values(progress=percent))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, InvalidRequest, NotFound
@@ -23,6 +24,12 @@ from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType
 _M, _I = t.server_migrations.c, t.instances.c
 #: A migration is under way, for the condition of a statement.
 IS_OPEN = _M.status.in_(sorted(OPEN))
+_OPEN_OF = Prepared(
+    sa.select(t.server_migrations)
+    .where(_M.instance_uuid.in_(sa.bindparam("uuids", expanding=True)), _M.status.in_([each.value for each in OPEN]))
+    .order_by(_M.id)
+)
+_COLUMNS = tuple(column.name for column in _M)
 _FLAVORS = ("old_flavor", "new_flavor")
 
 
@@ -107,8 +114,14 @@ def find_open(connection: Connection, instance_uuid: str) -> ServerMigration | N
 
 def open_of(connection: Connection, instance_uuids: Collection[str]) -> tuple[ServerMigration, ...]:
     """Return the migrations of these servers that are still under way, oldest first."""
-    mine = sa.select(t.server_migrations).where(_M.instance_uuid.in_(list(instance_uuids)), IS_OPEN).order_by(_M.id)
-    return tuple(map(_migration, connection.execute(mine).mappings()))
+    rows = _OPEN_OF.rows(connection, uuids=list(instance_uuids)) if instance_uuids else ()
+    return tuple(_migration(dict(zip(_COLUMNS, row, strict=True))) for row in rows)
+
+
+def open_at(connection: Connection, host: str) -> bool:
+    """Tell whether a migration from or to a service host is under way."""
+    here = sa.or_(_M.source_host == host, _M.dest_host == host)
+    return connection.execute(sa.select(_M.id).where(here, IS_OPEN).limit(1)).first() is not None
 
 
 def claimed(connection: Connection) -> tuple[ServerMigration, ...]:

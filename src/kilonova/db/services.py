@@ -8,7 +8,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import aggregates, compute_nodes, providers
+from kilonova.db import aggregates, compute_nodes, providers, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedHeartbeat, LoggedService
 from kilonova.db.mirror_source import epoch
@@ -157,7 +157,8 @@ def record_heartbeats(tx: Transaction, hosts: Sequence[str], *, binaries: Sequen
 def delete(tx: Transaction, uuid: str) -> None:
     """Remove a service; with a nova-compute go its hypervisors, their providers and its aggregate memberships.
 
-    Raises: NotFound; Conflict while servers, or claims for servers to come, are on the host.
+    Raises: NotFound; Conflict while servers, or claims for servers to come, are on the host, or moves from or to it are
+    under way.
     """
     service = get(tx.connection, uuid)
     if service.binary == COMPUTE:
@@ -165,6 +166,12 @@ def delete(tx: Transaction, uuid: str) -> None:
         if tx.execute(busy.limit(1)).first() is not None:
             raise Conflict(
                 "Unable to delete compute service that is hosting instances. Migrate or delete the instances first.",
+                host=service.host,
+            )
+        if server_migrations.open_at(tx.connection, service.host):
+            raise Conflict(
+                "Unable to delete compute service that servers are being moved from or to. Confirm, revert or abort "
+                "these moves first.",
                 host=service.host,
             )
         aggregates.forget_host(tx, service.host)

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.host_agents import alive
+from kilonova.db.prepared import Prepared
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound
@@ -24,6 +25,11 @@ _LED = sa.select(_LEADER.c.uuid).where(_LEADER.c.uuid == _W.batch_uuid)
 _INSERT = sa.insert(t.workflows)
 _FINISH = sa.delete(t.workflows).where(
     _W.owner == sa.bindparam("owner"), sa.tuple_(_W.uuid, _W.version).in_(sa.bindparam("present", expanding=True))
+)
+_FINISH_ONE = Prepared(
+    sa.delete(t.workflows).where(
+        _W.uuid == sa.bindparam("uuid"), _W.owner == sa.bindparam("owner"), _W.version == sa.bindparam("version")
+    )
 )
 _OF_INSTANCE = sa.select(t.workflows).where(_W.instance_uuid == sa.bindparam("instance_uuid")).order_by(_W.created_at)
 _FINISHED_TOGETHER = 500
@@ -117,6 +123,11 @@ def finish(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
 
 def finish_all(tx: Transaction, flows: Sequence[WorkflowRow], owner: str) -> None:
     """Remove workflows that are done, all of them. Raises: ConcurrentUpdate when one is no longer ours."""
+    if len(flows) == 1:
+        (flow,) = flows
+        if _FINISH_ONE.run(tx.connection, uuid=flow.uuid, owner=owner, version=flow.version) != 1:
+            raise ConcurrentUpdate(f"Workflow {flow.uuid} has another owner or is gone.")
+        return
     for start in range(0, len(flows), _FINISHED_TOGETHER):
         present = [(flow.uuid, flow.version) for flow in flows[start : start + _FINISHED_TOGETHER]]
         if tx.execute(_FINISH, {"owner": owner, "present": present}).rowcount != len(present):

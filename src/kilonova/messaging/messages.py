@@ -277,6 +277,12 @@ class MigrationProgress:
     disk_processed_bytes: int = 0
     disk_remaining_bytes: int = 0
 
+    @property
+    def percent(self) -> int:
+        """How much of memory and disk is copied."""
+        total = self.memory_total_bytes + self.disk_total_bytes
+        return 100 * (self.memory_processed_bytes + self.disk_processed_bytes) // total if total else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:

@@ -5,7 +5,7 @@ from kilonova.api.http import Context
 from kilonova.db import services
 from kilonova.db.database import utc_now
 from kilonova.errors import Conflict
-from kilonova.model.instance import Instance
+from kilonova.model.instance import Instance, TaskState
 from kilonova.model.transitions import Transition
 
 
@@ -20,6 +20,15 @@ def check_allowed(instance: Instance, transition: Transition) -> None:
         raise Conflict(f"{refusal} task_state {instance.task_state and instance.task_state.value}")
     if transition.launched and instance.launched_at is None:
         raise Conflict(f"{refusal} launched_at None")
+
+
+def check_migrating(instance: Instance, name: str) -> None:
+    """Raise Conflict unless a server is being live-migrated, which is what ``name`` is about."""
+    if instance.locked_by is not None:
+        raise Conflict(f"Instance {instance.uuid} is locked")
+    if instance.task_state is not TaskState.MIGRATING:
+        state = instance.task_state and instance.task_state.value
+        raise Conflict(f"Cannot '{name}' instance {instance.uuid} while it is in task_state {state}")
 
 
 def host_is_up(ctx: Context, host: str | None) -> bool:

@@ -59,7 +59,7 @@ def detail_view(
         "tenant_id": instance.project_id,
         "user_id": instance.user_id,
         "metadata": dict(instance.metadata),
-        "hostId": host_id(instance),
+        "hostId": host_id(instance.project_id, instance.host),
         "image": _image(request, instance, spec),
         "flavor": _flavor(ctx, request, instance),
         "created": whole_seconds(instance.created_at),
@@ -110,11 +110,9 @@ def detail_view(
     return view
 
 
-def host_id(instance: Instance) -> str:
+def host_id(project_id: str, host: str | None) -> str:
     """Return a digest that tells a tenant which servers share a host without naming it; empty without a host."""
-    if not instance.host:
-        return ""
-    return hashlib.sha224(f"{instance.project_id}{instance.host}".encode()).hexdigest()
+    return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
 
 
 def host_status(ctx: Context, instance: Instance, around: Surroundings) -> str:

@@ -128,10 +128,11 @@ def delete_server(ctx: Context, request: Request) -> Reply:
     return Reply(204)
 
 
-def find_server(ctx: Context, server_id: str, rule_name: str) -> Instance:
+def find_server(ctx: Context, server_id: str, rule_name: str, *, also_deleted: bool = False) -> Instance:
     """Return a server that the caller may act on. Raises: NotFound (also for those of others), Forbidden."""
     with ctx.backend.database.read() as connection:
-        instance = instances.find(connection, server_id)
+        find = instances.find_any if also_deleted else instances.find
+        instance = find(connection, server_id)
     if instance is None or not ctx.sees(rule_name, instance.project_id):
         raise NotFound(f"Instance {server_id} could not be found.")
     ctx.authorize(rule_name, project_id=instance.project_id)

@@ -3,7 +3,10 @@
 
 from datetime import UTC, datetime
 
+from kilonova.api.http import Request
+from kilonova.api.microversion import Version
 from kilonova.api.validation import invalid_parameter
+from kilonova.errors import InvalidRequest
 
 
 def read_time(parameter: str, text: str) -> datetime:
@@ -13,6 +16,19 @@ def read_time(parameter: str, text: str) -> datetime:
         return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
     except (ValueError, OverflowError):  # an offset may lead beyond the first or the last day of the calendar
         raise invalid_parameter(parameter, text, "A date and time is expected.") from None
+
+
+def read_period(request: Request) -> tuple[datetime | None, datetime | None]:
+    """Read ``changes-since`` and, from 2.66 on, ``changes-before``; None for what is not given.
+
+    Raises: InvalidRequest.
+    """
+    names = ("changes-since", "changes-before") if request.version >= Version(2, 66) else ("changes-since",)
+    given = {name: read_time(name, text) for name in names if (text := request.param(name)) is not None}
+    since, before = given.get("changes-since"), given.get("changes-before")
+    if since is not None and before is not None and since > before:
+        raise InvalidRequest("changes-since must not be later than changes-before.", field="changes-since")
+    return since, before
 
 
 def stored_time(moment: datetime | None) -> str | None:

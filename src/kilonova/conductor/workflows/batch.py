@@ -116,7 +116,7 @@ def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
         return Completed()
     holding = [row for row in members if row.step == "spawn"]
     piece = holding[:_RELEASED_TOGETHER] or members
-    refused = replace(run.failure, undone=True)
+    refused = run.failure
     with services.database.read() as connection:
         group_uuid = request_specs.get(connection, run.facts.request).group_uuid
 

@@ -221,7 +221,7 @@ def _fail(tx: Transaction, unbuilt: Sequence[_Unbuilt]) -> None:
 def fault_of(uuid: str, facts: BuildFacts, failure: Failure, max_attempts: int) -> Fault:
     """Return the fault of a server that gets no host any more."""
     message = failure.message
-    if failure.undone:  # the scheduler has none
+    if failure.step == "claim":  # the scheduler has none
         shown = f"{message} (after a failed build: {facts.last_error})" if facts.last_error else message
     elif max_attempts == 1 or len(facts.tried) < max_attempts:
         shown = message
@@ -239,7 +239,7 @@ def _unwound(services: Services, run: Run[BuildFacts]) -> Unwound:
     if run.interrupted is not None:
         return Ended()
     failure, facts = run.failure, run.facts
-    if not failure.undone and len(facts.tried) < services.max_attempts:
+    if failure.step != "claim" and len(facts.tried) < services.max_attempts:
         memo = memos(services, [run]).get(run.row.uuid)
         spec = None if memo is None else memo.request.spec
         if spec is not None and spec.force_host is None and spec.force_node is None:

@@ -6,6 +6,8 @@ It begins when what else was under way has walked back or ended.
 
 from dataclasses import dataclass, replace
 
+from sqlalchemy.engine import Connection
+
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     NOTHING,
@@ -46,16 +48,20 @@ class DeleteFacts:
         return self.hosts[0] if self.hosts else None
 
 
+def hosts_of_guest(connection: Connection, instance_uuid: str) -> tuple[str, ...] | None:
+    """Return where the guest of a server may be; None when the server is gone."""
+    found = instances.hosts_of(connection, [instance_uuid]).get(instance_uuid)
+    return None if found is None else tuple(sorted(found))
+
+
 def _destroy_guest(services: Services, run: Run[DeleteFacts]) -> Effect:
     """Ask the hosts to destroy the guest, one after the other; without a host there is none."""
     facts = run.facts
     if facts.hosts is None:
         with services.database.read() as connection:
-            found = instances.hosts_of(connection, [run.instance_uuid]).get(run.instance_uuid)
-        if found is None:
-            return Gone()
-        facts = replace(facts, hosts=tuple(sorted(found)))
-    assert facts.hosts is not None
+            facts = replace(facts, hosts=hosts_of_guest(connection, run.instance_uuid))
+    if facts.hosts is None:
+        return Gone()
     left = [host for host in facts.hosts if host not in facts.clean]
     if not left:
         return Completed(facts)

@@ -12,8 +12,6 @@ from kilonova.conductor.workflow import (
     NOTHING,
     Completed,
     Effect,
-    Failed,
-    Failure,
     Gone,
     Interrupt,
     Run,
@@ -21,7 +19,6 @@ from kilonova.conductor.workflow import (
     Step,
     Workflow,
     Write,
-    is_unreachable,
 )
 from kilonova.conductor.workflows.moves import (
     Claiming,
@@ -34,7 +31,7 @@ from kilonova.conductor.workflows.moves import (
     guest_there,
     settled_as,
 )
-from kilonova.conductor.workflows.outcomes import require_absent
+from kilonova.conductor.workflows.outcomes import done_without_its_host, gone_with_its_host
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import (
@@ -46,7 +43,6 @@ from kilonova.messaging.messages import (
     LiveMigrate,
     PrepareLiveMigration,
     ReturnHome,
-    StepReply,
 )
 from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.server_migration import MigrationStatus, MoveKind
@@ -106,15 +102,6 @@ def _clean_up(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.source, ConfirmMove(run.step_id, run.instance_uuid))
 
 
-def _cleaned(_services: Services, _run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """A source that is not there counts as clean: it destroys the guest when it comes back."""
-    if is_unreachable(reply):
-        return Completed(write=lambda tx: require_absent(tx, reply.host))
-    if reply.error is not None:
-        return Failed(Failure.of(reply))
-    return Completed()
-
-
 def _settle(_services: Services, run: Run[MoveFacts], _power_state: PowerState | None) -> Write:
     def settle(tx: Transaction) -> None:
         moves.confirm(tx, server_migrations.get(tx.connection, run.facts.migration))
@@ -138,6 +125,7 @@ LIVE_MIGRATE = Workflow(
             "prepare",
             do=_prepare,
             undo=_abandon,
+            on_undone=gone_with_its_host,
             on_reply=advance(MigrationStatus.RUNNING),
             event="compute_pre_live_migration",
         ),
@@ -145,6 +133,7 @@ LIVE_MIGRATE = Workflow(
             "copy",
             do=_copy,
             undo=_stay,
+            on_reply=advance(MigrationStatus.POST_MIGRATING),
             event="compute_live_migration",
             interrupts={
                 Interrupt.ABORT: _abort,
@@ -154,7 +143,7 @@ LIVE_MIGRATE = Workflow(
         ),
         Step("activate", do=_activate, undo=NOTHING, event="compute_post_live_migration_at_destination"),
         Step("switch", do=_switch, undo=NOTHING),
-        Step("clean-up", do=_clean_up, undo=NOTHING, on_reply=_cleaned),
+        Step("clean-up", do=_clean_up, undo=NOTHING, on_reply=done_without_its_host),
     ),
     TRANSITIONS["live-migrate"],
     settle=_settle,

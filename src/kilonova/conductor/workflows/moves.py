@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.moving import Moving
 from kilonova.claims.placing import Chosen
-from kilonova.conductor import story
+from kilonova.conductor import story, turns
 from kilonova.conductor.guest_description import guest_of, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
@@ -137,7 +137,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
         claimed = replace(facts, destination=chosen.host)
         return workflow.at(run, how.next_step, undoing=False, facts=claimed)
 
-    placing = Moving(migration, how.task, how.becomes, how.shows)
+    placing = Moving(migration, how.task, how.becomes, how.shows, turns.event_of(workflow, run))
     order = Order(spec, (Job(run.instance_uuid, at_host),), request.group_uuid, placing)
     try:
         with refusals(run.request_id):
@@ -145,7 +145,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
     except CannotPlaceError as refused:
         return Failed(refused.failure)
     if not placed.workflows:
-        return Gone()
+        return Failed(Failure("The server was changed while a destination was sought.", undone=True))
     (row,) = placed.workflows
     story.moves(run.instance_uuid, run.request_id, facts.source, workflow.run(row).facts.destination or "")
     return Journalled(row)
@@ -171,7 +171,7 @@ def came_to_nothing(_services: Services, run: Run[MoveFacts]) -> Ended:
     if run.interrupted is Interrupt.ABORT:
 
         def settle(tx: Transaction) -> None:
-            instances.change(tx, run.instance_uuid, expected_tasks=transition.shown, task_state=None)
+            instances.change(tx, run.instance_uuid, expected_tasks=transition.shown, task_state=None, progress=0)
 
         last = Ended(settle, failed=True)
     else:
@@ -179,8 +179,9 @@ def came_to_nothing(_services: Services, run: Run[MoveFacts]) -> Ended:
         last = ended_in(run, transition.failed if run.facts.touched else None, power_state=None)
 
     def end(tx: Transaction) -> None:
-        if callable(last.write):
-            last.write(tx)
+        server = instances.find(tx.connection, run.instance_uuid)
+        if callable(last.write) and server is not None and server.task_state in transition.shown:
+            last.write(tx)  # else somebody else has changed it, and says what it does now
         moves.undo_claim(tx, server_migrations.get(tx.connection, migration), status)
 
     return Ended(end, failed=True)
@@ -219,7 +220,7 @@ def advance(status: MigrationStatus | None = None, **facts: Any) -> Callable[[Se
 
 def settled_as(run: Run[Any], tx: Transaction, vm_state: VmState | None, power_state: PowerState | None) -> None:
     """Write the state in which a move leaves its server."""
-    values: dict[str, Any] = {"task_state": None}
+    values: dict[str, Any] = {"task_state": None, "progress": 0}
     if vm_state is not None:
         values["vm_state"] = vm_state
     if power_state is not None:

@@ -4,9 +4,21 @@
 from typing import Any
 
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import Ended, HostIsBackError, Run, Write
+from kilonova.conductor.workflow import (
+    Completed,
+    Effect,
+    Ended,
+    HostIsBackError,
+    Interrupt,
+    Run,
+    Write,
+    complete_or_fail,
+    complete_or_repeat,
+    is_unreachable,
+)
 from kilonova.db import host_agents, instances
 from kilonova.db.transaction import Transaction
+from kilonova.messaging.messages import StepReply
 from kilonova.model.instance import PowerState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
@@ -39,10 +51,10 @@ def ended_in(run: Run[Any], vm_state: VmState | None, *, power_state: int | None
 
     ``vm_state``, ``power_state``: of the server from now on, None for the one before.
     """
-    if run.interrupted is not None:
+    if run.interrupted not in {None, Interrupt.FORCE_COMPLETE}:
         return Ended()
     failure = run.failure
-    values: dict[str, Any] = {"task_state": None}
+    values: dict[str, Any] = {"task_state": None, "progress": 0}
     if power_state is not None:
         values["power_state"] = PowerState(power_state)
     if vm_state is not None:
@@ -64,3 +76,20 @@ def require_absent(tx: Transaction, host: str) -> None:
     process = host_agents.process_of(tx.connection, host)
     if process is not None and host_agents.is_alive(tx, process):
         raise HostIsBackError(host)
+
+
+def gone_with_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
+    """What a reply to an undo means where a host that is not there leaves nothing to undo for now.
+
+    When it comes back it destroys guests of servers that are elsewhere by then.
+    """
+    if is_unreachable(reply):
+        return Completed(write=lambda tx: require_absent(tx, reply.host))
+    return complete_or_repeat(services, run, reply)
+
+
+def done_without_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
+    """What the reply to a step means that has nothing left to do where the host is not there."""
+    if is_unreachable(reply):
+        return Completed(write=lambda tx: require_absent(tx, reply.host))
+    return complete_or_fail(services, run, reply)

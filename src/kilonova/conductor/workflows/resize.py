@@ -32,6 +32,7 @@ from kilonova.conductor.workflows.moves import (
     settled_as,
     status_write,
 )
+from kilonova.conductor.workflows.outcomes import gone_with_its_host
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import AbandonMove, FinishMove, MoveAway, ReturnHome
@@ -110,6 +111,7 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
                 "finish",
                 do=_finish,
                 undo=_abandon,
+                on_undone=gone_with_its_host,
                 shows=TaskState.RESIZE_FINISH,
                 event="compute_finish_resize",
             ),

@@ -7,36 +7,24 @@ from kilonova.conductor.workflow import (
     Completed,
     Effect,
     Ended,
-    Failed,
-    Failure,
     Gone,
     Run,
     SendToAgent,
     Step,
     Workflow,
     Write,
-    is_unreachable,
 )
 from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home, settled_as
-from kilonova.conductor.workflows.outcomes import require_absent
+from kilonova.conductor.workflows.outcomes import done_without_its_host
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
-from kilonova.messaging.messages import AbandonMove, ReturnHome, StepReply
+from kilonova.messaging.messages import AbandonMove, ReturnHome
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
 
 
 def _abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
-
-
-def _abandoned(_services: Services, _run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """A destination that is not there counts as done: it destroys the guest when it comes back."""
-    if is_unreachable(reply):
-        return Completed(write=lambda tx: require_absent(tx, reply.host))
-    if reply.error is not None:
-        return Failed(Failure.of(reply))
-    return Completed()
 
 
 def _switch_back(_services: Services, run: Run[MoveFacts]) -> Effect:
@@ -65,7 +53,7 @@ REVERT_RESIZE = Workflow(
     "revert-resize",
     MoveFacts,
     (
-        Step("abandon", do=_abandon, undo=NOTHING, on_reply=_abandoned, event="compute_revert_resize"),
+        Step("abandon", do=_abandon, undo=NOTHING, on_reply=done_without_its_host, event="compute_revert_resize"),
         Step("switch-back", do=_switch_back, undo=NOTHING),
         Step("return-home", do=_return_home, undo=NOTHING, event="compute_finish_revert_resize"),
     ),
