@@ -383,9 +383,9 @@ class Runner:
     def _cut_short(self, uuid: str) -> None:
         """Tell the agent to end a step sooner, where that has to be said."""
         run = self._runs.get(uuid)
-        if run is None or run.interrupted is None or run.row.undoing or not self._parking.is_parked(run):
+        if run is None or run.interrupt is None or run.row.undoing or not self._parking.is_parked(run):
             return
-        cut = self._step(run).interrupts.get(run.interrupted)
+        cut = self._step(run).interrupts.get(run.interrupt)
         effect = None if cut is None else cut(self.services, run)
         if isinstance(effect, SendToAgent):
             try:

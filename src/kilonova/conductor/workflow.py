@@ -129,9 +129,14 @@ class Run(Generic[F]):
         return codec.decode({"version": 1, **(self.row.failure or {"message": ""})}, Failure)
 
     @property
-    def interrupted(self) -> Interrupt | None:
+    def interrupt(self) -> Interrupt | None:
         """Who has it end, or end sooner."""
         return None if self.row.interrupt is None else Interrupt(self.row.interrupt)
+
+    @property
+    def interrupted(self) -> Interrupt | None:
+        """Who has it end without having done what it is for, as far as that is still possible."""
+        return None if self.interrupt is Interrupt.FORCE_COMPLETE else self.interrupt
 
 
 # --- effects ----------------------------------------------------------------------------------------------------------
