@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from kilonova.conductor import facts as codec
 from kilonova.conductor.services import Services
+from kilonova.db.database import utc_now
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
@@ -331,7 +332,7 @@ class Workflow(Generic[F]):
 
     def first_row(self, row: WorkflowRow, facts: F) -> WorkflowRow:
         """Return the row of a new workflow, at its first step."""
-        return replace(row, step=self.steps[0].name, facts=codec.encode(facts, self.upgrades))
+        return replace(row, step=self.steps[0].name, facts=codec.encode(facts, self.upgrades), since=utc_now())
 
     def at(self, run: Run[F], step: str, *, undoing: bool, facts: F | None = None, **values: Any) -> WorkflowRow:
         """Return the row of a workflow that goes on at a step."""
@@ -343,6 +344,7 @@ class Workflow(Generic[F]):
             attempt=run.row.attempt + 1,
             version=run.row.version + 1,
             tries=0,
+            since=utc_now(),
             **values,
         )
 
