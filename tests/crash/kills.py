@@ -61,7 +61,7 @@ def _look(folder: Path, seed: str) -> None:
     cell = cloud.open_cell(folder, random_load.hosts(random.Random(seed)), Watch())
     cloud.come_to_rest(cell)
     cloud.check(cell)
-    random_load.Promises(folder).check(set(cell.check()))
+    random_load.check_promises(set(cell.check()), folder)
     cloud.close(cell)
 
 

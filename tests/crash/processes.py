@@ -26,26 +26,39 @@ class Ended:
     late: bool = False
 
 
+class Child:
+    """Does something in a process of its own, from now on."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._result, into = os.pipe()
+        sys.stdout.flush()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._result)
+            _work(work, into)
+        os.close(into)
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+
+    def end(self, *, at_most_s: float) -> Ended:
+        """Wait until it has ended; one that takes longer is killed."""
+        said, late = _read(self._result, time.monotonic() + at_most_s)
+        if late:
+            self.kill()
+        _, status = os.waitpid(self._pid, 0)
+        os.close(self._result)
+        if late:
+            return Ended(killed=False, error=f"not within {at_most_s} s", late=True)
+        if os.WIFSIGNALED(status):
+            return Ended(killed=True)
+        answer = json.loads(said)
+        return Ended(killed=False, found=answer.get("found"), error=answer.get("error", ""))
+
+
 def in_child(work: Callable[[], Any], *, at_most_s: float) -> Ended:
     """Do something in a child of its own, and wait for it; one that takes longer is killed."""
-    result, into = os.pipe()
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid == 0:
-        os.close(result)
-        _work(work, into)
-    os.close(into)
-    said, late = _read(result, time.monotonic() + at_most_s)
-    if late:
-        os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
-    os.close(result)
-    if late:
-        return Ended(killed=False, error=f"not within {at_most_s} s", late=True)
-    if os.WIFSIGNALED(status):
-        return Ended(killed=True)
-    answer = json.loads(said)
-    return Ended(killed=False, found=answer.get("found"), error=answer.get("error", ""))
+    return Child(work).end(at_most_s=at_most_s)
 
 
 def _work(work: Callable[[], Any], into: int) -> None:

@@ -65,15 +65,16 @@ class Promises:
             out.flush()
             os.fsync(out.fileno())
 
-    def check(self, present: set[str]) -> None:
-        """Raises: AssertionError when a server is gone that nobody deleted, or there although its delete was taken."""
-        told: dict[str, set[str]] = {_MADE: set(), _ASKED_GONE: set(), _GONE: set()}
-        if self._file.exists():
-            for line in self._file.read_text().splitlines():
-                what, uuid = line.split()
-                told[what].add(uuid)
-        assert told[_MADE] - told[_ASKED_GONE] <= present, "a server that a client was promised is gone"
-        assert not told[_GONE] & present, "a server whose delete was taken is there"
+
+def check_promises(present: set[str], *folders: Path) -> None:
+    """Raises: AssertionError when a server is gone that nobody deleted, or there although its delete was taken."""
+    told: dict[str, set[str]] = {_MADE: set(), _ASKED_GONE: set(), _GONE: set()}
+    for file in (folder / "promises" for folder in folders):
+        for line in file.read_text().splitlines() if file.exists() else ():
+            what, uuid = line.split()
+            told[what].add(uuid)
+    assert told[_MADE] - told[_ASKED_GONE] <= present, "a server that a client was promised is gone"
+    assert not told[_GONE] & present, "a server whose delete was taken is there"
 
 
 class Load:

@@ -238,6 +238,7 @@ def start_cell(
     limits: Limits = NO_LIMITS,
     config: SchedulerConfig | None = None,
     max_tries: int = MAX_TRIES,
+    pause_s: Callable[[int], float] = lambda _tries: 0.0,
 ) -> Cell:
     """Start what is behind the APIs as every control process does."""
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
@@ -258,7 +259,7 @@ def start_cell(
         limits=limits,
         rng=np.random.default_rng(1),
         piece=piece,
-        pause_s=lambda _tries: 0.0,
+        pause_s=pause_s,
         max_tries=max_tries,
     )
     with ExitStack() as undo:
