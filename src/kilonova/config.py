@@ -131,6 +131,14 @@ class QuotaSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PrometheusSettings:
+    """Where metrics are served without a token. ``metrics_port`` 0: nowhere."""
+
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that a control process was told. ``conf`` is for libraries that read oslo.config themselves."""
 
@@ -143,6 +151,7 @@ class Settings:
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     quota: QuotaSettings = field(default_factory=QuotaSettings)
+    prometheus: PrometheusSettings = field(default_factory=PrometheusSettings)
     glance_endpoint: str | None = None
     debug: bool = False
     log_file: LogFile | None = None
@@ -358,6 +367,19 @@ _OPTIONS: Mapping[str, Sequence[cfg.Opt]] = {
             "option of Nova's.",
         ),
     ),
+    "prometheus": (
+        cfg.StrOpt(
+            "metrics_host",
+            default="127.0.0.1",
+            help="Where metrics_port listens; whoever reaches it reads the metrics (Kilonova's own).",
+        ),
+        cfg.PortOpt(
+            "metrics_port",
+            default=0,
+            help="Port that serves /metrics without a token; 0: none, they are at /operator/v1/metrics only "
+            "(Kilonova's own).",
+        ),
+    ),
     "operator": (
         cfg.IntOpt(
             "max_request_body_size",
@@ -519,6 +541,7 @@ def _settings(conf: Any) -> Settings:
                 **{item.name: conf.placement[item.name] for item in dataclasses.fields(PlacementSettings)}
             ),
             quota=QuotaSettings(**{item.name: conf.quota[item.name] for item in dataclasses.fields(QuotaSettings)}),
+            prometheus=PrometheusSettings(conf.prometheus.metrics_host, conf.prometheus.metrics_port),
             glance_endpoint=conf.glance.endpoint_override,
             debug=conf.debug,
             log_file=_log_file(conf),

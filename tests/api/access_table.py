@@ -182,6 +182,7 @@ OPERATOR: Mapping[str, Access] = {
     "operator GET /v1/decisions/{name}": anywhere(ADMIN),
     "operator POST /v1/explain": anywhere(ADMIN, {"flavor": {"vcpus": 1, "ram": 1}}),
     "operator GET /v1/isolation": anywhere(ADMIN),
+    "operator GET /v1/metrics": anywhere(ADMIN),
     "operator GET /v1/options": anywhere(ADMIN),
     "operator GET /v1/rules": anywhere(ADMIN),
     "operator GET /v1/workflows": anywhere(ADMIN),

@@ -5,7 +5,7 @@ Everything runs on the test's own thread, so a test can stop the world between a
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kilonova.errors import Unavailable
 from kilonova.messaging.bus import Accept, Work
@@ -37,6 +37,10 @@ class ManualBus:
         self._agents: dict[str, Accept] = {}
         self._conductor: Callable[[ConductorMessage], None] | None = None
         self._greeter: Callable[[HostsStarted], Orphans] | None = None
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        return {"work": len(self._work)}
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._agents[host] = accept

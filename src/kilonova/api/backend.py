@@ -10,6 +10,7 @@ from kilonova.db.database import Database
 from kilonova.identity.limits import LimitSource, StoredLimits
 from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.source import ImageSource
+from kilonova.metrics import Metrics
 from kilonova.mirror.mirror import Mirror
 from kilonova.scheduler.engine import Engine
 
@@ -28,3 +29,4 @@ class Backend:
     limits: LimitSource = field(default_factory=StoredLimits)
     projects: Projects = field(default_factory=AnyProject)
     driver_name: str | None = None
+    metrics: Metrics = field(default_factory=Metrics)

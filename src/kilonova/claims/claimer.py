@@ -9,6 +9,7 @@
 """
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ import sqlalchemy as sa
 from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
 from kilonova.claims.decision_inputs import DecisionInputs
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.observers import ClaimObservers
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.claims.placing import NEW_SERVER, Chosen, Claim, Placing
 from kilonova.db import tables as t
@@ -138,6 +140,7 @@ class Claimer:
         alternates: int = 2,
         driver: OutsideDriver | None = None,
         piece: int = PIECE,
+        observers: ClaimObservers | None = None,
     ) -> None:
         #: How many servers one transaction claims at most, so that others wait for no more than these.
         self.piece = piece
@@ -150,6 +153,7 @@ class Claimer:
         self._aliases = aliases or {}
         self._alternates = alternates
         self._driver = driver
+        self._observers = observers or ClaimObservers()
         self._class_ids: dict[str, int] = {}
 
     def place(self, order: Order) -> Placed:
@@ -164,7 +168,11 @@ class Claimer:
             waiting = tuple(job for job in order.jobs if job.instance_uuid not in gone | placed.keys())
             if not waiting:
                 return Placed(tuple(placed.values()), gone)
-            plan = self._plan(replace(order, jobs=waiting))
+            started = time.perf_counter()
+            try:
+                plan = self._plan(replace(order, jobs=waiting))
+            finally:
+                self._observers.decided(len(waiting), time.perf_counter() - started)
             count = 0
             try:
                 while count < len(plan.claims):
@@ -176,6 +184,7 @@ class Claimer:
                     placed |= {claim.instance_uuid: claim.workflow for claim in piece}
                     count += len(piece)
             except ClaimLost as lost:
+                self._observers.lost()
                 LOG.info("%s [%s]; deciding again", lost.message, order.spec.request_id)
                 self._class_ids = {}  # a class may have been deleted and made anew under another id
             finally:

@@ -15,6 +15,7 @@ from kilonova.cli.apis import application_of, policy_of
 from kilonova.cli.core import Core, Parts, start_core
 from kilonova.cli.database_lock import lock_database, warn_if_exposed
 from kilonova.cli.ineffective_options import ineffective_options
+from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
 from kilonova.compute.heartbeat import HeartbeatTimer
 from kilonova.conductor.purger import Purger
@@ -29,6 +30,7 @@ from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import Scenario, default_hosts
+from kilonova.server.server import Server
 
 LOG = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ class ControlProcess:
     application: WsgiApp
     heartbeat: HeartbeatTimer | None
     lock: IO[bytes] | None
+    metrics_server: Server | None
 
     @property
     def database(self) -> Database:
@@ -64,6 +67,8 @@ class ControlProcess:
     def close(self) -> None:
         """Stop taking work, finish what runs, let go of the database."""
         self.claimer.close()
+        if self.metrics_server is not None:
+            self.metrics_server.stop()
         if self.heartbeat is not None:
             self.heartbeat.stop()
         self.checkpointer.stop()
@@ -122,15 +127,19 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
             limits=_limits(settings),
             projects=_projects(settings),
             driver_name=None if rules.driver is None else rules.driver.name,
+            metrics=core.metrics,
         )
         app = application_of(settings, backend)
+        metrics_server = serve_metrics(settings.prometheus, core.metrics)
+        if metrics_server is not None:
+            undo.callback(metrics_server.stop)
         core.upkeep.start()
         checkpointer = Checkpointer(database, settings.checkpoints_kept if settings.decision_retention else 0)
         checkpointer.start()
         purger = Purger(database, settings.purge_deleted_after_days)
         purger.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, app, heartbeat, lock)
+    return ControlProcess(settings, core, checkpointer, purger, app, heartbeat, lock, metrics_server)
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

@@ -8,13 +8,14 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.observers import ClaimObservers
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
 from kilonova.compute.agent import Agent, start_agents
@@ -23,9 +24,12 @@ from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config import Settings, scheduling_digest
-from kilonova.db.database import Database
+from kilonova.db import workflows
+from kilonova.db.database import Database, utc_now
+from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.local import LocalBus
+from kilonova.metrics import Metrics, Sources
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.quota import Limits
 from kilonova.scenario.model import SimulatedHost
@@ -69,6 +73,7 @@ class Core:
     bus: Any
     agents: tuple[Agent, ...]
     resumed: int
+    metrics: Metrics
 
 
 def start_core(
@@ -80,6 +85,7 @@ def start_core(
     """
     parts = parts or Parts()
     rules = parts.rules or load_rules(settings)
+    metrics = Metrics()
     mirror = Mirror.follow(database, lock=parts.decision_lock)
     owner = new_uuid()
     bus = parts.bus or LocalBus()
@@ -96,6 +102,7 @@ def start_core(
         alternates=scheduler.max_attempts - 1,
         driver=rules.driver,
         piece=parts.piece,
+        observers=ClaimObservers(metrics.decided, metrics.claim_lost),
     )
     undo.callback(claimer.close)
     conductor = Conductor(
@@ -106,6 +113,7 @@ def start_core(
         max_attempts=scheduler.max_attempts,
         limits=settings.quota.limits() if parts.limits is None else parts.limits,
         lease=parts.lease or Lease(timedelta(seconds=settings.lease_s)),
+        observers=(metrics.observe,),
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.response_timeout_s,
@@ -118,4 +126,17 @@ def start_core(
     upkeep = Upkeep(conductor, os.uname().nodename, _SERVICES, announce)
     upkeep.register()
     resumed = conductor.membership.enter(announce)
-    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed)
+    metrics.watch(
+        Sources(
+            lambda: _under_way(database),
+            lambda: database.waiting_writes,
+            lambda: bus.waiting,
+            lambda: conductor.runner.waits_for_agents,
+        )
+    )
+    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics)
+
+
+def _under_way(database: Database) -> tuple[datetime, Sequence[Count]]:
+    with database.read() as connection:
+        return utc_now(), workflows.counts(connection)

@@ -7,11 +7,12 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """What has happened to a workflow."""
+    """What has happened to a workflow. ``BROKE``: its step is tried again."""
 
     BEGUN = "begun"
     STEP_DONE = "step done"
     STEP_FAILED = "step failed"
+    BROKE = "broke"
     RESTARTED = "restarted"
     DONE = "done"
     FAILED = "failed"
@@ -24,7 +25,7 @@ class WorkflowEvent:
     """One turn of a workflow, told after the commit that made it so.
 
     ``step``: that was done or failed. ``word``: what a server is when the workflow is done.
-    ``message``: why it failed. ``seconds``: since the step began.
+    ``message``: why it failed. ``seconds``: since the step began. ``undoing``: the step was being undone.
     """
 
     phase: Phase
@@ -36,6 +37,7 @@ class WorkflowEvent:
     word: str = ""
     message: str = ""
     seconds: float = 0.0
+    undoing: bool = False
 
 
 #: Takes every event; called on the runner's threads, never under a lock, so it must be quick.

@@ -42,6 +42,7 @@ from kilonova.conductor.workflow import (
     Workflow,
 )
 from kilonova.db import host_agents, instances, workflows
+from kilonova.db.database import utc_now
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState
@@ -382,9 +383,9 @@ class Runner:
     def _cut_short(self, uuid: str) -> None:
         """Tell the agent to end a step sooner, where that has to be said."""
         run = self._runs.get(uuid)
-        if run is None or run.interrupted is None or run.row.undoing or not self._parking.is_parked(run):
+        if run is None or run.interrupt is None or run.row.undoing or not self._parking.is_parked(run):
             return
-        cut = self._step(run).interrupts.get(run.interrupted)
+        cut = self._step(run).interrupts.get(run.interrupt)
         effect = None if cut is None else cut(self.services, run)
         if isinstance(effect, SendToAgent):
             try:
@@ -403,6 +404,7 @@ class Runner:
     def _break(self, run: Run[Any], error: Exception) -> None:
         """Log what nobody foresaw, and have the step tried again later, or not any more."""
         if isinstance(error, Unavailable):
+            self._tell(Turn(run, run.row, Phase.BROKE, message=error.message))
             LOG.warning("Tried again later: %s %s: %s", run.row.kind, run.instance_uuid, error.message)
             self._retries.later(run.row.uuid, run.row.tries + 1)
             return
@@ -410,6 +412,7 @@ class Runner:
         if self._retries.are_over(run):
             self._give_up(run, error)
             return
+        self._tell(Turn(run, run.row, Phase.BROKE, message=str(error)))
         self._retries.later(run.row.uuid, run.row.tries + 1)
         row = replace(run.row, tries=run.row.tries + 1, attempt=run.row.attempt + 1, version=run.row.version + 1)
         try:
@@ -475,8 +478,8 @@ class Runner:
 
     def _tell(self, turn: Turn) -> None:
         row = turn.run.row
-        seconds = max(0.0, (turns.now() - row.since).total_seconds()) if row.since is not None else 0.0
+        seconds = max(0.0, (utc_now() - row.since).total_seconds()) if row.since is not None else 0.0
         facts = row.kind, turn.step or row.step, row.instance_uuid, row.request_id, turn.host
-        event = WorkflowEvent(turn.phase, *facts, self.registry[row.kind].done, turn.message, seconds)
+        event = WorkflowEvent(turn.phase, *facts, self.registry[row.kind].done, turn.message, seconds, row.undoing)
         for observer in self._observers:
             observer(event)

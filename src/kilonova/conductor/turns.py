@@ -2,13 +2,13 @@
 """From an effect to what is journalled: which row a workflow has next, and what is written with it. Does no I/O."""
 
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from kilonova.conductor.events import Phase
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import Completed, Ended, Failure, Run, Step, Workflow, Write
 from kilonova.db import instances
+from kilonova.db.database import utc_now
 from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
@@ -36,11 +36,6 @@ class Turn:
     step: str = ""
 
 
-def now() -> datetime:
-    """Return the time as rows hold it: UTC without zone."""
-    return datetime.now(UTC).replace(tzinfo=None)
-
-
 def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> Turn:
     """The present step is done."""
     step = workflow.step(run.row.step)
@@ -54,7 +49,7 @@ def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect
     shows = workflow.step(after.step).shows
     if run.interrupted is not None:
         shows = None
-    return Turn(known, replace(after, since=now()), Phase.STEP_DONE, writes, shows, ended, host=known.facts.host)
+    return Turn(known, after, Phase.STEP_DONE, writes, shows, ended, host=known.facts.host)
 
 
 def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: Failure) -> Turn:
@@ -66,7 +61,6 @@ def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: 
     if index < 0:
         return replace(_unwound(services, workflow, replace(run, row=row), ()), ended=ended)
     after = workflow.at(replace(run, row=row), workflow.steps[index].name, undoing=True)
-    after = replace(after, since=now())
     return Turn(run, after, Phase.STEP_FAILED, ended=ended, message=failure.message, host=failure.host)
 
 
@@ -77,7 +71,7 @@ def undone(services: Services, workflow: Workflow[Any], run: Run[Any], effect: C
     if index == 0:
         return _unwound(services, workflow, known, _writes(effect.write))
     after = workflow.at(known, workflow.steps[index - 1].name, undoing=True, facts=effect.facts)
-    return Turn(known, replace(after, since=now()), Phase.STEP_DONE, _writes(effect.write))
+    return Turn(known, after, Phase.STEP_DONE, _writes(effect.write))
 
 
 def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes: tuple[Write, ...]) -> Turn:
@@ -89,7 +83,6 @@ def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes:
         message = failure.message if run.interrupted is None else run.interrupted.value
         return Turn(run, None, phase, writes, failed=last.failed, message=message, host=failure.host)
     after = workflow.at(run, workflow.steps[0].name, undoing=False, facts=last.facts, failure=None)
-    after = replace(after, since=now())
     return Turn(run, after, Phase.RESTARTED, writes, message=failure.message, host=failure.host, step=failure.step)
 
 
@@ -111,7 +104,7 @@ def _event(
         run.instance_uuid,
         run.request_id,
         step.event,
-        run.row.since or now(),
+        run.row.since or utc_now(),
         result,
         run.facts.host if failure is None else failure.host,
         None if failure is None else failure.message,

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from kilonova.conductor import facts as codec
 from kilonova.conductor.services import Services
+from kilonova.db.database import utc_now
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
@@ -128,9 +129,14 @@ class Run(Generic[F]):
         return codec.decode({"version": 1, **(self.row.failure or {"message": ""})}, Failure)
 
     @property
-    def interrupted(self) -> Interrupt | None:
+    def interrupt(self) -> Interrupt | None:
         """Who has it end, or end sooner."""
         return None if self.row.interrupt is None else Interrupt(self.row.interrupt)
+
+    @property
+    def interrupted(self) -> Interrupt | None:
+        """Who has it end without having done what it is for, as far as that is still possible."""
+        return None if self.interrupt is Interrupt.FORCE_COMPLETE else self.interrupt
 
 
 # --- effects ----------------------------------------------------------------------------------------------------------
@@ -322,7 +328,7 @@ class Workflow(Generic[F]):
 
     def first_row(self, row: WorkflowRow, facts: F) -> WorkflowRow:
         """Return the row of a new workflow, at its first step."""
-        return replace(row, step=self.steps[0].name, facts=codec.encode(facts, self.upgrades))
+        return replace(row, step=self.steps[0].name, facts=codec.encode(facts, self.upgrades), since=utc_now())
 
     def at(self, run: Run[F], step: str, *, undoing: bool, facts: F | None = None, **values: Any) -> WorkflowRow:
         """Return the row of a workflow that goes on at a step."""
@@ -334,6 +340,7 @@ class Workflow(Generic[F]):
             attempt=run.row.attempt + 1,
             version=run.row.version + 1,
             tries=0,
+            since=utc_now(),
             **values,
         )
 

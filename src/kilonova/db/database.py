@@ -78,6 +78,11 @@ class Database:
         self._listeners.append(listener)
 
     @property
+    def waiting_writes(self) -> int:
+        """How many jobs wait for the writer."""
+        return self._writer.waiting
+
+    @property
     def engine(self) -> Engine:
         """Where readers get their connections."""
         return self._engines.readers

@@ -142,6 +142,11 @@ class Writer:
     def _url(self) -> URL:
         return self._engine.url
 
+    @property
+    def waiting(self) -> int:
+        """How many jobs nobody has begun."""
+        return self._queue.qsize()
+
     def submit(self, run: Merged[Item, Outcome], item: Item) -> "Future[Outcome]":
         """Queue ``item``; items waiting together for the same ``run`` are given to it in one call, in order."""
         job = self._queued(_Job(run, item))

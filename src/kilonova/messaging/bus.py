@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What both ends need of a message bus, whatever carries the messages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +23,10 @@ Accept = Callable[[AgentMessage], Work | None]
 
 class Bus(Protocol):
     """Carries messages, and runs what they set off on threads of its own, in lanes that do not hold each other up."""
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        """How much work waits for a thread, by the name of its queue."""
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         """Have the messages for ``host`` go to ``accept`` from now on."""

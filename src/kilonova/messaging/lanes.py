@@ -2,6 +2,7 @@
 """Threads in lanes: work of one lane never waits behind that of another, however long that takes."""
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
@@ -65,9 +66,18 @@ class Lanes(Generic[L]):
         self._pools = {
             lane: ThreadPoolExecutor(count, thread_name_prefix=f"{name}-{lane}") for lane, count in threads.items()
         }
+        #: Work that no thread has begun: appending and taking away need no lock.
+        self._waiting: dict[L, deque[Callable[[], None]]] = {lane: deque() for lane in threads}
 
     def run(self, lane: L, work: Callable[[], None]) -> None:
-        self._pools[lane].submit(_guarded, work)
+        waiting = self._waiting[lane]
+        waiting.append(work)
+        self._pools[lane].submit(_run_next, waiting)
+
+    @property
+    def waiting(self) -> Mapping[L, int]:
+        """How much work of each lane no thread has begun."""
+        return {lane: len(waiting) for lane, waiting in self._waiting.items()}
 
     def close(self) -> None:
         """Drop what waits, and wait for what runs."""
@@ -75,9 +85,9 @@ class Lanes(Generic[L]):
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _guarded(work: Callable[[], None]) -> None:
-    """Run work at the border of a message: what it raises is logged, never lost in a pool."""
+def _run_next(waiting: deque[Callable[[], None]]) -> None:
+    """Run what waits longest at the border of a message: what it raises is logged, never lost in a pool."""
     try:
-        work()
+        waiting.popleft()()
     except Exception:
         LOG.exception("A message could not be handled")

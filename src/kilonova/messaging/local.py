@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bus inside one process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kilonova.errors import Unavailable
 from kilonova.messaging.bus import Accept, Work
@@ -57,6 +57,11 @@ class LocalBus:
 
     def run_aside(self, work: Callable[[], None]) -> None:
         self._conductor_lanes.run(ConductorLane.ASIDE, work)
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        agents = {f"agents {lane}": length for lane, length in self._agent_lanes.waiting.items()}
+        return agents | {f"conductor {lane}": length for lane, length in self._conductor_lanes.waiting.items()}
 
     def close(self) -> None:
         """Stop taking messages and wait for the ones that run."""

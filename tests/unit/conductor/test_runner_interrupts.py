@@ -18,7 +18,9 @@ def cut(_services: Any, run: Run[Facts]) -> Effect:
     return SendToAgent("a", AbortLiveMigration(run.step_id, run.instance_uuid))
 
 
-PLAIN = workflow(step("prepare", note, note), step("act", undo=unsend), overtaken_by=frozenset(Interrupt))
+#: The other one has a step end sooner, and nothing else.
+WALKING_BACK = sorted(frozenset(Interrupt) - {Interrupt.FORCE_COMPLETE})
+PLAIN = workflow(step("prepare", note, note), step("act", undo=unsend), overtaken_by=frozenset(WALKING_BACK))
 CAREFUL = workflow(
     step("prepare", note, note),
     step("act", undo=unsend, interrupts={Interrupt.ABORT: cut}),
@@ -45,7 +47,7 @@ def kinds(bench: Workbench) -> list[type]:
     return [type(message) for message in bench.orders()]
 
 
-@pytest.mark.parametrize("why", Interrupt)
+@pytest.mark.parametrize("why", WALKING_BACK)
 def test_a_plain_workflow_walks_back_at_once(bench: Workbench, why: Interrupt) -> None:
     row = bench.begin(PLAIN)
     bench.interrupt(row, why)
@@ -149,7 +151,7 @@ def test_an_interrupt_between_two_tries_is_noticed(sqlite: Database) -> None:
     def broken(_services: Any, _run: Run[Facts]) -> Effect:
         raise ZeroDivisionError
 
-    flow = workflow(step("prepare", note, note), step("act", broken, note), overtaken_by=frozenset(Interrupt))
+    flow = workflow(step("prepare", note, note), step("act", broken, note), overtaken_by=frozenset(WALKING_BACK))
     bench = Workbench(sqlite, [flow])
     row = bench.begin(flow)
     bench.interrupt(row, Interrupt.DELETE)
@@ -173,8 +175,17 @@ def test_the_workflow_of_another_process_is_marked_for_that_one(bench: Workbench
     assert kinds(bench) == [RebootGuest, StopGuest]
 
 
+def test_a_workflow_that_is_to_be_forced_goes_on(bench: Workbench) -> None:
+    row = bench.begin(PLAIN)
+    bench.interrupt(row, Interrupt.FORCE_COMPLETE)
+    assert kinds(bench) == [RebootGuest]
+    bench.reply()
+    assert bench.row(row) is None
+    assert bench.phases()[-1] is Phase.DONE
+
+
 def test_a_step_without_undo_ends_at_once(sqlite: Database) -> None:
-    flow = workflow(step("act", undo=NOTHING), overtaken_by=frozenset(Interrupt))
+    flow = workflow(step("act", undo=NOTHING), overtaken_by=frozenset(WALKING_BACK))
     bench = Workbench(sqlite, [flow])
     row = bench.begin(flow)
     bench.interrupt(row, Interrupt.DELETE)

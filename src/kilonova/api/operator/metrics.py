@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GET /operator/v1/metrics: the numbers of the process that answers, as Prometheus reads them."""
+
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.policy import ADMIN, rule
+
+RULES = (rule("kilonova:metrics:show", ADMIN, "Read the metrics", ("GET", "/operator/v1/metrics")),)
+
+
+def show_metrics(ctx: Context, request: Request) -> Reply:
+    """GET /v1/metrics: in the text format of Prometheus, or in that of OpenMetrics for clients that ask for it."""
+    ctx.authorize("kilonova:metrics:show")
+    text, media_type = ctx.backend.metrics.text(request.headers.get("Accept"))
+    return Reply(200, text, {"Content-Type": media_type})
+
+
+ROUTES: Routes = {"/v1/metrics": {"GET": Endpoint(show_metrics)}}

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Prometheus may ask of a control process. Nothing is kept outside, and nothing is asked of the database twice
+within some seconds, however often somebody scrapes.
+"""
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from kilonova.conductor.events import Phase, WorkflowEvent
+from kilonova.db.workflows import Count, state_of
+from kilonova.errors import KilonovaError
+
+#: How long what was counted in the database is told again.
+KEPT_S = 5.0
+_STEP_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
+_DECISION_S = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+_OUTCOMES: Mapping[Phase, str] = {
+    Phase.DONE: "done",
+    Phase.FAILED: "failed",
+    Phase.INTERRUPTED: "interrupted",
+    Phase.STUCK: "stuck",
+}
+#: After these, a step or its undo has come to an end.
+_STEP_ENDS = frozenset(Phase) - {Phase.BEGUN, Phase.BROKE, Phase.STUCK}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What is looked up when somebody asks. Units: none, all are numbers of things.
+
+    ``under_way``: what the database counts, with its present time; raises what a database raises.
+    ``waiting_writes``: jobs for the writer of the database. ``waiting_work``: queue → pieces of work.
+    ``parked``: workflows that wait for the reply of an agent.
+    """
+
+    under_way: Callable[[], tuple[datetime, Sequence[Count]]]
+    waiting_writes: Callable[[], int]
+    waiting_work: Callable[[], Mapping[str, int]]
+    parked: Callable[[], int]
+
+
+class Metrics:
+    """The numbers of one control process, in a registry of their own. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._finished = Counter(
+            "kilonova_workflows_finished",
+            "Workflows that have ended, or wait for an operator since.",
+            ["kind", "outcome"],
+            registry=self._registry,
+        )
+        self._steps = Histogram(
+            "kilonova_workflow_step_seconds",
+            "How long steps of workflows took, from their beginning to the commit that ended them.",
+            ["kind", "step", "direction"],
+            buckets=_STEP_S,
+            registry=self._registry,
+        )
+        self._retries = Counter(
+            "kilonova_workflow_retries",
+            "Steps of workflows that broke, and were tried again.",
+            ["kind", "step"],
+            registry=self._registry,
+        )
+        self._decisions = Histogram(
+            "kilonova_decision_seconds",
+            "How long it took to choose hosts for the servers of a request, with the wait for others.",
+            buckets=_DECISION_S,
+            registry=self._registry,
+        )
+        self._decided = Counter(
+            "kilonova_servers_decided", "Servers for which hosts were chosen or found wanting.", registry=self._registry
+        )
+        self._claims_lost = Counter(
+            "kilonova_claims_lost", "Claims that lost a race, so that hosts were chosen again.", registry=self._registry
+        )
+
+    def watch(self, sources: Sources, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Have what is under way told, too."""
+        self._registry.register(_UnderWay(sources, clock))
+
+    def observe(self, event: WorkflowEvent) -> None:
+        """Count a turn of a workflow."""
+        if event.phase is Phase.BROKE:
+            self._retries.labels(event.kind, event.step).inc()
+        if event.phase in _STEP_ENDS:
+            direction = "undo" if event.undoing else "do"
+            self._steps.labels(event.kind, event.step, direction).observe(event.seconds)
+        outcome = _OUTCOMES.get(event.phase)
+        if outcome is not None:
+            self._finished.labels(event.kind, outcome).inc()
+
+    def decided(self, servers: int, seconds: float) -> None:
+        """Count a decision about so many servers."""
+        self._decisions.observe(seconds)
+        self._decided.inc(servers)
+
+    def claim_lost(self) -> None:
+        """Count a claim that lost a race."""
+        self._claims_lost.inc()
+
+    def text(self, accept: str | None = None) -> tuple[bytes, str]:
+        """Return everything in the format that a client accepts, and the name of that format."""
+        encode, media_type = choose_encoder(accept or "")
+        return encode(self._registry), media_type
+
+
+class _UnderWay(Collector):
+    """What is looked up, not counted."""
+
+    def __init__(self, sources: Sources, clock: Callable[[], float]) -> None:
+        self._sources = sources
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._counted: tuple[datetime, Sequence[Count]] | None = None
+        self._until = float("-inf")
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        counted = self._count()
+        answers = GaugeMetricFamily("kilonova_database_answers", "Whether the database could be asked: 1, else 0.")
+        answers.add_metric((), 0 if counted is None else 1)
+        yield answers
+        if counted is not None:
+            yield from _families(*counted)
+        parked = GaugeMetricFamily(
+            "kilonova_workflows_waiting_for_agents", "Workflows of this process that wait for the reply of an agent."
+        )
+        parked.add_metric((), self._sources.parked())
+        yield parked
+        queues = GaugeMetricFamily("kilonova_queue_length", "Work of this process that waits.", labels=["queue"])
+        queues.add_metric(("database writer",), self._sources.waiting_writes())
+        for name, length in self._sources.waiting_work().items():
+            queues.add_metric((name,), length)
+        yield queues
+
+    def _count(self) -> tuple[datetime, Sequence[Count]] | None:
+        """Ask the database, unless somebody has just asked; None when it does not answer."""
+        with self._lock:
+            if self._clock() >= self._until:
+                try:
+                    self._counted = self._sources.under_way()
+                except KilonovaError:
+                    self._counted = None
+                self._until = self._clock() + KEPT_S
+            return self._counted
+
+
+def _families(now: datetime, counted: Sequence[Count]) -> Iterable[GaugeMetricFamily]:
+    flows = GaugeMetricFamily(
+        "kilonova_workflows", "Workflows under way in the whole cloud.", labels=["kind", "step", "state"]
+    )
+    oldest = GaugeMetricFamily(
+        "kilonova_oldest_workflow_seconds",
+        "How long ago the oldest of the workflows under way in the whole cloud began.",
+        labels=["kind", "step", "state"],
+    )
+    by_labels: dict[tuple[str, str, str], list[Count]] = defaultdict(list)
+    for each in counted:  # what is stuck may be so in both directions
+        by_labels[each.kind, each.step, state_of(each)].append(each)
+    for labels, together in by_labels.items():
+        flows.add_metric(labels, sum(each.workflows for each in together))
+        oldest.add_metric(labels, max(0.0, (now - min(each.oldest for each in together)).total_seconds()))
+    yield flows
+    yield oldest

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of a whole control process: what a build leaves there, over the operator API and on a port of their own."""
+
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from prometheus_client.parser import text_string_to_metric_families
+
+from kilonova.errors import Unavailable
+from support.api_client import Client
+from support.control import Control, start_control
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def measured(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Control]:
+    folder = tmp_path_factory.mktemp("measured")
+    shutil.copy(sqlite_template, folder / "kilonova.db")
+    started = start_control(folder, more=f"[prometheus]\nmetrics_port = {port}\n")
+    started.add_flavor()
+    yield started
+    started.process.close()
+
+
+def values(text: str) -> dict[str, float]:
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}"] = sample.value
+    return found
+
+
+def operator(control: Control, token: str = "admin") -> Client:
+    return Client(control.process.application, token, api="operator")
+
+
+def test_a_build_and_a_delete_are_counted(measured: Control, port: int) -> None:
+    server = measured.boot()
+    measured.member.delete(f"/servers/{server['id']}")
+    measured.settle()
+    answer = operator(measured).get("/metrics")
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    told = values(answer.raw.decode())
+    assert told["kilonova_workflows_finished_total{kind=build,outcome=done}"] == 1
+    assert told["kilonova_workflows_finished_total{kind=delete,outcome=done}"] == 1
+    assert told["kilonova_workflow_step_seconds_count{direction=do,kind=build,step=claim}"] == 1
+    for step in ("claim", "spawn"):
+        seconds = told[f"kilonova_workflow_step_seconds_sum{{direction=do,kind=build,step={step}}}"]
+        assert 0 < seconds < 10, step
+    assert told["kilonova_servers_decided_total{}"] == 1
+    assert told["kilonova_queue_length{queue=database writer}"] == 0
+    assert told["kilonova_queue_length{queue=conductor urgent}"] == 0
+    assert told["kilonova_database_answers{}"] == 1
+    apart = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=5)
+    assert apart.status_code == 200
+    assert set(values(apart.text)) == set(told)
+
+
+def test_only_administrators_read_them_over_the_api(measured: Control) -> None:
+    assert operator(measured, "alice:wonder").get("/metrics").status == 403
+    assert operator(measured, "").get("/metrics").status == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/", 404), ("GET", "/operator/v1/workflows", 404), ("POST", "/metrics", 405), ("HEAD", "/metrics", 200)],
+)
+def test_the_port_of_their_own_has_nothing_else(
+    measured: Control, port: int, method: str, path: str, status: int
+) -> None:
+    assert measured.process.metrics_server is not None
+    assert requests.request(method, f"http://127.0.0.1:{port}{path}", timeout=5).status_code == status
+
+
+def test_without_a_port_nothing_listens(control: Control) -> None:
+    assert control.process.metrics_server is None
+
+
+def test_a_port_that_is_taken_is_named(sqlite_template: Path, tmp_path: Path, port: int, measured: Control) -> None:
+    assert measured.process.metrics_server is not None
+    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
+    with pytest.raises(Unavailable, match=r"\[prometheus\] metrics_host and metrics_port"):
+        start_control(tmp_path, more=f"[prometheus]\nmetrics_port = {port}\n")
