@@ -145,6 +145,12 @@ def test_a_cold_migration_to_a_host(three: Control) -> None:
     three.check()
 
 
+SLOW = """
+images: [{name: cirros}]
+hosts:
+  - {name: node1, vcpus: 8, memory_mib: 16384, move_delay_s: 0.3}
+  - {name: node2, vcpus: 8, memory_mib: 16384, move_delay_s: 0.3}
+"""
 LIVE: dict[str, Any] = {"host": None, "block_migration": "auto"}
 LIVE_FORMS = [
     ("2.1", {"host": None, "block_migration": False, "disk_over_commit": False}),
@@ -368,6 +374,29 @@ def test_a_move_of_a_server_that_was_moved_meanwhile_is_refused(moving: Control)
         operations.migrate(stale, who)
     assert shown(moving, uuid)["status"] == "ACTIVE"
     moving.check()
+
+
+def test_what_a_server_shows_while_it_moves(sqlite_template: Path, tmp_path: Path) -> None:
+    """Each step takes a while, which no step needs before a request for the next one is answered."""
+    for control in _started(sqlite_template, tmp_path, scenario=SLOW):
+        control.add_flavor("2", ram=1024, vcpus=2, disk=2)
+        before = control.boot()
+        path = f"/servers/{before['id']}"
+        assert act(control, before["id"], {"resize": {"flavorRef": "2"}}).status == 202
+        during = control.admin.get(path).body["server"]
+        assert (during["status"], during["progress"], host_of(during)) == ("RESIZE", 0, host_of(before))
+        assert during["flavor"] == before["flavor"]
+        assert "RESIZE" in {each["status"] for each in control.member.get("/servers/detail").body["servers"]}
+        assert control.member.get("/servers?status=RESIZE").body["servers"][0]["id"] == before["id"]
+        conflict_of = act(control, before["id"], {"resize": {"flavorRef": "2"}})
+        assert (conflict_of.status, "task_state resize_" in conflict_of.fault[1]) == (409, True)
+        assert shown(control, before["id"])["status"] == "VERIFY_RESIZE"
+        assert act(control, before["id"], {"revertResize": None}).status == 202
+        assert control.admin.get(path).body["server"]["status"] == "REVERT_RESIZE"
+        assert shown(control, before["id"])["status"] == "ACTIVE"
+        assert act(control, before["id"], {"migrate": None}).status == 202
+        assert control.member.delete(path).status == 204
+        assert control.check() == {}
 
 
 def test_a_server_is_deleted_wherever_its_move_is(moving: Control) -> None:

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers are resized and migrated with the stock client, and what it shows meanwhile."""
+
+import time
+from typing import Any, ClassVar
+
+import pytest
+
+from conftest import StockCloud
+
+pytestmark = pytest.mark.cloud
+
+DEMO = "kilonova-demo"
+BOOT = ("server", "create", "--flavor", "m1.tiny", "--image", "tiny", "--wait")
+
+
+def boot(stock: StockCloud, name: str, *, host: str | None = None) -> str:
+    """Make a server of the administrator, on a host if that is given, and return its id."""
+    where = () if host is None else ("--availability-zone", f"nova:{host}")
+    return str(stock.show(*BOOT, *where, name)["id"])
+
+
+def server(stock: StockCloud, uuid: str) -> tuple[str, str, str]:
+    """Status, host and flavor as the administrator sees them."""
+    shown = stock.show("server", "show", uuid)
+    return shown["status"], shown["OS-EXT-SRV-ATTR:host"], shown["flavor"]["name"]
+
+
+def until(stock: StockCloud, uuid: str, status: str) -> tuple[str, str, str]:
+    deadline = time.monotonic() + 30
+    while (found := server(stock, uuid))[0] != status:
+        assert time.monotonic() < deadline, found
+    return found
+
+
+def live(stock: StockCloud, uuid: str) -> list[dict[str, Any]]:
+    """The live migrations of a server, newest first."""
+    only = ("--type", "live-migration")
+    listed: list[dict[str, Any]] = stock.show("server", "migration", "list", "--server", uuid, *only)
+    return listed
+
+
+def running(stock: StockCloud, uuid: str) -> dict[str, Any]:
+    """Wait until the newest live migration of a server runs."""
+    deadline = time.monotonic() + 30
+    while (newest := live(stock, uuid)[0])["Status"] != "running":
+        assert time.monotonic() < deadline, newest
+    return newest
+
+
+class TestMoves:
+    """Live migrations from node1 and node2 take ten minutes, from node3 none."""
+
+    scenario: ClassVar = "moves"
+
+    def test_a_user_resizes_confirms_and_goes_back(self, stock: StockCloud) -> None:
+        uuid = stock.show(*BOOT, "resized", cloud=DEMO)["id"]
+        _, home, _ = server(stock, uuid)
+        stock.do("server", "resize", "--flavor", "m1.small", "--wait", uuid, cloud=DEMO)
+        status, host, flavor = server(stock, uuid)
+        assert (status, flavor) == ("VERIFY_RESIZE", "m1.small")
+        assert host != home
+        stock.do("server", "resize", "revert", uuid, cloud=DEMO)
+        assert until(stock, uuid, "ACTIVE") == ("ACTIVE", home, "m1.tiny")
+        stock.do("server", "resize", "--flavor", "m1.small", "--wait", uuid, cloud=DEMO)
+        stock.do("server", "resize", "confirm", uuid, cloud=DEMO)
+        assert until(stock, uuid, "ACTIVE")[2] == "m1.small"
+
+        assert "cannot be made smaller" in stock.refused("server", "resize", "--flavor", "m1.tiny", uuid)
+        assert "403" in stock.refused("server", "migrate", uuid)
+        listed = stock.show("server", "event", "list", uuid, cloud=DEMO)
+        assert [each["Action"] for each in listed] == ["confirmResize", "resize", "revertResize", "resize", "create"]
+        event = stock.show("server", "event", "show", uuid, listed[1]["Request ID"])
+        steps = {each["event"]: each["result"] for each in event["events"]}
+        assert steps["compute_resize_instance"] == steps["compute_finish_resize"] == "Success"
+        stock.do("server", "delete", "--wait", uuid, cloud=DEMO)
+        assert stock.show("server", "event", "list", uuid, cloud=DEMO)[0]["Action"] == "delete"
+
+    def test_a_cold_migration_and_its_way_back(self, stock: StockCloud) -> None:
+        uuid = boot(stock, "cold", host="node3")
+        stock.do("server", "migrate", "--host", "node2", "--wait", uuid)
+        assert server(stock, uuid) == ("VERIFY_RESIZE", "node2", "m1.tiny")
+        stock.do("server", "migration", "revert", uuid)
+        assert until(stock, uuid, "ACTIVE") == ("ACTIVE", "node3", "m1.tiny")
+        stock.do("server", "migrate", "--wait", uuid)
+        stock.do("server", "migration", "confirm", uuid)
+        assert until(stock, uuid, "ACTIVE")[1] != "node3"
+        listed = stock.show("server", "migration", "list", "--server", uuid)
+        assert [(each["Type"], each["Status"]) for each in listed] == [
+            ("migration", "confirmed"),
+            ("migration", "reverted"),
+        ]
+        assert (listed[1]["Source Compute"], listed[1]["Dest Compute"]) == ("node3", "node2")
+
+    def test_a_live_migration_is_watched_aborted_and_forced(self, stock: StockCloud) -> None:
+        uuid = boot(stock, "live", host="node3")
+        elsewhere = ("server", "migrate", "--live-migration", "--host", "elsewhere", uuid)
+        assert "could not be found" in stock.refused(*elsewhere, cloud="kilonova")
+        stock.do("server", "migrate", "--live-migration", "--host", "node1", "--wait", uuid)
+        assert server(stock, uuid) == ("ACTIVE", "node1", "m1.tiny")
+
+        stock.do("server", "migrate", "--live-migration", uuid)
+        found = running(stock, uuid)
+        assert server(stock, uuid)[:2] == ("MIGRATING", "node1")
+        number = str(found["Id"])
+        shown = stock.show("server", "migration", "show", uuid, found["UUID"])  # with the number it mixes up both ids
+        assert (shown["Status"], shown["Source Compute"], shown["UUID"]) == ("running", "node1", found["UUID"])
+        assert shown["Memory Total Bytes"] == 512 << 20
+        stock.do("server", "migration", "abort", uuid, number)
+        assert until(stock, uuid, "ACTIVE")[1] == "node1"
+
+        stock.do("server", "migrate", "--live-migration", "--host", "node3", uuid)
+        number = str(running(stock, uuid)["Id"])
+        stock.do("server", "migration", "force", "complete", uuid, number)
+        assert until(stock, uuid, "ACTIVE")[1] == "node3"
+        assert [each["Status"] for each in live(stock, uuid)] == ["completed", "cancelled", "completed"]
+        actions = [each["Action"] for each in stock.show("server", "event", "list", uuid)]
+        assert actions == [
+            "live_migration_force_complete",
+            "live-migration",
+            "live_migration_cancel",
+            "live-migration",
+            "live-migration",
+            "create",
+        ]
