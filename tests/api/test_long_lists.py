@@ -32,12 +32,12 @@ LONG: Mapping[str, tuple[str, str]] = {
     "compute /v2.1/flavors": ("", "2.100"),
     "compute /v2.1/flavors/detail": ("", "2.100"),
     "compute /v2.1/os-aggregates": ("", "2.100"),
-    "compute /v2.1/os-availability-zone": ("", "2.100"),
     "compute /v2.1/os-availability-zone/detail": ("", "2.100"),
     "compute /v2.1/os-hypervisors": ("", "2.100"),
     "compute /v2.1/os-hypervisors/detail": ("", "2.32"),
     "compute /v2.1/os-hypervisors/statistics": ("", "2.87"),
     "compute /v2.1/os-keypairs": ("", "2.100"),
+    "compute /v2.1/os-migrations": ("", "2.100"),
     "compute /v2.1/os-server-groups": ("?all_projects=1", "2.100"),
     "compute /v2.1/os-services": ("", "2.100"),
     "compute /v2.1/servers": ("?all_tenants=1", "2.100"),
@@ -49,9 +49,10 @@ LONG: Mapping[str, tuple[str, str]] = {
 #: The others: of a fixed length, bounded by a budget of their own, or tested where the audit itself is.
 SHORT = frozenset(
     {
-        "compute /", "compute /v2.1", "compute /v2.1/", "compute /v2.1/limits",
+        "compute /", "compute /v2.1", "compute /v2.1/", "compute /v2.1/limits", "compute /v2.1/os-availability-zone",
         "placement /", "placement /usages", "placement /allocation_candidates",
         "operator /", "operator /v1", "operator /v1/options", "operator /v1/rules", "operator /v1/isolation",
+        "operator /v1/metrics", "operator /v1/workflows",
     }
 )  # fmt: skip
 
@@ -104,6 +105,16 @@ def crowded(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         uuid = {"uuid": lambda _: new_uuid()}
         names = {"name": lambda number: f"CUSTOM_{number}"}
         tx.execute(sa.insert(t.aggregates), {"uuid": new_uuid(), "name": "a", "created_at": tx.now})
+        flavor = tx.execute(sa.select(t.instances.c.flavor).where(t.instances.c.uuid == pattern["id"])).scalar_one()
+        moved = {
+            "uuid": new_uuid(),
+            "instance_uuid": pattern["id"],
+            "migration_type": "migration",
+            "status": "confirmed",
+        }
+        who = {"request_id": "req", "user_id": "u", "project_id": "p", "created_at": tx.now}
+        where = {"source_host": "a", "source_node": "a", "old_flavor": flavor, "new_flavor": flavor}
+        tx.execute(sa.insert(t.server_migrations), {**moved, **how, **who, **where})
         tx.execute(
             sa.insert(t.keypairs),
             {"user_id": "admin", "name": "k", "type": "ssh", "fingerprint": "", "public_key": "", "created_at": tx.now},
@@ -111,6 +122,7 @@ def crowded(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         add(t.flavors, flavor_id=lambda number: f"f{number}", name=lambda number: f"f{number}")
         add(t.aggregates, **uuid, **names)
         add(t.keypairs, **names)
+        add(t.server_migrations, **uuid)
         add(t.server_groups, **uuid)
         add(t.services, **uuid, host=lambda number: f"h{number}", binary=lambda _: "nova-compute")
         add(t.compute_nodes, **uuid, host=lambda number: f"h{number}", hypervisor_hostname=lambda number: f"h{number}")
