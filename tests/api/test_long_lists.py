@@ -114,7 +114,7 @@ def crowded(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         }
         who = {"request_id": "req", "user_id": "u", "project_id": "p", "created_at": tx.now}
         where = {"source_host": "a", "source_node": "a", "old_flavor": flavor, "new_flavor": flavor}
-        tx.execute(sa.insert(t.server_migrations), {**moved, **how, **who, **where})
+        tx.execute(sa.insert(t.server_migrations), {**moved, **who, **where})
         tx.execute(
             sa.insert(t.keypairs),
             {"user_id": "admin", "name": "k", "type": "ssh", "fingerprint": "", "public_key": "", "created_at": tx.now},

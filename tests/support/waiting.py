@@ -19,10 +19,18 @@ def wait_until(condition: Callable[[], object], what: str, *, at_most_s: float =
 
 
 def wait_until_idle(database: Database, *, every_s: float = 0.005) -> None:
-    """Return as soon as no operation is under way."""
+    """Return as soon as no operation is under way. Raises: AssertionError, saying what never ended."""
+    flow = t.workflows.c
+    left: list[object] = []
 
     def is_idle() -> bool:
         with database.read() as connection:
-            return connection.execute(sa.select(t.workflows.c.uuid)).first() is None
+            left[:] = connection.execute(
+                sa.select(flow.kind, flow.step, flow.undoing, flow.stuck, flow.waiting, flow.tries)
+            )
+        return not left
 
-    wait_until(is_idle, "all operations end", at_most_s=20, every_s=every_s)
+    try:
+        wait_until(is_idle, "all operations end", at_most_s=30, every_s=every_s)
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {left}") from None

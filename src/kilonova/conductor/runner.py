@@ -77,9 +77,9 @@ class Runner:
         self._observers = tuple(observers)
         self._journal = Journal(self._database, self._owner, lambda kind: registry[kind].transition)
         self._guests = GuestsElsewhere(self._database, bus, lambda: self.may_act)
-        self._runs = Runs(registry)
         self._parking = Parking(bus, lambda: self.may_act, clock, response_timeout_s)
         self._retries = Retries(pause_s, max_tries, clock)
+        self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
 
     @property
     def may_act(self) -> bool:
@@ -167,17 +167,16 @@ class Runner:
         assert together is not None
         try:
             effects = list(zip(runs, together(self.services, runs), strict=True))
+            lost = [(run, effect) for run, effect in effects if isinstance(effect, Failed)]
+            if len(lost) > 1:  # in one transaction, so that nobody sees only some of them fail
+                self._commit(
+                    [turns.failed(self.services, self._workflow(run), run, effect.failure) for run, effect in lost]
+                )
         except Exception as error:  # noqa: BLE001 - whatever it was, it is kept, logged and tried again
             for run in runs:
                 self._break(run, error)
             return
-        lost = [(run, effect) for run, effect in effects if isinstance(effect, Failed)]
-        if len(lost) > 1:  # in one transaction, so that nobody sees only some of them fail
-            self._commit(
-                [turns.failed(self.services, self._workflow(run), run, effect.failure) for run, effect in lost]
-            )
-            effects = [(run, effect) for run, effect in effects if not isinstance(effect, Failed)]
-        for run, effect in effects:
+        for run, effect in effects if len(lost) <= 1 else [each for each in effects if each not in lost]:
             self._runs.post(run.row.uuid, partial(self._advance, run, effect))
 
     # --- one step after the other -------------------------------------------------------------------------------------

@@ -16,10 +16,14 @@ LOG = logging.getLogger(__name__)
 
 
 class Runs:
-    """Workflow uuid → where it is, as far as this process knows. ``registry``: kind → workflow. Safe for any thread."""
+    """Workflow uuid → where it is, as far as this process knows. Safe to use from any thread.
 
-    def __init__(self, registry: Mapping[str, Workflow[Any]]) -> None:
+    ``registry``: kind → workflow. ``on_broken``: told of a workflow for which something could not be done.
+    """
+
+    def __init__(self, registry: Mapping[str, Workflow[Any]], on_broken: Callable[[str], None]) -> None:
         self._registry = registry
+        self._on_broken = on_broken
         self._lock = threading.Lock()
         self._runs: dict[str, Run[Any]] = {}
         #: Workflow → what is to be done for it; whoever adds the first works it off.
@@ -94,7 +98,8 @@ class Runs:
             try:
                 queue[0]()
             except Exception:
-                LOG.exception("Workflow %s could not go on", uuid)
+                LOG.exception("Workflow %s could not go on; it is tried again", uuid)
+                self._on_broken(uuid)
             with self._lock:
                 queue.popleft()
                 if not queue:
