@@ -20,79 +20,27 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from crash import cloud
+from crash.courses import Case, Course, Seen, cases_of, courses, uncovered
 from crash.points import Point, Watch, note_sending
 from crash.processes import Ended, in_child
-from crash.starters import INTERRUPTERS, STARTERS, Starter
+from crash.starters import INTERRUPTERS, Starter
 from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.workflow import NOTHING, Interrupt
+from kilonova.conductor.workflow import Interrupt
 from kilonova.db import schema
 from kilonova.db.database import Database
-from kilonova.model.transitions import TRANSITIONS
 
 _AT_MOST_S = 45.0
 _TELL_EVERY_S = 5.0
 #: A kill is aimed at so often, since threads do not pass each point in each run.
 _AIMS = 3
-
-
-@dataclass(frozen=True)
-class Course:
-    """One way that a workflow takes: undisturbed, with a step that always fails, or interrupted during a step."""
-
-    kind: str
-    starter: str
-    breaks: str = ""
-    refused: bool = False
-    interrupted: str = ""
-    why: Interrupt | None = None
-
-    def __str__(self) -> str:
-        what = f"{self.kind} {self.starter}".strip()
-        if self.breaks:
-            return f"{what}, {self.breaks} {'is refused' if self.refused else 'fails'}"
-        return what if self.why is None else f"{what}, {self.why.value} during {self.interrupted}"
-
-    @property
-    def starts(self) -> Starter:
-        return STARTERS[self.kind][self.starter]
-
-    @property
-    def undisturbed(self) -> "Course":
-        return Course(self.kind, self.starter)
-
-    def watch(self, kill_at: Point | None = None) -> Watch:
-        breaks = (self.kind, self.breaks) if self.breaks else None
-        during = (self.kind, self.interrupted) if self.interrupted else None
-        return Watch(kill_at, breaks=breaks, refused=self.refused, interrupt_at=during)
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What an undisturbed run of a course passes, and the worlds before and after it."""
-
-    points: tuple[Point, ...]
-    before: Any
-    after: Any
-
-
-@dataclass(frozen=True)
-class Case:
-    """A course that is killed; and, if ``again``, the process after it, too."""
-
-    course: Course
-    kill_at: Point
-    again: Point | None = None
-
-    def __str__(self) -> str:
-        return f"[{self.course}] killed {self.kill_at}" + (f", then {self.again}" if self.again else "")
+_SAMPLED_PER_COURSE = 6
 
 
 @dataclass(frozen=True)
@@ -103,30 +51,6 @@ class Verdict:
     problem: str = ""
     missed: bool = False
     passed: tuple[Point, ...] = ()
-
-
-def courses() -> Iterator[Course]:
-    """Yield every course of every workflow. Raises: KeyError for one that nobody knows how to begin."""
-    for kind, workflow in REGISTRY.items():
-        for starter in STARTERS[kind]:
-            yield Course(kind, starter)
-        first = next(iter(STARTERS[kind]))
-        for step in workflow.steps:
-            if workflow.can_walk_back(step.name):
-                yield Course(kind, first, breaks=step.name, refused=True)
-                if kind != "delete":  # a guest that is gone cannot come back
-                    yield Course(kind, first, breaks=step.name)
-            if kind in _NOT_INTERRUPTED:
-                continue
-            for why in sorted({Interrupt.DELETE, *workflow.overtaken_by, *step.interrupts}):
-                if why is Interrupt.REBOOT and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
-                    continue
-                yield Course(kind, first, interrupted=step.name, why=why)
-
-
-_HARD_REBOOT = TRANSITIONS["hard-reboot"]
-#: A batch has no server of its own, and a server that is being deleted is not deleted again.
-_NOT_INTERRUPTED = {"batch", "delete"}
 
 
 # --- what happens in the children -------------------------------------------------------------------------------------
@@ -278,40 +202,10 @@ def _begun(place: Path, course: Course) -> dict[str, Any]:
 # --- the whole --------------------------------------------------------------------------------------------------------
 
 
-def cases_of(seen: dict[Course, Seen]) -> list[Case]:
-    """Return where each course is killed: wherever no simpler course has passed."""
-    cases = []
-    for course, whole in seen.items():
-        known = set() if course == course.undisturbed else set(seen[course.undisturbed].points)
-        points = [point for point in dict.fromkeys(whole.points) if point not in known and point.nth < _MOST_OFTEN]
-        cases += [Case(course, point) for point in points]
-    return cases
-
-
-#: How often one point is taken at most.
-_MOST_OFTEN = 12
-_SAMPLED_PER_COURSE = 6
-
-
-def uncovered(points: Sequence[Point]) -> list[str]:
-    """Return the steps that are never done, or never undone although that is possible."""
-    passed: dict[tuple[str, str, bool], set[str]] = defaultdict(set)
-    for point in points:
-        passed[point.kind, point.step, point.undoing].add(point.moment)
-    missing = []
-    for kind, workflow in REGISTRY.items():
-        for step in workflow.steps:
-            ways = [False] + [True] * (workflow.can_walk_back(step.name) and step.undo is not NOTHING)
-            missing += [
-                f"{kind}: {'undo ' if undoing else ''}{step.name}"
-                for undoing in ways
-                if not passed[kind, step.name, undoing]
-            ]
-    return missing
-
-
 @dataclass
 class Report:
+    """How many kills there were, how many of them missed their point, and how many left disorder."""
+
     cases: int = 0
     missed: int = 0
     problems: int = 0
@@ -394,6 +288,8 @@ def _work(
             verdicts.append(verdict)
             report.cases += 1
             report.missed += verdict.missed
+            if verdict.missed:
+                print(f"MISSED {verdict.case}: the process never came there", flush=True)
             if verdict.problem:
                 report.problems += 1
                 print(f"VIOLATION {verdict.case}\n{verdict.problem}", flush=True)

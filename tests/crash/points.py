@@ -187,6 +187,11 @@ class WatchedBus(LocalBus):
 _SENDING: set[tuple[str, str]] = set()
 
 
+def sending(kind: str, step: str) -> bool:
+    """Tell whether a step waits for a host, as far as that was noted."""
+    return (kind, step) in _SENDING
+
+
 def note_sending(points: list[Point]) -> None:
     """Learn from points that were passed which steps wait for a host."""
     _SENDING.update((point.kind, point.step) for point in points if point.moment == Moment.AFTER_MESSAGE.value)

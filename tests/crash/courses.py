@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which ways the registered workflows take, and where on them they are killed."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crash.points import Moment, Point, Watch, sending
+from crash.starters import STARTERS, Starter
+from kilonova.conductor.registry import REGISTRY
+from kilonova.conductor.workflow import NOTHING, Interrupt
+from kilonova.model.transitions import TRANSITIONS
+
+
+@dataclass(frozen=True)
+class Course:
+    """One way that a workflow takes: undisturbed, with a step that always fails, or interrupted during a step."""
+
+    kind: str
+    starter: str
+    breaks: str = ""
+    refused: bool = False
+    interrupted: str = ""
+    why: Interrupt | None = None
+
+    def __str__(self) -> str:
+        what = f"{self.kind} {self.starter}".strip()
+        if self.breaks:
+            return f"{what}, {self.breaks} {'is refused' if self.refused else 'fails'}"
+        return what if self.why is None else f"{what}, {self.why.value} during {self.interrupted}"
+
+    @property
+    def starts(self) -> Starter:
+        return STARTERS[self.kind][self.starter]
+
+    @property
+    def undisturbed(self) -> "Course":
+        return Course(self.kind, self.starter)
+
+    def watch(self, kill_at: Point | None = None) -> Watch:
+        breaks = (self.kind, self.breaks) if self.breaks else None
+        during = (self.kind, self.interrupted) if self.interrupted else None
+        return Watch(kill_at, breaks=breaks, refused=self.refused, interrupt_at=during)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an undisturbed run of a course passes, and the worlds before and after it."""
+
+    points: tuple[Point, ...]
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """A course that is killed; and, if ``again``, the process after it, too."""
+
+    course: Course
+    kill_at: Point
+    again: Point | None = None
+
+    def __str__(self) -> str:
+        return f"[{self.course}] killed {self.kill_at}" + (f", then {self.again}" if self.again else "")
+
+
+def courses() -> Iterator[Course]:
+    """Yield every course of every workflow. Raises: KeyError for one that nobody knows how to begin."""
+    for kind, workflow in REGISTRY.items():
+        for starter in STARTERS[kind]:
+            yield Course(kind, starter)
+        first = next(iter(STARTERS[kind]))
+        for step in workflow.steps:
+            if workflow.can_walk_back(step.name):
+                yield Course(kind, first, breaks=step.name, refused=True)
+                if kind != "delete":  # a guest that is gone cannot come back
+                    yield Course(kind, first, breaks=step.name)
+            if kind in _NOT_INTERRUPTED:
+                continue
+            for why in sorted({Interrupt.DELETE, *workflow.overtaken_by, *step.interrupts}):
+                if why is Interrupt.REBOOT and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
+                    continue
+                yield Course(kind, first, interrupted=step.name, why=why)
+
+
+_HARD_REBOOT = TRANSITIONS["hard-reboot"]
+#: A batch has no server of its own, and a server that is being deleted is not deleted again.
+_NOT_INTERRUPTED = {"batch", "delete"}
+
+
+def cases_of(seen: Mapping[Course, Seen]) -> list[Case]:
+    """Return where each course is killed: wherever no simpler course has passed."""
+    cases = []
+    for course, whole in seen.items():
+        known = set() if course == course.undisturbed else set(seen[course.undisturbed].points)
+        points = [point for point in dict.fromkeys(whole.points) if point not in known and point.nth < _MOST_OFTEN]
+        cases += [Case(course, point) for point in points]
+    return cases
+
+
+#: How often one point is taken at most.
+_MOST_OFTEN = 12
+
+
+def uncovered(points: Sequence[Point]) -> list[str]:
+    """Return the steps that no course does at some moment, or never undoes although that is possible."""
+    passed: dict[tuple[str, str, bool], set[str]] = defaultdict(set)
+    for point in points:
+        passed[point.kind, point.step, point.undoing].add(point.moment)
+    missing = []
+    for kind, workflow in REGISTRY.items():
+        for step in workflow.steps:
+            moments = {Moment.BEFORE_COMMIT, Moment.AFTER_COMMIT}
+            if sending(kind, step.name):
+                moments |= {Moment.AFTER_MESSAGE, Moment.WORK_DONE, Moment.AFTER_REPLY}
+            missing += [f"{kind}: {step.name}, {moment}" for moment in sorted(moments - passed[kind, step.name, False])]
+            may_undo = workflow.can_walk_back(step.name) and step.undo is not NOTHING
+            if may_undo and not passed[kind, step.name, True]:
+                missing.append(f"{kind}: undo {step.name}")
+    return missing
