@@ -36,7 +36,7 @@ class ManualBus:
         self._work: list[Callable[[], None]] = []
         self._agents: dict[str, Accept] = {}
         self._conductor: Callable[[ConductorMessage], None] | None = None
-        self._greeter: Callable[[HostsStarted], Orphans] | None = None
+        self._on_agents_started: Callable[[HostsStarted], Orphans] | None = None
 
     @property
     def waiting(self) -> Mapping[str, int]:
@@ -46,9 +46,9 @@ class ManualBus:
         self._agents[host] = accept
 
     def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], greeter: Callable[[HostsStarted], Orphans]
+        self, handler: Callable[[ConductorMessage], None], on_agents_started: Callable[[HostsStarted], Orphans]
     ) -> None:
-        self._conductor, self._greeter = handler, greeter
+        self._conductor, self._on_agents_started = handler, on_agents_started
 
     def cast(self, host: str, message: AgentMessage) -> None:
         self._event(f"to {host}: {type(message).__name__}")
@@ -76,13 +76,13 @@ class ManualBus:
     def run_urgently(self, work: Callable[[], None]) -> None:
         self._work.insert(0, work)
 
-    def run_aside(self, work: Callable[[], None]) -> None:
+    def run_blocking(self, work: Callable[[], None]) -> None:
         self._work.append(work)
 
     def announce(self, message: HostsStarted) -> Orphans:
-        if self._greeter is None:
+        if self._on_agents_started is None:
             raise Unavailable("No conductor is there.")
-        return self._greeter(message)
+        return self._on_agents_started(message)
 
     def close(self) -> None:
         self._work.clear()

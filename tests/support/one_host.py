@@ -42,7 +42,7 @@ class OneHost:
         self.file = folder / f"{name}.json"
         self.told: list[Any] = []
         self.bus = ManualBus(event=event)
-        self.bus.serve_conductor(self.told.append, self._greet)
+        self.bus.serve_conductor(self.told.append, self._on_agents_started)
         self.driver = driver(SimulatedHost(name, **facts), self.file, AllocationRatios())
         self.agent = Agent(name, self.driver, self.bus, may_act=may_act)
         self.bus.serve_agent(name, self.agent.accept)
@@ -76,5 +76,5 @@ class OneHost:
         assert found is not None
         return found.memory_mib
 
-    def _greet(self, message: HostsStarted) -> Orphans:
+    def _on_agents_started(self, message: HostsStarted) -> Orphans:
         return Orphans({report.host: tuple(message.guests[report.host]) for report in message.reports})

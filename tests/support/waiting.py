@@ -21,13 +21,12 @@ def wait_until(condition: Callable[[], object], what: str, *, at_most_s: float =
 def wait_until_idle(database: Database, *, every_s: float = 0.005) -> None:
     """Return as soon as no operation is under way. Raises: AssertionError, saying what never ended."""
     flow = t.workflows.c
+    wanted = sa.select(flow.kind, flow.step, flow.undoing, flow.stuck, flow.waiting, flow.tries)
     left: list[object] = []
 
     def is_idle() -> bool:
         with database.read() as connection:
-            left[:] = connection.execute(
-                sa.select(flow.kind, flow.step, flow.undoing, flow.stuck, flow.waiting, flow.tries)
-            )
+            left[:] = connection.execute(wanted)
         return not left
 
     try:

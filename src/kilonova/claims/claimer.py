@@ -217,7 +217,7 @@ class Claimer:
             batch.place(best.row, self._engine.allocations(plan.hosts, spec, best.row), devices)
 
     @property
-    def may_be_slow(self) -> bool:
+    def calls_foreign_driver(self) -> bool:
         """Whether :meth:`place` asks somebody outside Kilonova, who may take seconds."""
         return self._driver is not None
 

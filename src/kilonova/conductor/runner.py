@@ -132,7 +132,7 @@ class Runner:
         if self._workflow(run).urgent or run.row.interrupt is not None:
             self._bus.run_urgently(work)
         elif self._step(run).blocking(self.services) and not run.row.undoing:
-            self._bus.run_aside(work)
+            self._bus.run_blocking(work)
         else:
             self._bus.run_in_conductor(work)
 

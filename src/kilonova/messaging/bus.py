@@ -32,9 +32,9 @@ class Bus(Protocol):
         """Have the messages for ``host`` go to ``accept`` from now on."""
 
     def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], greeter: Callable[[HostsStarted], Orphans]
+        self, handler: Callable[[ConductorMessage], None], on_agents_started: Callable[[HostsStarted], Orphans]
     ) -> None:
-        """Have messages of agents go to ``handler``, and announcements to ``greeter``."""
+        """Have messages of agents go to ``handler``, and announcements to ``on_agents_started``."""
 
     def cast(self, host: str, message: AgentMessage) -> None:
         """Hand a message to the agent of ``host``. Raises: Unavailable when there is none."""
@@ -54,5 +54,5 @@ class Bus(Protocol):
     def run_urgently(self, work: Callable[[], None]) -> None:
         """Run the conductor's own work that must not wait behind ordinary work: interrupts and deletes."""
 
-    def run_aside(self, work: Callable[[], None]) -> None:
+    def run_blocking(self, work: Callable[[], None]) -> None:
         """Run the conductor's own work where it may wait for seconds and hold nothing else up."""

@@ -32,11 +32,11 @@ class AgentLane(StrEnum):
 
 
 class ConductorLane(StrEnum):
-    """Where the conductor's work runs. ``ASIDE`` may wait for seconds."""
+    """Where the conductor's work runs. ``BLOCKING`` may wait for seconds."""
 
     URGENT = "urgent"
     ORDINARY = "ordinary"
-    ASIDE = "aside"
+    BLOCKING = "blocking"
 
 
 _LANES: Mapping[type, AgentLane] = {

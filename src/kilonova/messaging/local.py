@@ -9,7 +9,7 @@ from kilonova.messaging.lanes import AgentLane, ConductorLane, Lanes
 from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans
 
 _AGENT_THREADS = {AgentLane.INTERRUPT: 4, AgentLane.DELETE: 16, AgentLane.ORDINARY: 32, AgentLane.MOVE: 64}
-_CONDUCTOR_THREADS = {ConductorLane.ASIDE: 16, ConductorLane.ORDINARY: 4, ConductorLane.URGENT: 4}
+_CONDUCTOR_THREADS = {ConductorLane.BLOCKING: 16, ConductorLane.ORDINARY: 4, ConductorLane.URGENT: 4}
 
 
 class LocalBus:
@@ -18,7 +18,7 @@ class LocalBus:
     def __init__(self) -> None:
         self._agents: dict[str, Accept] = {}
         self._conductor: Callable[[ConductorMessage], None] | None = None
-        self._greeter: Callable[[HostsStarted], Orphans] | None = None
+        self._on_agents_started: Callable[[HostsStarted], Orphans] | None = None
         self._is_closing = False
         self._agent_lanes = Lanes("agent", _AGENT_THREADS)
         self._conductor_lanes = Lanes("conductor", _CONDUCTOR_THREADS)
@@ -27,9 +27,9 @@ class LocalBus:
         self._agents[host] = accept
 
     def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], greeter: Callable[[HostsStarted], Orphans]
+        self, handler: Callable[[ConductorMessage], None], on_agents_started: Callable[[HostsStarted], Orphans]
     ) -> None:
-        self._conductor, self._greeter = handler, greeter
+        self._conductor, self._on_agents_started = handler, on_agents_started
 
     def cast(self, host: str, message: AgentMessage) -> None:
         accept = self._agents.get(host)
@@ -45,9 +45,9 @@ class LocalBus:
         self._conductor_lanes.run(lane, lambda: conductor(message))
 
     def announce(self, message: HostsStarted) -> Orphans:
-        if self._greeter is None:
+        if self._on_agents_started is None:
             raise Unavailable("No conductor is there.")
-        return self._greeter(message)
+        return self._on_agents_started(message)
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
         self._conductor_lanes.run(ConductorLane.ORDINARY, work)
@@ -55,8 +55,8 @@ class LocalBus:
     def run_urgently(self, work: Callable[[], None]) -> None:
         self._conductor_lanes.run(ConductorLane.URGENT, work)
 
-    def run_aside(self, work: Callable[[], None]) -> None:
-        self._conductor_lanes.run(ConductorLane.ASIDE, work)
+    def run_blocking(self, work: Callable[[], None]) -> None:
+        self._conductor_lanes.run(ConductorLane.BLOCKING, work)
 
     @property
     def waiting(self) -> Mapping[str, int]:

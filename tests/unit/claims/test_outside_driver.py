@@ -426,7 +426,7 @@ def test_a_host_that_failed_the_spawn_is_named_as_tried(cell_of: NewCell) -> Non
 def test_what_waits_aside_holds_up_nothing_else() -> None:
     bus, release, done = LocalBus(), threading.Event(), threading.Event()
     for _ in range(8):
-        bus.run_aside(lambda: release.wait(30) and None)
+        bus.run_blocking(lambda: release.wait(30) and None)
     bus.run_in_conductor(done.set)
     assert done.wait(10)
     release.set()

@@ -48,7 +48,7 @@ class Replies:
     def handle(self, message: Any) -> None:
         self.got.append(message)
 
-    def greet(self, message: HostsStarted) -> Orphans:
+    def on_agents_started(self, message: HostsStarted) -> Orphans:
         return Orphans({report.host: tuple(message.guests[report.host]) for report in message.reports})
 
 
@@ -76,7 +76,7 @@ def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_pa
                 running[uuid] -= 1
 
     bus, replies = LocalBus(), Replies()
-    bus.serve_conductor(replies.handle, replies.greet)
+    bus.serve_conductor(replies.handle, replies.on_agents_started)
     agent = Agent("node1", Slow(host("node1"), tmp_path / "n.json", PLAIN), bus)
     bus.serve_agent("node1", agent.accept)
     for _ in range(10):
@@ -92,7 +92,7 @@ def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_pa
 
 def test_every_message_is_answered_with_what_came_of_it(tmp_path: Path) -> None:
     bus, replies = ManualBus(), Replies()
-    bus.serve_conductor(replies.handle, replies.greet)
+    bus.serve_conductor(replies.handle, replies.on_agents_started)
     driver = fake(tmp_path)
     bus.serve_agent("node1", Agent("node1", driver, bus).accept)
     messages = (
@@ -128,7 +128,7 @@ def test_a_bus_that_refuses_a_reply_does_not_block_the_instance(tmp_path: Path) 
             super().tell(message, urgent=urgent)
 
     bus, replies = Refusing(), Replies()
-    bus.serve_conductor(replies.handle, replies.greet)
+    bus.serve_conductor(replies.handle, replies.on_agents_started)
     agent = Agent("node1", fake(tmp_path), bus)
     bus.serve_agent("node1", agent.accept)
     bus.cast("node1", SpawnGuest(new_step(), guest("a")))
@@ -142,14 +142,14 @@ def test_starting_agents_destroy_what_belongs_to_nobody(tmp_path: Path) -> None:
     driver = fake(tmp_path)
     driver.spawn(guest("a"))
     bus, replies = ManualBus(), Replies()
-    bus.serve_conductor(replies.handle, replies.greet)
+    bus.serve_conductor(replies.handle, replies.on_agents_started)
     start_agents([Agent("node1", driver, bus)], bus)
     assert driver.list_guests() == {}
 
 
 def test_heartbeats(tmp_path: Path) -> None:
     bus, replies = LocalBus(), Replies()
-    bus.serve_conductor(replies.handle, replies.greet)
+    bus.serve_conductor(replies.handle, replies.on_agents_started)
     timer = HeartbeatTimer(bus, ["a", "b"], 0.01)
     timer.start()
     time.sleep(0.1)

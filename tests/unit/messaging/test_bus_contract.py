@@ -85,7 +85,7 @@ def test_what_agents_tell_and_what_the_conductor_runs_itself_comes_once(bus: Any
     bus.serve_conductor(came.append, lambda started: Orphans({"node1": ("a",)}))
     bus.tell(Heartbeat(("node1",)))
     bus.tell(Heartbeat(("node2",)), urgent=True)
-    for number, run in enumerate((bus.run_in_conductor, bus.run_urgently, bus.run_aside)):
+    for number, run in enumerate((bus.run_in_conductor, bus.run_urgently, bus.run_blocking)):
         run(lambda number=number: came.append(number))
     settle(bus, lambda: len(came) == 5)
     assert sorted(map(str, came)) == sorted(map(str, [0, 1, 2, Heartbeat(("node1",)), Heartbeat(("node2",))]))

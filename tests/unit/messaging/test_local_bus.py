@@ -96,7 +96,7 @@ def test_urgent_work_of_the_conductor_does_not_wait_behind_other_work() -> None:
     bus.serve_conductor(lambda message: came.set() if message == urgent else release.wait(30) and None, Orphans)
     for _ in range(50):
         bus.tell(Heartbeat(("slow",)))
-        bus.run_aside(lambda: release.wait(30) and None)
+        bus.run_blocking(lambda: release.wait(30) and None)
     done = threading.Event()
     bus.run_urgently(done.set)
     bus.tell(urgent, urgent=True)

@@ -166,7 +166,7 @@ BATCH = Workflow(
     BatchFacts,
     (
         Step("store", do=_store, undo=_withdraw),
-        Step("claim", do=_claim, undo=_give_up, blocking=lambda services: services.claimer.may_be_slow),
+        Step("claim", do=_claim, undo=_give_up, blocking=lambda services: services.claimer.calls_foreign_driver),
         Step("start", do=_start, undo=NOTHING),
     ),
     TRANSITIONS["build"],

@@ -275,7 +275,7 @@ BUILD = Workflow(
             do=_claim_one,
             undo=_release,
             together=claim_together,
-            blocking=lambda services: services.claimer.may_be_slow,
+            blocking=lambda services: services.claimer.calls_foreign_driver,
         ),
         Step(
             "spawn",

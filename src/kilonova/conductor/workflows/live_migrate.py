@@ -119,7 +119,7 @@ LIVE_MIGRATE = Workflow(
             do=_claim,
             undo=give_destination_back,
             event="conductor_live_migrate_instance",
-            blocking=lambda services: services.claimer.may_be_slow,
+            blocking=lambda services: services.claimer.calls_foreign_driver,
         ),
         Step(
             "prepare",

@@ -96,7 +96,7 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
                 do=do,
                 undo=give_destination_back,
                 event="conductor_migrate_server",
-                blocking=lambda services: services.claimer.may_be_slow,
+                blocking=lambda services: services.claimer.calls_foreign_driver,
             ),
             Step(
                 "move-away",
