@@ -130,7 +130,8 @@ def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) 
     assert sorted(row.instance_uuid for row in open_moves) == resized, "a move without its server"
     placed = {(row.host, row.uuid) for row in rows if row.host is not None}
     placed |= {(host, uuid) for uuid, migration in moved.items() for host in migration.hosts}
-    assert {(host, uuid) for host, uuids in guests.items() for uuid in uuids} == placed
+    there = {(host, uuid) for host, uuids in guests.items() for uuid in uuids}
+    assert there == placed, f"guests too many: {there - placed}; missing: {placed - there}; {rows}"
     providers = {
         (row.uuid, row.host) for row in connection.execute(sa.select(t.compute_nodes.c.uuid, t.compute_nodes.c.host))
     }

@@ -30,6 +30,7 @@ from kilonova.messaging.messages import (
     Order,
     StepReply,
     StepState,
+    StepStatus,
 )
 from kilonova.model.host import NODE_TRAITS, NodeReport
 from kilonova.model.instance import PowerState
@@ -89,10 +90,13 @@ class Agent:
 
     def _work_off(self, uuid: str, order: Order) -> Work | None:
         """Carry out the first order that waits for an instance; return the work for the next one."""
-        reply = self._carry_out(order)
+        is_allowed = self._is_allowed(order)
+        reply = self._carry_out(order) if is_allowed else None
         self._steps.end(order.step, reply)
         if reply is not None:
             self._reply(reply, lane_of(order))
+        elif not is_allowed:  # whoever runs the workflow sends it again, rather than wait for a reply
+            self._tell(StepStatus(order.step, self.host, uuid, StepState.UNKNOWN), urgent=True)
         with self._lock:
             queue = self._waiting[uuid]
             queue.popleft()
@@ -102,7 +106,7 @@ class Agent:
         return None
 
     def _handle(self, interrupt: Interrupt) -> None:
-        if not self._is_allowed(interrupt):
+        if not isinstance(interrupt, AskStep) and not self._is_allowed(interrupt):
             return
         match interrupt:
             case AbortLiveMigration():
@@ -130,11 +134,9 @@ class Agent:
             LOG.exception("Host %s: %s could not be sent", self.host, type(message).__name__)
 
     def _carry_out(self, order: Order) -> StepReply | None:
-        """Carry an order out; None when that was not allowed or was left halfway."""
+        """Carry an order out; None when it was left halfway."""
         uuid = order.instance_uuid
         try:
-            if not self._is_allowed(order):
-                return None
             power_state = carry_out(order, self.driver, self._migrations)
         except AgentStopsError:
             LOG.info("Host %s: %s of guest %s is left as it is", self.host, type(order).__name__, uuid)

@@ -13,6 +13,8 @@ from kilonova.messaging.messages import AskStep, StepReply, StepState, StepStatu
 
 #: Seconds after which an agent that has not replied is asked how far it is.
 RESPONSE_TIMEOUT_S = 60.0
+#: How soon an agent is asked that has not got a message because its process might not act just then.
+_ASKED_AGAIN_AFTER_S = 1.0
 #: How often an agent may leave a question about its step unanswered.
 MAX_QUESTIONS = 5
 
@@ -96,11 +98,15 @@ class Parking:
                 return status.reply
             parked.due = self._due(parked.effect)
             parked.questions = 0
-            if status.state is StepState.UNKNOWN and self._may_act():
-                try:
-                    self._bus.cast(parked.effect.host, parked.effect.message)
-                except Unavailable as error:
-                    return _unreachable(parked, error.message)
+            if status.state is StepState.RUNNING:
+                return None
+            if not self._may_act():
+                parked.due = self._clock() + _ASKED_AGAIN_AFTER_S
+                return None
+            try:
+                self._bus.cast(parked.effect.host, parked.effect.message)
+            except Unavailable as error:
+                return _unreachable(parked, error.message)
         return None
 
     def ask_overdue(self) -> tuple[StepReply, ...]:

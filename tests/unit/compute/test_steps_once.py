@@ -7,7 +7,16 @@ from typing import Any
 from kilonova.compute.agent import start_agents
 from kilonova.compute.step_memory import StepMemory
 from kilonova.compute.virt.fake import FakeDriver
-from kilonova.messaging.messages import DestroyGuest, SpawnGuest, StartGuest, StepId, StepReply, StepState, StopGuest
+from kilonova.messaging.messages import (
+    DestroyGuest,
+    SpawnGuest,
+    StartGuest,
+    StepId,
+    StepReply,
+    StepState,
+    StepStatus,
+    StopGuest,
+)
 from kilonova.model.instance import PowerState
 from support.one_host import OneHost, guest, new_step
 
@@ -97,13 +106,14 @@ def test_a_new_agent_knows_of_nothing(tmp_path: Path) -> None:
     assert again.driver.list_guests() == {"a": PowerState.RUNNING}
 
 
-def test_a_message_that_was_dropped_has_never_come(tmp_path: Path) -> None:
+def test_a_message_that_was_dropped_has_never_come_and_the_agent_says_so(tmp_path: Path) -> None:
     may_act = [False]
     host = OneHost(tmp_path, may_act=lambda: may_act[0])
     spawn = SpawnGuest(new_step(), guest())
     host.send(spawn)
     host.bus.run()
-    assert host.told == []
+    assert host.told == [StepStatus(spawn.step, "node1", spawn.instance_uuid, StepState.UNKNOWN)]
+    assert host.ask(spawn.step).state is StepState.UNKNOWN, "a question is answered also then"
     may_act[0] = True
     assert host.ask(spawn.step).state is StepState.UNKNOWN
     assert host.do(spawn).power_state is PowerState.RUNNING
