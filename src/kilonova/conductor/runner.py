@@ -124,8 +124,9 @@ class Runner:
 
     def _remember(self, row: WorkflowRow, memo: Any = None) -> Run[Any] | None:
         run = self._runs.remember(row, memo)
-        if run is not None:
-            self._parking.leave(row.uuid, row.attempt)
+        newest = self._runs.get(row.uuid)
+        if newest is not None:  # maybe newer than the row, which was read before somebody changed it
+            self._parking.leave(row.uuid, newest.row.attempt)
         return run
 
     def _submit(self, run: Run[Any], work: Callable[[], None]) -> None:

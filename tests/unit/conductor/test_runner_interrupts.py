@@ -191,3 +191,17 @@ def test_a_step_without_undo_ends_at_once(sqlite: Database) -> None:
     bench.interrupt(row, Interrupt.DELETE)
     assert bench.row(row) is None
     assert kinds(bench) == [RebootGuest]
+
+
+def test_who_read_the_row_before_the_interrupt_changes_nothing(bench: Workbench) -> None:
+    """A process takes over a workflow that a delete interrupts just then: the row it read is an old one."""
+    row = bench.begin(PLAIN)
+    read = present(bench, row)
+    bench.interrupt(row, Interrupt.DELETE)
+    walking = present(bench, row)
+    assert walking.undoing
+    bench.runner.begin([read], resumed=True)
+    bench.bus.run()
+    assert bench.runner.waits_for_agents == 1, "for the undo"
+    bench.reply()
+    assert bench.row(row) is None
