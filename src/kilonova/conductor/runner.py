@@ -23,6 +23,7 @@ from kilonova.conductor.parking import RESPONSE_TIMEOUT_S, Parking
 from kilonova.conductor.retries import MAX_TRIES, Retries, pause_s
 from kilonova.conductor.runs import Runs
 from kilonova.conductor.services import Services
+from kilonova.conductor.times import utc_now
 from kilonova.conductor.turns import Turn
 from kilonova.conductor.workflow import (
     TAKEN_OVER,
@@ -42,7 +43,6 @@ from kilonova.conductor.workflow import (
     Workflow,
 )
 from kilonova.db import host_agents, instances, workflows
-from kilonova.db.database import utc_now
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState

@@ -6,9 +6,9 @@ from typing import Any
 
 from kilonova.conductor.events import Phase
 from kilonova.conductor.services import Services
+from kilonova.conductor.times import utc_now
 from kilonova.conductor.workflow import Completed, Ended, Failure, Run, Step, Workflow, Write
 from kilonova.db import instances
-from kilonova.db.database import utc_now
 from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow

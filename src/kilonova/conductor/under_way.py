@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from kilonova.conductor.facts import UnknownFactsError
+from kilonova.conductor.times import utc_now
 from kilonova.conductor.workflow import Workflow
 from kilonova.db import workflows
-from kilonova.db.database import utc_now
 from kilonova.db.instance_actions import Event
 from kilonova.db.workflows import WorkflowRow
 

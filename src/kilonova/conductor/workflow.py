@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from kilonova.conductor import facts as codec
 from kilonova.conductor.services import Services
-from kilonova.db.database import utc_now
+from kilonova.conductor.times import utc_now
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
