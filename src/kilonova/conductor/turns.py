@@ -39,7 +39,7 @@ class Turn:
 def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> Turn:
     """The present step is done."""
     step = workflow.step(run.row.step)
-    after = workflow.after(run, effect.facts)
+    after = None if effect.final else workflow.after(run, effect.facts)
     known = run if effect.facts is None else replace(run, facts=effect.facts)
     writes = _writes(effect.write)
     ended = _event(workflow, step, known, SUCCESS)

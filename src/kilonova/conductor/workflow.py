@@ -173,11 +173,13 @@ class Completed(Generic[F]):
     """The step, or its undo, is done. ``facts`` as they are from now on; None: as before.
 
     ``durable``: False for a step that had nothing to do, so that nothing need be journalled before the next one.
+    ``final``: the steps that follow have nothing to do.
     """
 
     facts: F | None = None
     write: Write | None = None
     durable: bool = True
+    final: bool = False
     power_state: PowerState | None = None
 
 

@@ -47,6 +47,11 @@ class DeleteFacts:
     def host(self) -> str | None:
         return self.hosts[0] if self.hosts else None
 
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The hosts that have yet to be asked."""
+        return tuple(host for host in self.hosts or () if host not in self.clean)
+
 
 def hosts_of_guest(connection: Connection, instance_uuid: str) -> tuple[str, ...] | None:
     """Return where the guest of a server may be; None when the server is gone."""
@@ -55,27 +60,26 @@ def hosts_of_guest(connection: Connection, instance_uuid: str) -> tuple[str, ...
 
 
 def _destroy_guest(services: Services, run: Run[DeleteFacts]) -> Effect:
-    """Ask the hosts to destroy the guest, one after the other; without a host there is none."""
+    """Ask the next host to destroy the guest; without a host there is none."""
     facts = run.facts
     if facts.hosts is None:
         with services.database.read() as connection:
             facts = replace(facts, hosts=hosts_of_guest(connection, run.instance_uuid))
     if facts.hosts is None:
         return Gone()
-    left = [host for host in facts.hosts if host not in facts.clean]
-    if not left:
-        return Completed(facts)
-    return SendToAgent(left[0], DestroyGuest(run.step_id, run.instance_uuid), facts=facts)
+    if not facts.left:
+        return Completed(facts, final=True)
+    return SendToAgent(facts.left[0], DestroyGuest(run.step_id, run.instance_uuid), facts=facts)
 
 
-def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply) -> Effect:
-    """Go on to the next host. One that is not there counts as done: it cleans up when it comes back."""
+def _guest_destroyed(_services: Services, run: Run[DeleteFacts], reply: StepReply) -> Effect:
+    """Note that the host is clean. One that is not there counts as clean: it cleans up when it comes back."""
     facts = replace(run.facts, clean=(*run.facts.clean, reply.host))
     if is_unreachable(reply):
         facts = replace(facts, absent=(*facts.absent, reply.host))
     elif reply.error is not None:
         return Failed(Failure.of(reply))
-    return _destroy_guest(services, replace(run, facts=facts))
+    return Completed(facts, final=not facts.left)
 
 
 def _vanish(_services: Services, run: Run[DeleteFacts], _power_state: PowerState | None) -> Write:
@@ -92,7 +96,12 @@ def _vanish(_services: Services, run: Run[DeleteFacts], _power_state: PowerState
 DELETE = Workflow(
     "delete",
     DeleteFacts,
-    (Step("destroy", do=_destroy_guest, undo=NOTHING, on_reply=_guest_destroyed, event="compute_terminate_instance"),),
+    (
+        Step("destroy", do=_destroy_guest, undo=NOTHING, on_reply=_guest_destroyed, event="compute_terminate_instance"),
+        # Of a server that is being moved. That the first host is clean is journalled before: the agent of the second
+        # one may run in another process.
+        Step("destroy-elsewhere", do=_destroy_guest, undo=NOTHING, on_reply=_guest_destroyed),
+    ),
     TRANSITIONS["delete"],
     settle=_vanish,
     unwound=failed,
