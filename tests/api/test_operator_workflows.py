@@ -147,7 +147,7 @@ def test_steps_of_workflows_in_every_state(clumsy: Control, rows: list[WorkflowR
     assert states == {
         ("build", "spawn"): ("doing", ["done", "under way"]),
         ("resize", "switch"): ("undoing", ["done", "done", "being undone", "undone"]),
-        ("delete", "destroy"): ("waiting", ["to come"]),
+        ("delete", "destroy"): ("waiting", ["to come", "to come"]),
         ("live-migrate", "copy"): ("doing", ["done", "done", "under way", "to come", "to come", "to come"]),
         ("of-a-later-release", "dance"): ("doing", []),
         ("resize", "tomorrow"): ("doing", []),
