@@ -47,7 +47,9 @@ class Agent:
     whoever counts as the owner of the host by then sends another.
     """
 
-    def __init__(self, host: str, driver: VirtDriver, bus: AgentBus, *, may_act: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self, host: str, driver: VirtDriver, bus: AgentBus, *, may_act: Callable[[], bool] = lambda: True
+    ) -> None:
         self.host = host
         self.driver = driver
         self._bus = bus

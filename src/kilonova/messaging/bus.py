@@ -26,7 +26,7 @@ Accept = Callable[[AgentMessage], Work | None]
 
 
 class AgentBus(Protocol):
-    """The end of a process that has agents. Work runs on threads of the bus, in lanes that do not hold each other up."""
+    """The end of a process with agents. Work runs on threads of the bus, in lanes that do not hold each other up."""
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         """Have the messages for ``host`` go to ``accept`` from now on."""
