@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from kilonova.db import instance_actions, instances, server_migrations
 from kilonova.db import tables as t
-from kilonova.db.database import Database, utc_now
+from kilonova.db.clock import utc_now
+from kilonova.db.database import Database
 from kilonova.db.instance_actions import Action, ActionQuery, EndedEvent, NewAction
 from kilonova.db.server_migrations import MigrationQuery
 from kilonova.db.transaction import Transaction

@@ -53,7 +53,8 @@ def purge(
     from kilonova.config.load import load_settings  # noqa: PLC0415
     from kilonova.db import purge as purging  # noqa: PLC0415
     from kilonova.db import schema  # noqa: PLC0415
-    from kilonova.db.database import Database, utc_now  # noqa: PLC0415
+    from kilonova.db.clock import utc_now  # noqa: PLC0415
+    from kilonova.db.database import Database  # noqa: PLC0415
 
     if before > utc_now():
         raise InvalidRequest(f"--before {before.isoformat()} is in the future: it would remove every deleted server")

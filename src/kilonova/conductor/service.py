@@ -5,9 +5,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from kilonova import __version__
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
 from kilonova.conductor.events import Observer
+from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.lease import Lease
 from kilonova.conductor.membership import Membership
@@ -19,14 +21,14 @@ from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
 from kilonova.conductor.stuck import StuckWorkflows
-from kilonova.db import host_agents, services
+from kilonova.db import host_agents
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import (
     ConductorMessage,
-    Heartbeat,
     HostsStarted,
     MigrationProgress,
     Orphans,
@@ -46,9 +48,10 @@ class Conductor:
     ``limits``: the configured quotas, which hold where nobody has set others.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
+    ``machine``: where it runs, as operators call it. ``process``: what others know of it.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
-    ``membership``: this process among others.
+    ``membership``: this process among others. ``heartbeats``: those of agent processes.
     """
 
     def __init__(
@@ -65,10 +68,12 @@ class Conductor:
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
+        machine: str = "",
     ) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
+        self.process = Process(owner, machine, release_version=__version__)
         self.lease = lease or Lease(host_agents.LEASE)
         self._services = Services(database, claimer, owner, max_attempts, begin=self._begin, limits=limits)
         self.runner = Runner(
@@ -81,7 +86,8 @@ class Conductor:
             max_tries=max_tries,
             response_timeout_s=response_timeout_s,
         )
-        self.membership = Membership(database, self.runner, owner, self.lease)
+        self.membership = Membership(database, self.runner, self.process, self.lease)
+        self.heartbeats = Heartbeats(database, self.lease.duration)
         self.operations = Operations(self._services, self.runner)
         self.stuck = StuckWorkflows(database, self.runner, owner)
         self._store = ServerStore(self._services, self.runner)
@@ -113,8 +119,6 @@ class Conductor:
     def handle(self, message: ConductorMessage) -> None:
         """Take a message of an agent."""
         match message:
-            case Heartbeat():
-                self.database.write(lambda tx: services.record_heartbeats(tx, message.hosts))
             case StepReply():
                 self.runner.take_reply(message)
             case StepStatus():
@@ -124,5 +128,4 @@ class Conductor:
 
     def register_hosts(self, message: HostsStarted) -> Orphans:
         """Register hypervisors that start and tell which of their guests belong to no server."""
-        owner = None if self.database.is_sqlite else self.owner
-        return self.database.write(lambda tx: register_hosts(tx, message, owner, self.lease.duration))
+        return self.database.write(lambda tx: register_hosts(tx, message, self.process, self.lease.duration))
