@@ -64,6 +64,8 @@ class Database:
     ) -> None:
         self.url = checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        #: Whether no other control process can be at work on this database: that of SQLite is held by a lock.
+        self.is_sole_process = self.is_sqlite
         self._engines = open_engines(self.url, longest_read_s, response_timeout_s)
         self._watch = self._engines.watch
         self._unwanted = None if self.is_sqlite else UnwantedReads(self._engines.patient)
