@@ -37,9 +37,10 @@ class Upkeep:
         self._host = host
         self._binaries = tuple(binaries)
         self._announce = announce
-        self._renew_every_s = _RENEW_EVERY_S if self._database.is_sole_process else conductor.lease.renewal_s
+        is_sole = self._database.is_sole_process
+        self._renew_every_s = _RENEW_EVERY_S if is_sole else conductor.lease.renewal_s
         self._next_renewal = time.monotonic() + self._renew_every_s
-        look_every_s = self._renew_every_s if self._database.is_sole_process else min(_LOOK_EVERY_S, self._renew_every_s)
+        look_every_s = self._renew_every_s if is_sole else min(_LOOK_EVERY_S, self._renew_every_s)
         self._thread = PeriodicThread("leases", self._look, look_every_s, complaint="The lease was not renewed")
         self._retries = PeriodicThread("retries", self.tick, _TICK_S, complaint="Nothing was tried again")
 

@@ -31,7 +31,7 @@ from kilonova.db.engines import (
     storage_full,
 )
 from kilonova.db.server_watch import AWAY
-from kilonova.db.transaction import Merged, Transaction, run_singly
+from kilonova.db.transaction import BatchedWrite, Transaction, run_singly
 from kilonova.db.unwanted_reads import UnwantedReads
 from kilonova.db.writer import Writer
 from kilonova.errors import DeadlineExceeded, Unavailable
@@ -134,14 +134,14 @@ class Database:
 
     def write(self, job: Callable[[Transaction], T]) -> T:
         """Run ``job`` in a transaction and return its result once that is durable."""
-        result: T = self.write_merged(run_singly, job)
+        result: T = self.write_batched(run_singly, job)
         return result
 
     def submit(self, job: Callable[[Transaction], T]) -> "Future[T]":
         """Queue ``job`` for the writer; the future resolves after the commit."""
-        return self.submit_merged(run_singly, job)
+        return self.submit_batched(run_singly, job)
 
-    def submit_merged(self, run: Merged[Item, Outcome], item: Item) -> "Future[Outcome]":
+    def submit_batched(self, run: BatchedWrite[Item, Outcome], item: Item) -> "Future[Outcome]":
         """Queue ``item``; items waiting together for the same ``run`` are given to it in one call, in order.
 
         ``run`` answers with one outcome per item; an exception among them fails only that item, and ``run`` has
@@ -149,8 +149,8 @@ class Database:
         """
         return self._writer.submit(run, item)
 
-    def write_merged(self, run: Merged[Item, Outcome], item: Item) -> Outcome:
-        """Do what :meth:`submit_merged` does and return the outcome, or raise it."""
+    def write_batched(self, run: BatchedWrite[Item, Outcome], item: Item) -> Outcome:
+        """Do what :meth:`submit_batched` does and return the outcome, or raise it."""
         return self._writer.write(run, item)
 
     def close(self) -> None:
