@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource providers, their trees and generations, and what the mirrors are told of them.
 
-A provider's generation rises once per committed request that changes it. The guard is the row itself: :func:`advance`
-updates it only at the expected generation, so the first writer wins on every database.
+A provider's generation rises once per committed request that changes it. A request that
+names the generation it has seen is refused at another one (:func:`kilonova.db.provider_edits.unless_changed`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
