@@ -24,7 +24,12 @@ from kilonova.conductor.lease import Lease
 from kilonova.conductor.retries import MAX_TRIES
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
-from kilonova.config import ComputeSettings, FakeSettings, Settings
+from kilonova.config.compute import ComputeSettings
+from kilonova.config.conductor import ConductorSettings
+from kilonova.config.database import DatabaseSettings
+from kilonova.config.fake import FakeSettings
+from kilonova.config.operator import OperatorSettings
+from kilonova.config.settings import Settings
 from kilonova.db import host_agents, instances, server_groups, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.database import Database
@@ -244,12 +249,12 @@ def start_cell(
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
     config = replace(config or SchedulerConfig(), max_attempts=max_attempts)
     settings = Settings(
-        str(database.url),
+        DatabaseSettings(str(database.url)),
         fake=FakeSettings(state_dir=folder / "hypervisors"),
         compute=AS_BIG_AS_IT_IS,
         scheduler=config,
-        decision_retention=1000,
-        lease_s=host_agents.LEASE.total_seconds(),
+        operator=OperatorSettings(decision_retention=1000),
+        conductor=ConductorSettings(lease_time_s=host_agents.LEASE.total_seconds()),
     )
     (folder / "hypervisors").mkdir(exist_ok=True)
     parts = Parts(

@@ -71,6 +71,7 @@ OWNERS: dict[str, set[str]] = {
     "oslo_config": {"config"},
     "keystonemiddleware": {"api"},
     "prometheus_client": {"metrics"},
+    "amqp": {"messaging"},
     "requests": {"identity", "cli"},
     "keystoneauth1": {"identity", "images", "cli"},
     "typer": {"cli"},

@@ -16,7 +16,7 @@ from kilonova.compute.orders import carry_out
 from kilonova.compute.step_memory import StepMemory
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
 from kilonova.errors import DriverError, MigrationAborted, UnsupportedGuest
-from kilonova.messaging.bus import Bus, Work
+from kilonova.messaging.bus import AgentBus, Work
 from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.messages import (
     AbortLiveMigration,
@@ -47,7 +47,9 @@ class Agent:
     whoever counts as the owner of the host by then sends another.
     """
 
-    def __init__(self, host: str, driver: VirtDriver, bus: Bus, *, may_act: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self, host: str, driver: VirtDriver, bus: AgentBus, *, may_act: Callable[[], bool] = lambda: True
+    ) -> None:
         self.host = host
         self.driver = driver
         self._bus = bus
@@ -166,7 +168,7 @@ class Agent:
             return PowerState.NOSTATE
 
 
-def start_agents(agents: Sequence[Agent], bus: Bus) -> None:
+def start_agents(agents: Sequence[Agent], bus: AgentBus) -> None:
     """Announce hypervisors and their guests, destroy guests that belong elsewhere or nowhere, then take messages."""
     for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
         group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}

@@ -46,7 +46,7 @@ from kilonova.db import host_agents, instance_actions, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState
-from kilonova.messaging.bus import Bus
+from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import StepReply, StepStatus
 
 LOG = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Runner:
     def __init__(
         self,
         services: Services,
-        bus: Bus,
+        bus: ConductorBus,
         registry: Mapping[str, Workflow[Any]],
         lease: Lease,
         observers: Sequence[Observer] = (),

@@ -23,7 +23,7 @@ from kilonova.db import host_agents, services
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
-from kilonova.messaging.bus import Bus
+from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import (
     ConductorMessage,
     Heartbeat,
@@ -55,7 +55,7 @@ class Conductor:
         self,
         database: Database,
         claimer: Claimer,
-        bus: Bus,
+        bus: ConductorBus,
         owner: str,
         *,
         max_attempts: int,

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What both ends need of a message bus, whatever carries the messages."""
+"""The two ends of a message bus, whatever carries the messages (ADR 20).
+
+Sending never waits: a message is noted, and carried while the sender goes on. It may be lost, doubled, late or out of
+order, and both ends live with that: an agent carries each step out once, and one that does not reply is asked.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,23 +25,11 @@ class Work:
 Accept = Callable[[AgentMessage], Work | None]
 
 
-class Bus(Protocol):
-    """Carries messages, and runs what they set off on threads of its own, in lanes that do not hold each other up."""
-
-    @property
-    def waiting(self) -> Mapping[str, int]:
-        """How much work waits for a thread, by the name of its queue."""
+class AgentBus(Protocol):
+    """The end of a process with agents. Work runs on threads of the bus, in lanes that do not hold each other up."""
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         """Have the messages for ``host`` go to ``accept`` from now on."""
-
-    def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], on_agents_started: Callable[[HostsStarted], Orphans]
-    ) -> None:
-        """Have messages of agents go to ``handler``, and announcements to ``on_agents_started``."""
-
-    def cast(self, host: str, message: AgentMessage) -> None:
-        """Hand a message to the agent of ``host``. Raises: Unavailable when there is none."""
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         """Hand a message to the conductor. Raises: Unavailable when there is none.
@@ -46,7 +38,23 @@ class Bus(Protocol):
         """
 
     def announce(self, message: HostsStarted) -> Orphans:
-        """Tell the conductor of agents that start, and wait for its answer."""
+        """Tell the conductor of agents that start, and wait for its answer. Raises: Unavailable when none comes."""
+
+
+class ConductorBus(Protocol):
+    """The end of a control process, which also runs the conductor's own work on threads of its lanes."""
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        """How much work waits for a thread, by the name of its queue."""
+
+    def serve_conductor(
+        self, handler: Callable[[ConductorMessage], None], on_agents_started: Callable[[HostsStarted], Orphans]
+    ) -> None:
+        """Have messages of agents go to ``handler``, and announcements to ``on_agents_started``."""
+
+    def cast(self, host: str, message: AgentMessage) -> None:
+        """Hand a message to the agent of ``host``. Raises: Unavailable when this process knows of none."""
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
         """Run the conductor's own work in the background."""
