@@ -71,8 +71,8 @@ def check_books(connection: Connection) -> None:
         hosts = {host: count for (uuid, host), count in counted.items() if uuid == group.uuid}
         if group.policy == "affinity":
             assert group.host in {None, *hosts}
-            returned = _returned_members(connection, group.uuid)
-            assert group.uuid in moving or set(hosts) - {group.host} <= returned, f"split: {hosts}, returned: {returned}"
+            strays = set(hosts) - {group.host} - _returned_members(connection, group.uuid)
+            assert group.uuid in moving or not strays, strays
         if group.policy == "anti-affinity":
             assert all(count <= group.max_server_per_host for count in hosts.values()), hosts
 
