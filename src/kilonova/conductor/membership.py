@@ -33,7 +33,7 @@ class Membership:
 
     def _note_life(self, tx: Transaction) -> bool:
         """Write a sign of life. Returns whether this process had its lease until now, so that nobody took over."""
-        if self._database.is_sqlite:  # there is nobody else
+        if self._database.is_sole_process:  # there is nobody else
             host_agents.register(tx, self._process, (), self._lease.duration)
             return True
         return self._owner in host_agents.keep_alive(tx, [self._owner], self._lease.duration)
@@ -58,7 +58,7 @@ class Membership:
 
     def resume(self) -> int:
         """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are."""
-        everything = self._database.is_sqlite
+        everything = self._database.is_sole_process
 
         def adopt(tx: Transaction) -> tuple[WorkflowRow, ...]:
             return workflows.adopt(tx, self._owner, everything=everything)
@@ -91,7 +91,7 @@ class Membership:
 
     def _take_members(self, leader: WorkflowRow) -> None:
         """Make the workflows that a batch leads ours, as far as nobody alive has them; go on with those that end."""
-        everything = self._database.is_sqlite
+        everything = self._database.is_sole_process
 
         def take(tx: Transaction) -> int:
             return workflows.take_members(tx, leader.uuid, self._owner, everything=everything)

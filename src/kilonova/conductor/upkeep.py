@@ -47,7 +47,9 @@ class Upkeep:
         self._announce = announce
         self._renew_every_s = min(conductor.lease.renewal_s, report_interval_s)
         self._next_renewal = time.monotonic() + self._renew_every_s
-        look_every_s = self._renew_every_s if self._database.is_sqlite else min(_LOOK_EVERY_S, self._renew_every_s)
+        look_every_s = (
+            self._renew_every_s if self._database.is_sole_process else min(_LOOK_EVERY_S, self._renew_every_s)
+        )
         self._threads = (
             PeriodicThread("leases", self._look, look_every_s, complaint="The lease was not renewed"),
             PeriodicThread("retries", self.tick, _TICK_S, complaint="Nothing was tried again"),
@@ -86,7 +88,7 @@ class Upkeep:
         self._conductor.membership.sign_of_life()
         self._return_to_life()
         self._database.write(self._forget_what_is_old)
-        if not self._database.is_sqlite:
+        if not self._database.is_sole_process:
             self._conductor.claimer.keep_up()
             self._conductor.membership.resume()
         self.tick()
@@ -112,7 +114,7 @@ class Upkeep:
 
     def _look(self) -> None:
         self._return_to_life()
-        if not self._database.is_sqlite:
+        if not self._database.is_sole_process:
             self._conductor.membership.take_inheritance()
         if time.monotonic() >= self._next_renewal:
             self._next_renewal = time.monotonic() + self._renew_every_s
