@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kilonova import __version__
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
@@ -27,6 +28,7 @@ from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
 from kilonova.db import workflows
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.local import LocalBus
@@ -118,7 +120,7 @@ def start_core(
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
-        machine=os.uname().nodename,
+        process=Process(owner, os.uname().nodename, release_version=__version__),
     )
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 

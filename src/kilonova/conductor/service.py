@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from kilonova import __version__
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
 from kilonova.conductor.events import Observer
@@ -48,7 +47,7 @@ class Conductor:
     ``limits``: the configured quotas, which hold where nobody has set others.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
-    ``machine``: where it runs, as operators call it. ``process``: what others know of it.
+    ``process``: what others are told of it.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
     ``membership``: this process among others. ``heartbeats``: those of agent processes.
@@ -68,12 +67,12 @@ class Conductor:
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
-        machine: str = "",
+        process: Process | None = None,
     ) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
-        self.process = Process(owner, machine, release_version=__version__)
+        self.process = process or Process(owner)
         self.lease = lease or Lease(host_agents.LEASE)
         self._services = Services(database, claimer, owner, max_attempts, begin=self._begin, limits=limits)
         self.runner = Runner(
