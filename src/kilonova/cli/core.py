@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kilonova import __version__
+import kilonova
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
@@ -120,7 +120,7 @@ def start_core(
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
-        process=Process(owner, os.uname().nodename, release_version=__version__),
+        process=Process(owner, os.uname().nodename, release_version=kilonova.__version__),
     )
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 
