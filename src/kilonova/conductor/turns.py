@@ -81,7 +81,7 @@ def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes:
     if isinstance(last, Ended):
         phase = Phase.FAILED if run.interrupted is None else Phase.INTERRUPTED
         message = failure.message if run.interrupted is None else run.interrupted.value
-        return Turn(run, None, phase, writes, failed=last.failed, message=message, host=failure.host)
+        return Turn(run, None, phase, writes, failed=workflow.action is not None, message=message, host=failure.host)
     after = workflow.at(run, workflow.steps[0].name, undoing=False, facts=last.facts, failure=None)
     return Turn(run, after, Phase.RESTARTED, writes, message=failure.message, host=failure.host, step=failure.step)
 

@@ -10,7 +10,6 @@
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     NOTHING,
-    Completed,
     Effect,
     Gone,
     Interrupt,
@@ -23,26 +22,26 @@ from kilonova.conductor.workflow import (
 from kilonova.conductor.workflows.moves import (
     Claiming,
     MoveFacts,
+    abandon,
     advance,
     came_to_nothing,
     claim_destination,
+    drop_source,
     give_destination_back,
-    guest_at_home,
     guest_there,
-    settled_as,
+    return_home,
+    switch,
+    undo_abandoned,
 )
-from kilonova.conductor.workflows.outcomes import done_without_its_host, gone_with_its_host
+from kilonova.conductor.workflows.outcomes import done_without_its_host, settle
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import (
-    AbandonMove,
     AbortLiveMigration,
     ActivateMigrated,
-    ConfirmMove,
     ForceCompleteLiveMigration,
     LiveMigrate,
     PrepareLiveMigration,
-    ReturnHome,
 )
 from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.server_migration import MigrationStatus, MoveKind
@@ -64,19 +63,8 @@ def _prepare(services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.host, PrepareLiveMigration(run.step_id, guest, run.facts.source))
 
 
-def _abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
-
-
 def _copy(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.source, LiveMigrate(run.step_id, run.instance_uuid, run.facts.host))
-
-
-def _stay(services: Services, run: Run[MoveFacts]) -> Effect:
-    guest = guest_at_home(services, run)
-    if guest is None:
-        return Gone()
-    return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, power_on=True))
 
 
 def _abort(_services: Services, run: Run[MoveFacts]) -> Effect:
@@ -91,23 +79,12 @@ def _activate(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.host, ActivateMigrated(run.step_id, run.instance_uuid, run.facts.paused))
 
 
-def _switch(_services: Services, run: Run[MoveFacts]) -> Effect:
-    def switch(tx: Transaction) -> None:
-        moves.switch(tx, server_migrations.get(tx.connection, run.facts.migration))
-
-    return Completed(write=switch)
-
-
-def _clean_up(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.source, ConfirmMove(run.step_id, run.instance_uuid))
-
-
 def _settle(_services: Services, run: Run[MoveFacts], _power_state: PowerState | None) -> Write:
-    def settle(tx: Transaction) -> None:
+    def write(tx: Transaction) -> None:
         moves.confirm(tx, server_migrations.get(tx.connection, run.facts.migration))
-        settled_as(run, tx, None, None)
+        settle(tx, run, None, None)
 
-    return settle
+    return write
 
 
 LIVE_MIGRATE = Workflow(
@@ -124,15 +101,15 @@ LIVE_MIGRATE = Workflow(
         Step(
             "prepare",
             do=_prepare,
-            undo=_abandon,
-            on_undone=gone_with_its_host,
+            undo=abandon,
+            on_undone=undo_abandoned,
             on_reply=advance(MigrationStatus.RUNNING),
             event="compute_pre_live_migration",
         ),
         Step(
             "copy",
             do=_copy,
-            undo=_stay,
+            undo=return_home,
             on_reply=advance(MigrationStatus.POST_MIGRATING),
             event="compute_live_migration",
             interrupts={
@@ -142,8 +119,8 @@ LIVE_MIGRATE = Workflow(
             },
         ),
         Step("activate", do=_activate, undo=NOTHING, event="compute_post_live_migration_at_destination"),
-        Step("switch", do=_switch, undo=NOTHING),
-        Step("clean-up", do=_clean_up, undo=NOTHING, on_reply=done_without_its_host),
+        Step("switch", do=switch, undo=NOTHING),
+        Step("clean-up", do=drop_source, undo=NOTHING, on_reply=done_without_its_host),
     ),
     TRANSITIONS["live-migrate"],
     settle=_settle,

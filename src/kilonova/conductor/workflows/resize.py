@@ -9,7 +9,6 @@
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     NOTHING,
-    Completed,
     Do,
     Effect,
     Gone,
@@ -23,19 +22,20 @@ from kilonova.conductor.workflow import (
 from kilonova.conductor.workflows.moves import (
     Claiming,
     MoveFacts,
+    abandon,
     advance,
     came_to_nothing,
     claim_destination,
     give_destination_back,
-    guest_at_home,
     guest_there,
-    settled_as,
+    return_home,
     status_write,
+    switch,
+    undo_abandoned,
 )
-from kilonova.conductor.workflows.outcomes import gone_with_its_host
-from kilonova.db import moves, server_migrations
+from kilonova.conductor.workflows.outcomes import settle
 from kilonova.db.transaction import Transaction
-from kilonova.messaging.messages import AbandonMove, FinishMove, MoveAway, ReturnHome
+from kilonova.messaging.messages import FinishMove, MoveAway
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.server_migration import MigrationStatus, MoveKind
 from kilonova.model.transitions import TRANSITIONS
@@ -46,20 +46,6 @@ def _move_away(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(facts.source, MoveAway(run.step_id, run.instance_uuid, facts.host))
 
 
-def _return_home(services: Services, run: Run[MoveFacts]) -> Effect:
-    guest = guest_at_home(services, run)
-    if guest is None:
-        return Gone()
-    return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, run.facts.runs))
-
-
-def _switch(_services: Services, run: Run[MoveFacts]) -> Effect:
-    def switch(tx: Transaction) -> None:
-        moves.switch(tx, server_migrations.get(tx.connection, run.facts.migration))
-
-    return Completed(write=switch)
-
-
 def _finish(services: Services, run: Run[MoveFacts]) -> Effect:
     facts = run.facts
     guest = guest_there(services, run)
@@ -68,18 +54,14 @@ def _finish(services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(facts.host, FinishMove(run.step_id, guest, facts.source, facts.runs))
 
 
-def _abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
-
-
 def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | None) -> Write:
     finished = status_write(run, MigrationStatus.FINISHED)
 
-    def settle(tx: Transaction) -> None:
-        settled_as(run, tx, VmState.RESIZED, power_state)
+    def write(tx: Transaction) -> None:
+        settle(tx, run, VmState.RESIZED, power_state)
         finished(tx)
 
-    return settle
+    return write
 
 
 def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
@@ -101,17 +83,17 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
             Step(
                 "move-away",
                 do=_move_away,
-                undo=_return_home,
+                undo=return_home,
                 on_reply=advance(MigrationStatus.POST_MIGRATING, touched=True),
                 shows=TaskState.RESIZE_MIGRATING,
                 event="compute_resize_instance",
             ),
-            Step("switch", do=_switch, undo=NOTHING, shows=TaskState.RESIZE_MIGRATED),
+            Step("switch", do=switch, undo=NOTHING, shows=TaskState.RESIZE_MIGRATED),
             Step(
                 "finish",
                 do=_finish,
-                undo=_abandon,
-                on_undone=gone_with_its_host,
+                undo=abandon,
+                on_undone=undo_abandoned,
                 shows=TaskState.RESIZE_FINISH,
                 event="compute_finish_resize",
             ),

@@ -2,64 +2,36 @@
 """Revert a resize or a cold migration: the destination's guest goes, the server gets back what it had, and starts."""
 
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
-    NOTHING,
-    Completed,
-    Effect,
-    Ended,
-    Gone,
-    Run,
-    SendToAgent,
-    Step,
-    Workflow,
-    Write,
-)
-from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home, settled_as
-from kilonova.conductor.workflows.outcomes import done_without_its_host
+from kilonova.conductor.workflow import NOTHING, Completed, Effect, Run, Step, Workflow, Write
+from kilonova.conductor.workflows.moves import MoveFacts, abandon, abandoned, return_home
+from kilonova.conductor.workflows.outcomes import settle
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
-from kilonova.messaging.messages import AbandonMove, ReturnHome
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
 
 
-def _abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
-
-
 def _switch_back(_services: Services, run: Run[MoveFacts]) -> Effect:
-    def switch(tx: Transaction) -> None:
+    def write(tx: Transaction) -> None:
         moves.revert(tx, server_migrations.get(tx.connection, run.facts.migration))
 
-    return Completed(write=switch)
-
-
-def _return_home(services: Services, run: Run[MoveFacts]) -> Effect:
-    guest = guest_at_home(services, run)
-    if guest is None:
-        return Gone()
-    return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, run.facts.runs))
+    return Completed(write=write)
 
 
 def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | None) -> Write:
-    return lambda tx: settled_as(run, tx, run.facts.settled_state, power_state)
-
-
-def _unwound(_services: Services, _run: Run[MoveFacts]) -> Ended:
-    return Ended()
+    return lambda tx: settle(tx, run, run.facts.settled_state, power_state)
 
 
 REVERT_RESIZE = Workflow(
     "revert-resize",
     MoveFacts,
     (
-        Step("abandon", do=_abandon, undo=NOTHING, on_reply=done_without_its_host, event="compute_revert_resize"),
+        Step("abandon", do=abandon, undo=NOTHING, on_reply=abandoned, event="compute_revert_resize"),
         Step("switch-back", do=_switch_back, undo=NOTHING),
-        Step("return-home", do=_return_home, undo=NOTHING, event="compute_finish_revert_resize"),
+        Step("return-home", do=return_home, undo=NOTHING, event="compute_finish_revert_resize"),
     ),
     TRANSITIONS["revert-resize"],
     settle=_settle,
-    unwound=_unwound,
     action="revertResize",
     done="reverted",
     forward_only=True,
