@@ -4,9 +4,9 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from kilonova.clock import utc_now
 from kilonova.conductor.events import Phase
 from kilonova.conductor.services import Services
-from kilonova.conductor.times import utc_now
 from kilonova.conductor.workflow import Completed, Ended, Failure, Run, Step, Workflow, Write
 from kilonova.db import instances
 from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
+from kilonova.clock import utc_now
 from kilonova.conductor import facts as codec
 from kilonova.conductor.services import Services
-from kilonova.conductor.times import utc_now
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
@@ -37,7 +37,8 @@ class Interrupt(StrEnum):
     """Why a workflow is to end, or to end sooner. All but the last have it walk back where it still can."""
 
     DELETE = "delete"
-    REBOOT = "reboot"
+    #: Another action takes its place. Journals have it under the name of the first action that did.
+    OTHER_ACTION = "reboot"
     ABORT = "abort"
     FORCE_COMPLETE = "force-complete"
 

@@ -47,7 +47,7 @@ def _workflow(
         unwound=_failed,
         action=action,
         done=done,
-        overtaken_by=frozenset({Interrupt.DELETE, Interrupt.REBOOT}),
+        overtaken_by=frozenset({Interrupt.DELETE, Interrupt.OTHER_ACTION}),
     )
 
 
