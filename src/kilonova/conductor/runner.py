@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from kilonova.clock import utc_now
 from kilonova.conductor import turns
 from kilonova.conductor.events import Observer, Phase, WorkflowEvent
-from kilonova.conductor.guests import GuestsElsewhere
 from kilonova.conductor.interrupts import interrupt
 from kilonova.conductor.journal import Journal
 from kilonova.conductor.lease import Lease
@@ -23,7 +23,7 @@ from kilonova.conductor.parking import RESPONSE_TIMEOUT_S, Parking
 from kilonova.conductor.retries import MAX_TRIES, Retries, pause_s
 from kilonova.conductor.runs import Runs
 from kilonova.conductor.services import Services
-from kilonova.conductor.times import utc_now
+from kilonova.conductor.stray_guests import StrayGuests
 from kilonova.conductor.turns import Turn
 from kilonova.conductor.workflow import (
     TAKEN_OVER,
@@ -76,7 +76,7 @@ class Runner:
         self._lease = lease
         self._observers = tuple(observers)
         self._journal = Journal(self._database, self._owner, lambda kind: registry[kind].transition)
-        self._guests = GuestsElsewhere(self._database, bus, lambda: self.may_act)
+        self._stray_guests = StrayGuests(self._database, bus, lambda: self.may_act)
         self._parking = Parking(bus, lambda: self.may_act, clock, response_timeout_s)
         self._retries = Retries(pause_s, max_tries, clock)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
@@ -155,7 +155,7 @@ class Runner:
             if known is not None:
                 self._forget(known)
             if known is not None and row is None:
-                self._guests.look_at(known.instance_uuid, known.facts.host)
+                self._stray_guests.look_at(known.instance_uuid, known.facts.host)
             return
         run = self._remember(row)
         if run is not None and not row.waiting:
@@ -276,7 +276,7 @@ class Runner:
 
         released = self._database.write(end)
         self._forget(run)
-        self._guests.look_at(run.instance_uuid, run.facts.host)
+        self._stray_guests.look_at(run.instance_uuid, run.facts.host)
         self._begin_released(released)
 
     def _begin_released(self, released: Sequence[WorkflowRow]) -> None:
@@ -332,12 +332,12 @@ class Runner:
             self._runs.post(reply.step.workflow, partial(self._resume, reply))
         else:
             LOG.debug("Late reply dropped: %r", reply)
-            self._guests.destroy_stray(reply)
+            self._stray_guests.destroy_stray(reply)
 
     def _resume(self, reply: StepReply) -> None:
         run = self._runs.get(reply.step.workflow)
         if run is None or run.row.attempt != reply.step.attempt:
-            self._guests.destroy_stray(reply)
+            self._stray_guests.destroy_stray(reply)
             return
         try:
             effect = self._meaning(run, reply)
@@ -467,7 +467,7 @@ class Runner:
 
     def look_at_late_guests(self) -> None:
         """Look at the guests of replies that came while this process might not act."""
-        self._guests.look_at_late_ones()
+        self._stray_guests.look_at_late_ones()
 
     def forget_everything(self) -> None:
         """Forget what this process remembers, since others may have gone on with it."""
