@@ -134,7 +134,7 @@ class Conductor:
 
     def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
         """Register hypervisors that start and tell which of their guests belong to no server."""
-        process = message.session if speaker.agent else None if self.database.is_sqlite else self.owner
+        process = message.session if speaker.agent else None if self.database.is_sole_process else self.owner
         return self.database.write(lambda tx: register_hosts(tx, message, process, self.lease.duration))
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> HeartbeatAnswer:
