@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "placement": {"model", "errors"},
     "scheduler": {"model", "placement", "errors"},
     "scenario": {"model", "scheduler", "errors"},
-    "config": {"logs", "model", "placement", "scheduler", "errors"},
+    "config": {"logs", "messaging", "model", "placement", "scheduler", "errors"},
     "db": {"clock", "deadline", "model", "scheduler", "errors", "identifiers", "periodic"},
     "mirror": {"db", "deadline", "model", "placement", "scheduler", "errors"},
     "claims": {"clock", "db", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
