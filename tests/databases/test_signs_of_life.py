@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
+from kilonova.clock import utc_now
 from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.silence import Silence
 from kilonova.db import host_agents, services
 from kilonova.db.changes import Commit
-from kilonova.db.clock import utc_now
 from kilonova.db.database import Database
 from kilonova.db.host_agents import LEASE, Process, Route
 from kilonova.model.host import COMPUTE, Service

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
+from kilonova.clock import utc_now
 from kilonova.db import flavors, host_agents, instances, request_specs, schema, services, workflows
-from kilonova.db.clock import utc_now
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.identifiers import new_uuid

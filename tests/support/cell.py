@@ -19,8 +19,8 @@ from kilonova.claims.claimer import Claimer
 from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli.core import Parts, start_core
 from kilonova.cli.rules import Rules, build_engine
-from kilonova.compute.agent import Agent, start_agents
-from kilonova.conductor.lease import Lease
+from kilonova.compute.agent import Agent
+from kilonova.compute.sessions import start_agents
 from kilonova.conductor.retries import MAX_TRIES
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
@@ -35,6 +35,7 @@ from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import BatchedWrite
 from kilonova.identifiers import new_uuid
+from kilonova.lease import Lease
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
@@ -223,10 +224,10 @@ class Cell:
         assert not self.conductor.runner.waits_for_agents
         return states
 
-    def restart(self, bus: Any = None, **changed: Any) -> "Cell":
+    def restart(self, bus: Any = None, database: Database | None = None, **changed: Any) -> "Cell":
         """A new process on the same files. The old one is not told."""
         hosts = tuple(replace(host, **changed) for host in self.hosts)
-        return start_cell(self.folder, hosts, bus=bus, database=Database(str(self.database.url)))
+        return start_cell(self.folder, hosts, bus=bus, database=database or Database(str(self.database.url)))
 
 
 def start_cell(

@@ -19,8 +19,8 @@ from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
-from kilonova.compute.agent import Agent, start_agents
-from kilonova.conductor.lease import Lease
+from kilonova.compute.agent import Agent
+from kilonova.compute.sessions import start_agents
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
@@ -31,6 +31,7 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
+from kilonova.lease import Lease
 from kilonova.messaging.local import LocalBus
 from kilonova.metrics import Metrics, Sources
 from kilonova.mirror.mirror import Mirror
@@ -125,7 +126,7 @@ def start_core(
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 
     def announce() -> None:
-        start_agents(agents, bus)
+        start_agents(agents, bus, owner)
 
     down_time = timedelta(seconds=settings.compute.service_down_time_s)
     upkeep = Upkeep(

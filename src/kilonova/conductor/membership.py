@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Sequence
 
-from kilonova.conductor.lease import Lease
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.workflows.batch import BATCH
 from kilonova.db import host_agents, workflows
@@ -11,6 +10,7 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
+from kilonova.lease import Lease
 
 
 class Membership:
@@ -48,13 +48,18 @@ class Membership:
         self._runner.forget_everything()
         announce()
         since = self._lease.now()
-        self._database.write(lambda tx: host_agents.register(tx, self._process, (), self._lease.duration))
+        self._database.write(self._join)
         self._lease.renew(since)
         self._runner.look_at_late_guests()
         with self._database.read() as connection:
             own = workflows.of_owner(connection, self._owner)
         self._go_on(own)
         return len(own) + self.resume()
+
+    def _join(self, tx: Transaction) -> None:
+        host_agents.register(tx, self._process, (), self._lease.duration)
+        if self._database.is_sole_process:
+            host_agents.end_control_processes(tx, besides=self._owner)
 
     def resume(self) -> int:
         """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are."""

@@ -10,7 +10,6 @@ from kilonova.conductor import story
 from kilonova.conductor.events import Observer
 from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.host_registration import register_hosts
-from kilonova.conductor.lease import Lease
 from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
@@ -25,12 +24,17 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
-from kilonova.messaging.bus import ConductorBus
+from kilonova.lease import Lease
+from kilonova.messaging.bus import ConductorBus, Speaker
 from kilonova.messaging.messages import (
+    Answer,
     ConductorMessage,
+    Heartbeat,
+    HeartbeatAnswer,
     HostsStarted,
     MigrationProgress,
     Orphans,
+    Question,
     StepReply,
     StepStatus,
 )
@@ -39,6 +43,8 @@ from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 LOG = logging.getLogger(__name__)
+#: How long a heartbeat may wait until it is written; the agent process sends the next one about then.
+_HEARTBEAT_S = 10.0
 
 
 class Conductor:
@@ -90,7 +96,7 @@ class Conductor:
         self.operations = Operations(self._services, self.runner)
         self.stuck = StuckWorkflows(database, self.runner, owner)
         self._store = ServerStore(self._services, self.runner)
-        bus.serve_conductor(self.handle, self.register_hosts)
+        bus.serve_conductor(self.handle, self.answer)
 
     def build(
         self,
@@ -125,6 +131,22 @@ class Conductor:
             case MigrationProgress():
                 self.operations.record_progress(message)
 
-    def register_hosts(self, message: HostsStarted) -> Orphans:
+    def answer(self, question: Question, speaker: Speaker) -> Answer:
+        """Answer what a process with agents asks."""
+        match question:
+            case HostsStarted():
+                return self._register(question, speaker)
+            case Heartbeat():
+                return self._note_heartbeat(question, speaker)
+
+    def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
         """Register hypervisors that start and tell which of their guests belong to no server."""
-        return self.database.write(lambda tx: register_hosts(tx, message, self.process, self.lease.duration))
+        process = self.process
+        if speaker.agent:
+            process = Process(message.session, "", speaker.agent, message.release, speaker.version)
+        return self.database.write(lambda tx: register_hosts(tx, message, process, self.lease.duration))
+
+    def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> HeartbeatAnswer:
+        """Note that the hosts of a process are alive; a session that is not has to begin anew."""
+        counts = not speaker.agent or self.heartbeats.heard(message.session).result(_HEARTBEAT_S)
+        return HeartbeatAnswer(message.session, message.number, counts)

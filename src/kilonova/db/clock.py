@@ -5,23 +5,15 @@ SQLite has one process, whose clock it is. A server tells its time with every wr
 by a clock of this machine that nobody sets.
 """
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-
-def utc_now() -> datetime:
-    """Return the present in UTC, without zone, as the tables keep it."""
-    return datetime.now(UTC).replace(tzinfo=None)
+from kilonova.lease import seconds_since_boot
 
 
 def epoch_of(moment: datetime) -> float:
     """Return seconds since 1970 of a time as the tables keep it."""
     return moment.replace(tzinfo=UTC).timestamp()
-
-
-def _seconds_since_boot() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class DatabaseClock:
@@ -37,7 +29,7 @@ class DatabaseClock:
         """Take over what a server has just told, and return it; None stands for a database without a clock."""
         if now is None:
             return self.now()
-        self._at_boot = now - timedelta(seconds=_seconds_since_boot())
+        self._at_boot = now - timedelta(seconds=seconds_since_boot())
         return now
 
     def now(self) -> datetime:
@@ -46,7 +38,7 @@ class DatabaseClock:
             return self._own()
         if self._at_boot is None:
             return self.told(self._ask())
-        return self._at_boot + timedelta(seconds=_seconds_since_boot())
+        return self._at_boot + timedelta(seconds=seconds_since_boot())
 
     def seconds(self) -> float:
         """Return :meth:`now` in seconds since 1970."""

@@ -19,9 +19,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from kilonova import deadline
+from kilonova.clock import utc_now
 from kilonova.db import change_log
 from kilonova.db.changes import Commit
-from kilonova.db.clock import DatabaseClock, utc_now
+from kilonova.db.clock import DatabaseClock
 from kilonova.db.engines import (
     checked_url,
     is_away,

@@ -90,6 +90,12 @@ def keep_alive(tx: Transaction, processes: Collection[str], lease: timedelta) ->
     return frozenset(up)
 
 
+def end_control_processes(tx: Transaction, *, besides: str) -> None:
+    """Note that control processes have ended, where it is known that there can be no more than one."""
+    others = sa.and_(_P.agent.is_(None), _P.uuid != besides, _P.lease_until > tx.now)
+    tx.execute(sa.update(t.processes).where(others).values(lease_until=tx.now))
+
+
 def silent(connection: Connection, now: datetime, down_time: timedelta, *, besides: str) -> tuple[Silent, ...]:
     """Return processes other than ``besides`` that count as up, and were not heard of for ``down_time``."""
     hosts = sa.select(sa.func.count()).where(_A.process == _P.uuid).scalar_subquery()

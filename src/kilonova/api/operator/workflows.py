@@ -14,8 +14,8 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import workflows as schemas
 from kilonova.api.validation import invalid_parameter
 from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.stuck import LeftOver, failure_of
-from kilonova.conductor.workflow import Workflow
+from kilonova.conductor.stuck import LeftOver
+from kilonova.conductor.workflow import Workflow, failure_of
 from kilonova.db import host_agents, workflows
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NotFound

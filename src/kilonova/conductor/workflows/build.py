@@ -69,7 +69,7 @@ class BuildFacts:
 
 @dataclass(frozen=True, slots=True)
 class BuildMemo:
-    """What a build has at hand: its server and request, and what the claim took of the host's cells and devices."""
+    """What a build has at hand, so that it need not be read again: its server, and what was asked for it."""
 
     instance: Instance
     request: StoredRequest
@@ -141,7 +141,7 @@ def _release(_services: Services, run: Run[BuildFacts]) -> Effect:
 
     def release(tx: Transaction) -> None:
         if facts.unreachable:
-            require_absent(tx, host)
+            require_absent(services, tx, host)
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
         expected = {TaskState.SPAWNING} if run.interrupted is None else None
         instances.change(tx, run.instance_uuid, expected_tasks=expected, **values)

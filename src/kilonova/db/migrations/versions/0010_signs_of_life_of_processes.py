@@ -12,7 +12,7 @@ from alembic import op
 from sqlalchemy.dialects import mysql
 
 revision = "0010"
-down_revision = "0009"
+down_revision = "0013"
 
 _OPTIONS: dict[str, Any] = {
     f"{dialect}_{option}": value
