@@ -128,7 +128,7 @@ def _claim_one(services: Services, run: Run[BuildFacts]) -> Effect:
     return claim_together(services, [run])[0]
 
 
-def _release(_services: Services, run: Run[BuildFacts]) -> Effect:
+def _release(services: Services, run: Run[BuildFacts]) -> Effect:
     """Give back what was claimed, if anything was; a host that could not clean up must still be away."""
     facts = run.facts
     if facts.host is None:
