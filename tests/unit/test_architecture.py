@@ -44,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "identity": {"model", "errors"},
     "companions": {"errors", "logs", "server"},
     "api": {
-        "claims", "clock", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images",
+        "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images",
         "metrics", "mirror", "model", "placement", "scheduler", "wsgi_keys",
     },
     "cli": {
