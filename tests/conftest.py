@@ -16,6 +16,7 @@ from support.samples import sampled
 from support.side_by_side import (
     pytest_collection_modifyitems,
     pytest_configure_node,
+    pytest_make_parametrize_id,
     pytest_runtest_protocol,
     pytest_xdist_make_scheduler,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "open_database",
     "pytest_collection_modifyitems",
     "pytest_configure_node",
+    "pytest_make_parametrize_id",
     "pytest_runtest_protocol",
     "pytest_xdist_make_scheduler",
     "sqlite_template",

@@ -9,6 +9,7 @@ does: it measures time, and would blame the code for what its neighbours need.
 
 import fcntl
 import gc
+import re
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from xdist.workermanage import WorkerController
 WITH_KEYSTONE = frozenset(
     f"tests/api/test_{name}.py" for name in ("access", "access_across_projects", "keystone_limits", "revocation")
 )
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class ByModule(LoadScopeScheduling):
@@ -64,6 +66,11 @@ class Turns:
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
     return ByModule(config, log)
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a test the same in each process, also when one of its values is a fresh uuid."""
+    return _UUID.sub("uuid", val) if isinstance(val, str) and _UUID.search(val) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
