@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.side_by_side import WITH_KEYSTONE, Turns
+from support.side_by_side import WITH_KEYSTONE, Turns, pytest_make_parametrize_id
 from support.waiting import wait_until
 
 TESTS = Path(__file__).parents[1]
@@ -31,6 +31,12 @@ def test_modules_that_need_a_keystone_are_known() -> None:
         if asks.search(file.read_text())
     }
     assert found == WITH_KEYSTONE
+
+
+def test_a_fresh_uuid_does_not_change_the_name_of_a_test() -> None:
+    assert pytest_make_parametrize_id(f"member_of=!{uuid.uuid4()}&a=b") == "member_of=!uuid&a=b"
+    assert pytest_make_parametrize_id("b") is None
+    assert pytest_make_parametrize_id(3) is None
 
 
 def test_others_run_side_by_side(turns: Turns) -> None:
