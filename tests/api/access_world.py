@@ -18,7 +18,7 @@ from kilonova.api.http import Endpoint
 from kilonova.api.operator.family import OperatorFamily
 from kilonova.api.placement.family import PlacementFamily
 from kilonova.cli.control import ControlProcess, image_id, start_control_process
-from kilonova.config import load
+from kilonova.config.load import load_settings
 from kilonova.db import instances, server_migrations
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
 from support.api_client import Answer, send
@@ -126,7 +126,7 @@ def start_world(folder: Path, template: Path, identity: Identity, more: str = ""
         f"[fake]\nstate_dir = {folder}/hypervisors\nscenario = {folder}/scenario.yaml\n"
         f"{identity.section}{more}"
     )
-    process = start_control_process(load([str(folder / "kilonova.conf")]))
+    process = start_control_process(load_settings([str(folder / "kilonova.conf")]))
     try:
         started = World(process, identity, {})
         started.values |= _furnish(started)

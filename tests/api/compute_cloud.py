@@ -13,8 +13,10 @@ from oslo_config import cfg
 from kilonova.api.application import WsgiApp
 from kilonova.api.backend import Backend
 from kilonova.cli.apis import application_of, policy_of
-from kilonova.config import ApiSettings, Settings
-from kilonova.db import compute_nodes, instances, provider_traits, providers, services
+from kilonova.config.api import ApiSettings
+from kilonova.config.database import DatabaseSettings
+from kilonova.config.settings import Settings
+from kilonova.db import compute_nodes, instances, node_reports, provider_traits, providers, services
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
@@ -71,7 +73,7 @@ class Cloud:
             for node in nodes or (host,):
                 said = NodeReport(host, node, capabilities, inventories, host_ip="10.0.0.7")
                 found.append(compute_nodes.report(tx, said))
-                providers.ensure_for_node(tx, found[-1].uuid, node, inventories, ())
+                node_reports.ensure_for_node(tx, found[-1].uuid, node, inventories, ())
             if up:
                 services.record_heartbeats(tx, [host])
             return found[0]
@@ -171,8 +173,8 @@ def start_cloud(url: str) -> Cloud:
     """Serve the compute API on a database that has its tables."""
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
-    settings = Settings(url, api=ApiSettings("noauth2", max_limit=MAX_LIMIT), conf=conf)
-    database = Database(settings.database_url)
+    settings = Settings(DatabaseSettings(url), api=ApiSettings("noauth2", max_limit=MAX_LIMIT), conf=conf)
+    database = Database(settings.database.connection)
     mirror = Mirror.follow(database)
     nothing = cast("Any", None)
     backend = Backend(settings, database, mirror, policy_of(conf), conductor=nothing, images=nothing)

@@ -18,7 +18,9 @@ from kilonova.api.backend import Backend
 from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.operator.family import OperatorFamily
 from kilonova.api.policy import Policy
-from kilonova.config import ApiSettings, Settings
+from kilonova.config.api import ApiSettings
+from kilonova.config.database import DatabaseSettings
+from kilonova.config.settings import Settings
 from support.api_client import send
 
 HANDLERS = {
@@ -84,7 +86,7 @@ def test_what_a_careless_handler_says_is_told_to_nobody() -> None:
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
     nothing = cast("Any", None)
-    settings = Settings("sqlite://", api=ApiSettings("noauth2"), conf=conf)
+    settings = Settings(DatabaseSettings("sqlite://"), api=ApiSettings("noauth2"), conf=conf)
     backend = Backend(settings, nothing, nothing, Policy(conf, ()), conductor=nothing, images=nothing)
     app = noauth2(family_app(_Careless(), backend), plain_roles=())
     answer = send(app, "GET", "/v1/secrets", b"", {"X-Auth-Token": "admin"})

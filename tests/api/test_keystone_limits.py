@@ -13,7 +13,7 @@ import pytest
 import requests
 
 from kilonova.cli.control import ControlProcess, image_id, start_control_process
-from kilonova.config import load
+from kilonova.config.load import load_settings
 from support.api_client import Client
 from support.identity import ELSEWHERE, HOME, Identity
 from support.waiting import wait_until_idle
@@ -84,7 +84,7 @@ def cloud(keystone: Keystone, sqlite_template: Path, tmp_path: Path) -> Iterator
         f"[fake]\nstate_dir = {tmp_path}/hypervisors\nscenario = {tmp_path}/scenario.yaml\n"
         f"[quota]\ndriver = nova.quota.UnifiedLimitsDriver\n{section}{login}"
     )
-    started = Cloud(start_control_process(load([str(tmp_path / "kilonova.conf")])), keystone.identity)
+    started = Cloud(start_control_process(load_settings([str(tmp_path / "kilonova.conf")])), keystone.identity)
     flavor = {"name": "small", "id": "1", "ram": 64, "vcpus": 1, "disk": 0}
     assert started.client("admin").post("/flavors", {"flavor": {**flavor, "disk": 1}}).status == 200
     yield started

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kilonova import config
 from kilonova.cli.control import ControlProcess, image_id, start_control_process
+from kilonova.config.load import load_settings
 from support.api_client import send as send_bytes
 from support.waiting import wait_until
 
@@ -40,7 +40,7 @@ images:
 def control(tmp_path: Path) -> Iterator[ControlProcess]:
     (tmp_path / "k.conf").write_text(CONF.format(folder=tmp_path))
     (tmp_path / "two.yaml").write_text(SCENARIO)
-    process = start_control_process(config.load([str(tmp_path / "k.conf")]))
+    process = start_control_process(load_settings([str(tmp_path / "k.conf")]))
     yield process
     process.close()
 

@@ -234,9 +234,9 @@ def test_nova_s_defaults_hold_where_nothing_is_configured(control: Control, tmp_
     control.process.close()
     settings = settings_of(tmp_path)
     (tmp_path / "kilonova.conf").write_text((tmp_path / "kilonova.conf").read_text().partition("[quota]")[0])
-    from kilonova.config import load
+    from kilonova.config.load import load_settings
 
-    settings = load([str(tmp_path / "kilonova.conf")])
+    settings = load_settings([str(tmp_path / "kilonova.conf")])
     control.process = start_control_process(settings)
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: control.ask(), range(15)))

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kilonova import config
 from kilonova.cli.control import image_id, start_control_process
+from kilonova.config.load import load_settings
 from kilonova.logs import setup
 from support.api_client import send
 
@@ -229,7 +229,7 @@ def run(app: Any, seed: str, operations: int, clients: int) -> Outcome:
 def main(arguments: list[str]) -> None:
     file, seed, operations, clients, result = arguments
     setup.configure()
-    control = start_control_process(config.load([file]))
+    control = start_control_process(load_settings([file]))
     print("ready", flush=True)
     sys.stdin.readline()
     outcome = run(control.application, seed, int(operations), int(clients))

@@ -25,9 +25,9 @@ import yaml
 from gabbi import fixture, handlers, suitemaker
 
 from conformance.clouds import CLOUDS, Node, variables
-from kilonova import config
 from kilonova.api.placement.family import RULES
 from kilonova.cli.control import start_control_process
+from kilonova.config.load import load_settings
 from kilonova.db import schema
 from kilonova.db.database import Database
 
@@ -103,7 +103,7 @@ def _served(template: Path, configured: str) -> Iterator[WsgiApp]:
     shutil.copy(template.parent / "open.yaml", folder)
     settings = f"[api]\nauth_strategy = noauth2\n[database]\nconnection = sqlite:///{folder / 'kilonova.db'}\n"
     (folder / "kilonova.conf").write_text(settings + configured)
-    process = start_control_process(config.load([str(folder / "kilonova.conf")]))
+    process = start_control_process(load_settings([str(folder / "kilonova.conf")]))
 
     def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         # What httpx makes of a URL differs from what WSGI asks for: text, and the mount point in both parts.

@@ -16,7 +16,7 @@ from kilonova.claims.claimer import Order
 from kilonova.claims.replay import NoReplay, Outcome, Replay, replay_all
 from kilonova.cli.rules import build_engine
 from kilonova.conductor.workflows.release import release_claim
-from kilonova.config import scheduling_digest
+from kilonova.config.scheduler import scheduling_digest
 from kilonova.db import aggregates, change_log, checkpoints, decisions, instances, services
 from kilonova.db import tables as t
 from kilonova.db.database import Database

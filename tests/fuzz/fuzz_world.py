@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.cli.control import ControlProcess, image_id, start_control_process
-from kilonova.config import load
+from kilonova.config.load import load_settings
 from kilonova.db import tables as t
 from support.api_client import Answer, send
 from support.waiting import wait_until_idle
@@ -138,7 +138,7 @@ def start_world(folder: Path) -> World:
     """Start the control process on the database in ``folder``."""
     (folder / "scenario.yaml").write_text(_SCENARIO)
     (folder / "kilonova.conf").write_text(_CONFIG.format(folder=folder))
-    process = start_control_process(load([str(folder / "kilonova.conf")]))
+    process = start_control_process(load_settings([str(folder / "kilonova.conf")]))
     world = World(process, sqlite3.connect(folder / "kilonova.db"))
     world.replenish()
     return world

@@ -16,7 +16,7 @@ from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli import plug_ins
 from kilonova.cli.rules import load_rules
 from kilonova.cli.scenario_settings import play_with_settings
-from kilonova.config import load
+from kilonova.config.load import load_settings
 from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scenario.load import load_scenario
@@ -75,7 +75,7 @@ def test_the_configuration_works(folder: Path) -> None:
     (folder / "test_headroom.py").unlink()
     text = printed.replace("/etc/kilonova/rules", str(folder))
     (folder / "kilonova.conf").write_text(f"[database]\nconnection = sqlite://\n{text}")
-    engine = load_rules(load([str(folder / "kilonova.conf")])).engine
+    engine = load_rules(load_settings([str(folder / "kilonova.conf")])).engine
     assert [rule_name(each) for each in engine.filters] == ["ComputeFilter", "ImagePropertiesFilter", "HeadroomFilter"]
     assert engine.filters[-1].rule.free_mib == 4096  # type: ignore[attr-defined]
     assert rule_name(engine.weighers[-1]) == "FullestWeigher"

@@ -19,17 +19,23 @@ from kilonova.claims.claimer import Claimer
 from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli.core import Parts, start_core
 from kilonova.cli.rules import Rules, build_engine
-from kilonova.compute.agent import Agent, start_agents
-from kilonova.conductor.lease import Lease
+from kilonova.compute.agent import Agent
+from kilonova.compute.sessions import start_agents
 from kilonova.conductor.retries import MAX_TRIES
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
-from kilonova.config import ComputeSettings, FakeSettings, Settings
+from kilonova.config.compute import ComputeSettings
+from kilonova.config.conductor import ConductorSettings
+from kilonova.config.database import DatabaseSettings
+from kilonova.config.fake import FakeSettings
+from kilonova.config.operator import OperatorSettings
+from kilonova.config.settings import Settings
 from kilonova.db import host_agents, instances, server_groups, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.database import Database
-from kilonova.db.transaction import Merged
+from kilonova.db.transaction import BatchedWrite
 from kilonova.identifiers import new_uuid
+from kilonova.lease import Lease
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
@@ -69,15 +75,15 @@ class MortalDatabase(Database):
 
     event: Callable[[str], None] = staticmethod(lambda _: None)
 
-    def submit_merged(self, run: Merged[Any, Any], item: Any) -> "Future[Any]":
+    def submit_batched(self, run: BatchedWrite[Any, Any], item: Any) -> "Future[Any]":
         self.event("before a transaction")
-        future = super().submit_merged(run, item)
+        future = super().submit_batched(run, item)
         future.exception()
         self.event("after a transaction")
         return future
 
-    def write_merged(self, run: Merged[Any, Any], item: Any) -> Any:
-        return self.submit_merged(run, item).result()
+    def write_batched(self, run: BatchedWrite[Any, Any], item: Any) -> Any:
+        return self.submit_batched(run, item).result()
 
 
 @dataclass
@@ -244,12 +250,12 @@ def start_cell(
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
     config = replace(config or SchedulerConfig(), max_attempts=max_attempts)
     settings = Settings(
-        str(database.url),
+        DatabaseSettings(str(database.url)),
         fake=FakeSettings(state_dir=folder / "hypervisors"),
         compute=AS_BIG_AS_IT_IS,
         scheduler=config,
-        decision_retention=1000,
-        lease_s=host_agents.LEASE.total_seconds(),
+        operator=OperatorSettings(decision_retention=1000),
+        conductor=ConductorSettings(lease_time_s=host_agents.LEASE.total_seconds()),
     )
     (folder / "hypervisors").mkdir(exist_ok=True)
     parts = Parts(

@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from kilonova.cli.control import ControlProcess, image_id, start_control_process
 from kilonova.cli.core import Parts
-from kilonova.config import Settings, load
+from kilonova.config.load import load_settings
+from kilonova.config.settings import Settings
 from kilonova.db import tables as t
 from support.api_client import Answer, Client
 from support.waiting import wait_until_idle
@@ -33,7 +34,7 @@ def settings_of(folder: Path, scenario: str = SCENARIO, more: str = "", database
         f"[api]\nauth_strategy = noauth2\nmax_limit = 5\n[database]\nconnection = {url}\n"
         f"[fake]\nstate_dir = {folder / 'hypervisors'}\nscenario = {folder / 'scenario.yaml'}\n{UNLIMITED}{more}"
     )
-    return load([str(folder / "kilonova.conf")])
+    return load_settings([str(folder / "kilonova.conf")])
 
 
 @dataclass

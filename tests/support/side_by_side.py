@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How tests share the machine when `make test` runs them in several processes, with pytest-xdist.
 
-All tests of a module run in one process, in their order, so what a module starts is started once. Modules that need the
-same Keystone, which takes seconds to start, run in one process, too. Modules with slow tests begin first, so that no
+All tests of a module run in one process, in their order, so what a module starts is started once. Modules that need a
+Keystone, which takes seconds to start, run in one process, too, and so do those that need a RabbitMQ. Modules with slow tests begin first, so that no
 process is left with a long one when the others have nothing to do. A test that is marked ``alone`` runs when no other
 does: it measures time, and would blame the code for what its neighbours need.
 """
@@ -13,6 +13,7 @@ import re
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-#: Modules that use the fixture ``identity``.
-WITH_KEYSTONE = frozenset(
-    f"tests/api/test_{name}.py" for name in ("access", "access_across_projects", "keystone_limits", "revocation")
-)
+#: What a module imports that needs one: something that takes long to start, and that a process starts once.
+_NEEDED = {
+    "Keystone": re.compile(r"^from (access_world|support\.identity) import", re.MULTILINE),
+    "RabbitMQ": re.compile(r"^from support\.(broker|rabbit_ends) import", re.MULTILINE),
+}
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -35,8 +37,14 @@ class ByModule(LoadScopeScheduling):
         super().__init__(config, log)
 
     def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0]
-        return "with Keystone" if module in WITH_KEYSTONE else module
+        return unit_of(self.config.rootpath, nodeid.partition("::")[0])
+
+
+@cache
+def unit_of(root: Path, module: str) -> str:
+    """Return what the tests of a module go together with: what they need, or nothing but the module itself."""
+    text = (root / module).read_text(encoding="utf-8")
+    return next((needed for needed, imports in _NEEDED.items() if imports.search(text)), module)
 
 
 class Turns:

@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from kilonova.config import Settings, load, public_options, split_bind
+from kilonova.config.address import parse_address
+from kilonova.config.configuration import public_options
+from kilonova.config.load import load_settings
+from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.scheduler.settings import DEFAULT_FILTERS
 
@@ -18,13 +21,13 @@ def read(tmp_path: Path, *contents: str) -> Settings:
         file = tmp_path / f"{number}.conf"
         file.write_text(content)
         files.append(str(file))
-    return load(files)
+    return load_settings(files)
 
 
 def test_defaults_are_those_that_operators_know(tmp_path: Path) -> None:
     settings = read(tmp_path, MINIMAL)
-    assert settings.database_url == "sqlite:////tmp/k.db"
-    assert (settings.api.auth_strategy, settings.api.bind_host, settings.api.bind_port) == (
+    assert settings.database.connection == "sqlite:////tmp/k.db"
+    assert (settings.api.auth_strategy, *settings.api.bind) == (
         "keystone",
         "127.0.0.1",
         8774,
@@ -138,16 +141,13 @@ def test_an_option_has_the_default_and_the_bounds_it_is_known_for(
 def test_metrics_and_zones_reach_the_rules(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = read(
         tmp_path,
-        "[DEFAULT]\ndefault_availability_zone = home\nscheduler_host_manager = x\n" + MINIMAL + "[metrics]\n"
-        "weight_multiplier = 2.0\nweight_setting = cpu=1.0, power\nrequired = false\nweight_of_unavailable = -1.0\n"
-        "[filter_scheduler]\npci_in_placement = true\n",
+        "[DEFAULT]\ndefault_availability_zone = home\n" + MINIMAL + "[metrics]\n"
+        "weight_multiplier = 2.0\nweight_setting = cpu=1.0, power\nrequired = false\nweight_of_unavailable = -1.0\n",
     ).scheduler
     assert (settings.metrics_weight_multiplier, settings.metrics_weight_of_unavailable) == (2.0, -1.0)
     assert (settings.metrics_weight_setting, settings.metrics_required) == (("cpu=1.0", "power"), False)
     assert settings.default_availability_zone == "home"
     assert "[metrics] weight_setting: not name=ratio, ignored: power" in caplog.text
-    assert "[DEFAULT] scheduler_host_manager is set and has no effect" in caplog.text
-    assert "[filter_scheduler] pci_in_placement has no effect" in caplog.text
 
 
 def test_numbers_of_rules(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_aliases_of_pci_devices(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"missing\.conf"):
-        load([str(tmp_path / "missing.conf")])
+        load_settings([str(tmp_path / "missing.conf")])
 
 
 @pytest.mark.parametrize(
@@ -214,10 +214,11 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     [("127.0.0.1:80", ("127.0.0.1", 80)), ("[::1]:8774", ("::1", 8774)), ("cloud.example:1", ("cloud.example", 1))],
 )
 def test_addresses(text: str, expected: tuple[str, int]) -> None:
-    assert split_bind(text, "bind") == expected
+    assert parse_address(text) == expected
+    assert str(parse_address(text)) == text
 
 
 def test_settings_cannot_be_changed(tmp_path: Path) -> None:
     settings = read(tmp_path, MINIMAL)
     with pytest.raises(AttributeError):
-        settings.debug = True  # type: ignore[misc]
+        settings.log = settings.log  # type: ignore[misc]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 import fcntl
-import re
 import threading
 import uuid
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.side_by_side import WITH_KEYSTONE, Turns, pytest_make_parametrize_id
+from support.side_by_side import Turns, pytest_make_parametrize_id, unit_of
 from support.waiting import wait_until
 
 TESTS = Path(__file__).parents[1]
@@ -23,14 +22,17 @@ def turns() -> Iterator[Turns]:
     assert not any(file.exists() for file in made.files)
 
 
-def test_modules_that_need_a_keystone_are_known() -> None:
-    asks = re.compile(r"def \w+\([^)]*\b(identity: Identity|world: World)\b")
-    found = {
-        file.relative_to(TESTS.parent).as_posix()
-        for file in (TESTS / "api").glob("test_*.py")
-        if asks.search(file.read_text())
-    }
-    assert found == WITH_KEYSTONE
+@pytest.mark.parametrize(
+    ("module", "unit"),
+    [
+        ("tests/api/test_access.py", "Keystone"),
+        ("tests/api/test_keystone_limits.py", "Keystone"),
+        ("tests/unit/messaging/test_bus_contract.py", "RabbitMQ"),
+        ("tests/api/test_flavors.py", "tests/api/test_flavors.py"),
+    ],
+)
+def test_modules_go_together_by_what_they_need(module: str, unit: str) -> None:
+    assert unit_of(TESTS.parent, module) == unit
 
 
 def test_a_fresh_uuid_does_not_change_the_name_of_a_test() -> None:

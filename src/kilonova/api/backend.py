@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kilonova.api.policy import Policy
 from kilonova.conductor.service import Conductor
-from kilonova.config import Settings
+from kilonova.config.settings import Settings
 from kilonova.db.database import Database
 from kilonova.identity.limits import LimitSource, StoredLimits
 from kilonova.identity.projects import AnyProject, Projects

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from urllib.parse import parse_qsl
 
 from kilonova.api.faults import HttpError
-from kilonova.config import ApiSettings
+from kilonova.config.api import ApiSettings
 from kilonova.errors import InvalidRequest
 
 Query = Mapping[str, Sequence[str]]

@@ -24,11 +24,11 @@ def api(
     config_file: Annotated[list[str], typer.Option("--config-file", help="Configuration file; later ones win.")],
 ) -> None:
     """Serve the compute, placement and operator APIs on the configured address."""
-    from kilonova import config  # noqa: PLC0415 - what follows is slow to import and needed by this command only
     from kilonova.cli.http_server import http_server, open_port  # noqa: PLC0415
+    from kilonova.config.load import load_settings  # noqa: PLC0415 - what follows is slow to import and needed by this command only
     from kilonova.server.serving import serve_until_told  # noqa: PLC0415
 
-    settings = config.load(config_file)
+    settings = load_settings(config_file)
     os.environ[CONFIG_VARIABLE] = os.pathsep.join(os.path.abspath(path) for path in config_file)  # noqa: PTH100
     require_protected(settings.api)
     listener, tls = open_port(settings)
@@ -40,19 +40,19 @@ def api(
 
 def require_protected(api: Any) -> None:
     """Refuse to serve an API without authentication to other machines. Raises: ConfigurationError."""
-    if api.auth_strategy != "noauth2" or api.noauth2_beyond_loopback or addresses.is_loopback(api.bind_host):
+    if api.auth_strategy != "noauth2" or api.noauth2_beyond_loopback or addresses.is_loopback(api.bind.host):
         return
     raise ConfigurationError(
-        f"[api] auth_strategy = noauth2 makes anybody an administrator, and {api.bind_host} can be reached from other "
+        f"[api] auth_strategy = noauth2 makes anybody an administrator, and {api.bind.host} can be reached from other "
         "machines: bind to 127.0.0.1, use keystone, or set [api] noauth2_beyond_loopback = true."
     )
 
 
 def application() -> Callable[..., Any]:
     """Return the WSGI application for the configuration files named in ``KILONOVA_CONFIG`` (separated by ``:``)."""
-    from kilonova import config  # noqa: PLC0415
     from kilonova.api.auth import strip_environment_headers  # noqa: PLC0415
     from kilonova.cli.control import start_control_process  # noqa: PLC0415
+    from kilonova.config.load import load_settings  # noqa: PLC0415
 
     files = [path for path in os.environ.get(CONFIG_VARIABLE, "").split(os.pathsep) if path]
     if not files:
@@ -60,7 +60,7 @@ def application() -> Callable[..., Any]:
     strip_environment_headers()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.set_threshold(_COLLECT_AFTER)
-    settings = config.load(files)
+    settings = load_settings(files)
     configure_log(settings)
     control = start_control_process(settings)
     atexit.register(control.close)
@@ -70,7 +70,7 @@ def application() -> Callable[..., Any]:
 def configure_log(settings: Any) -> None:
     """Log as the settings say. Raises: ConfigurationError."""
     try:
-        setup.configure(debug=settings.debug, file=settings.log_file)
+        setup.configure(debug=settings.log.debug, file=settings.log.file)
     except OSError as error:
         raise ConfigurationError(
             f"[DEFAULT] log_file: {error.filename} cannot be written: {error.strerror}."

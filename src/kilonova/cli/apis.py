@@ -12,7 +12,7 @@ from kilonova.api.compute import family as compute_api
 from kilonova.api.operator import family as operator_api
 from kilonova.api.placement import family as placement_api
 from kilonova.api.policy import Policy
-from kilonova.config import Settings
+from kilonova.config.settings import Settings
 
 LOG = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kilonova import config
 from kilonova.cli.cloud_options import OPERATOR, Api
 from kilonova.cli.scenario_settings import settings_of
+from kilonova.config.configuration import public_options
 from kilonova.scenario.model import Scenario
 
 _RULE_GROUPS = ("filter_scheduler", "scheduler")
@@ -43,7 +43,7 @@ def _host_differences(scenario: Scenario, api: Api) -> list[str]:
 
 
 def _option_differences(scenario: Scenario, running: Mapping[str, Any]) -> list[str]:
-    expected = json.loads(json.dumps(config.public_options(settings_of(scenario).conf)))
+    expected = json.loads(json.dumps(public_options(settings_of(scenario).conf)))
     looked_at = [(group, name) for group in _RULE_GROUPS for name in expected[group]]
     looked_at += [(group, name) for group, options in scenario.options.items() for name in options]
     differing = [

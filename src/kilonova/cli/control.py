@@ -20,7 +20,8 @@ from kilonova.cli.rules import load_rules
 from kilonova.compute.heartbeat import HeartbeatTimer
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
-from kilonova.config import NO_QUOTAS, UNIFIED_LIMITS, Settings
+from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
+from kilonova.config.settings import Settings
 from kilonova.db import schema
 from kilonova.db.database import Database
 from kilonova.identity.limits import LimitSource, StoredLimits, Unlimited
@@ -96,9 +97,9 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
     hosts = scenario.hosts if scenario else default_hosts(settings.fake.hosts)
     with ExitStack() as undo:
         database = Database(
-            settings.database_url,
+            settings.database.connection,
             longest_read_s=settings.api.request_timeout_s,
-            response_timeout_s=settings.database_response_timeout_s,
+            response_timeout_s=settings.database.response_timeout_s,
         )
         lock = lock_database(database)
         if lock is not None:
@@ -134,19 +135,20 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         if metrics_server is not None:
             undo.callback(metrics_server.stop)
         core.upkeep.start()
-        checkpointer = Checkpointer(database, settings.checkpoints_kept if settings.decision_retention else 0)
+        kept = settings.operator
+        checkpointer = Checkpointer(database, kept.checkpoints_kept if kept.decision_retention else 0)
         checkpointer.start()
-        purger = Purger(database, settings.purge_deleted_after_days)
+        purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
         undo.pop_all()
     return ControlProcess(settings, core, checkpointer, purger, app, heartbeat, lock, metrics_server)
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
-    if settings.glance_endpoint:
+    if settings.glance.endpoint_override:
         from kilonova.images.glance import GlanceImages  # noqa: PLC0415 - brings an HTTP client
 
-        return GlanceImages(settings.glance_endpoint)
+        return GlanceImages(settings.glance.endpoint_override)
     known = scenario.images if scenario else ()
     return FixedImages(
         Image(image_id(image.name), image.name, disk_format=image.disk_format, properties=image.properties)
@@ -167,7 +169,7 @@ def _projects(settings: Settings) -> Projects:
         return AnyProject()
     from kilonova.identity.keystone import projects_of  # noqa: PLC0415 - brings an HTTP client
 
-    return projects_of(settings.conf)
+    return projects_of(settings.conf, settings.keystone.endpoint_override, verify=settings.keystone.verify)
 
 
 def image_id(name: str) -> str:

@@ -18,16 +18,18 @@ from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
-from kilonova.compute.agent import Agent, start_agents
-from kilonova.conductor.lease import Lease
+from kilonova.compute.agent import Agent
+from kilonova.compute.sessions import start_agents
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
-from kilonova.config import Settings, scheduling_digest
+from kilonova.config.scheduler import scheduling_digest
+from kilonova.config.settings import Settings
 from kilonova.db import workflows
 from kilonova.db.database import Database, utc_now
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
+from kilonova.lease import Lease
 from kilonova.messaging.local import LocalBus
 from kilonova.metrics import Metrics, Sources
 from kilonova.mirror.mirror import Mirror
@@ -96,7 +98,7 @@ def start_core(
         mirror,
         rules.engine,
         owner,
-        DecisionLog(database, settings.decision_retention, configuration=scheduling_digest(scheduler)),
+        DecisionLog(database, settings.operator.decision_retention, configuration=scheduling_digest(scheduler)),
         rng=parts.rng,
         aliases=read_aliases(scheduler.pci_alias),
         alternates=scheduler.max_attempts - 1,
@@ -112,16 +114,16 @@ def start_core(
         owner,
         max_attempts=scheduler.max_attempts,
         limits=settings.quota.limits() if parts.limits is None else parts.limits,
-        lease=parts.lease or Lease(timedelta(seconds=settings.lease_s)),
+        lease=parts.lease or Lease(timedelta(seconds=settings.conductor.lease_time_s)),
         observers=(metrics.observe,),
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
-        response_timeout_s=settings.response_timeout_s,
+        response_timeout_s=settings.conductor.rpc_response_timeout_s,
     )
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 
     def announce() -> None:
-        start_agents(agents, bus)
+        start_agents(agents, bus, owner)
 
     upkeep = Upkeep(conductor, os.uname().nodename, _SERVICES, announce)
     upkeep.register()

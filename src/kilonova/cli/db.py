@@ -18,11 +18,11 @@ def upgrade(
     config_file: Annotated[list[str], typer.Option("--config-file", help="Configuration file; later ones win.")],
 ) -> None:
     """Apply every missing migration. Safe to repeat."""
-    from kilonova import config  # noqa: PLC0415 - slow to import and needed by this command only
+    from kilonova.config.load import load_settings  # noqa: PLC0415 - slow to import and needed by this command only
     from kilonova.db import schema  # noqa: PLC0415
     from kilonova.db.database import Database  # noqa: PLC0415
 
-    database = Database(config.load(config_file).database_url)
+    database = Database(load_settings(config_file).database.connection)
     try:
         before = schema.current(database)
         schema.upgrade(database)
@@ -49,8 +49,8 @@ def purge(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be removed.")] = False,
 ) -> None:
     """Remove deleted servers with their faults, decisions and request specs for good. Runs beside a running cloud."""
-    from kilonova import config  # noqa: PLC0415
     from kilonova.cli.up import default_folder  # noqa: PLC0415
+    from kilonova.config.load import load_settings  # noqa: PLC0415
     from kilonova.db import purge as purging  # noqa: PLC0415
     from kilonova.db import schema  # noqa: PLC0415
     from kilonova.db.database import Database, utc_now  # noqa: PLC0415
@@ -60,8 +60,8 @@ def purge(
     conf = (data or default_folder()).expanduser() / "kilonova.conf"
     if not config_file and not conf.is_file():
         raise ConfigurationError(f"{conf} is not there; name the cloud with --data or --config-file")
-    settings = config.load(config_file or [str(conf)])
-    database = Database(settings.database_url)
+    settings = load_settings(config_file or [str(conf)])
+    database = Database(settings.database.connection)
     try:
         schema.require_present(database)
         with database.read(patient=True) as connection:

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kilonova.config import Settings
+from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.server.limits import Limits
 from kilonova.server.listening import listen, tls_context
@@ -19,7 +19,7 @@ def open_port(settings: Settings) -> tuple[socket.socket, ssl.SSLContext | None]
     if api.key_file and not api.cert_file:
         raise ConfigurationError("[api] key_file is set, and cert_file is not.")
     tls = tls_context(api.cert_file, api.key_file, "[api] cert_file and key_file") if api.cert_file else None
-    return listen(api.bind_host, api.bind_port, "[api] bind"), tls
+    return listen(*api.bind, "[api] bind"), tls
 
 
 def http_server(

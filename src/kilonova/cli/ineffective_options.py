@@ -5,7 +5,9 @@ import configparser
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kilonova.config import RETIRED, former_names, shared_conf, without_effect
+from kilonova.config.configuration import shared_conf
+from kilonova.config.ineffective import without_effect
+from kilonova.config.settings import former_names
 from kilonova.scheduler.settings import SchedulerConfig
 
 _OF_LIBRARIES = frozenset(
@@ -54,7 +56,7 @@ def _options_in(file: str) -> Sequence[tuple[str, str]]:
 
 
 def _why(conf: Any, scheduler: SchedulerConfig, section: str, name: str) -> str | None:
-    if section in _OF_LIBRARIES or (section, name) in RETIRED:  # a retired option has been named already
+    if section in _OF_LIBRARIES:
         return None
     if not _is_known(conf, section, name):
         return "there is no such option."

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kilonova.config import PrometheusSettings
+from kilonova.config.prometheus import PrometheusSettings
 from kilonova.metrics import Metrics
 from kilonova.server.limits import KIB, Limits
 from kilonova.server.listening import listen

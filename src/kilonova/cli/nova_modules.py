@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from kilonova import config
+from kilonova.config.configuration import shared_conf
 from kilonova.errors import ConfigurationError, KilonovaError, NoValidHost
 from kilonova.scheduler import aggregate_values, extra_specs, filters, weighers
 from kilonova.scheduler.driver import FilterScheduler, RequestContext, Scheduler
@@ -61,7 +61,7 @@ class ComputeAPI:
 def _modules() -> Mapping[str, Mapping[str, Any]]:
     """Return module → its content, parents before children."""
     words = dict.fromkeys(("_", "_LI", "_LW", "_LE", "_LC"), _as_it_is)
-    conf = {"CONF": config.shared_conf()}
+    conf = {"CONF": shared_conf()}
     log = {"getLogger": logging.getLogger}
     helpers = ("aggregate_values_from_key", "aggregate_metadata_get_by_host", "validate_num_values")
     aggregates = {name: getattr(aggregate_values, name) for name in (*helpers, "instance_uuids_overlap")}

@@ -43,10 +43,10 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> int:
     """Find and explain whatever in the database contradicts itself; exit code 1 when something does, or stays so."""
-    from kilonova import config  # noqa: PLC0415 - what follows is slow to import and needed by this command only
+    from kilonova.config.load import load_settings  # noqa: PLC0415 - what follows is slow to import and needed by this command only
     from kilonova.db.database import Database  # noqa: PLC0415
 
-    database = Database(config.load(config_file).database_url)
+    database = Database(load_settings(config_file).database.connection)
     try:
         with closing(database):
             _require_usable(database)

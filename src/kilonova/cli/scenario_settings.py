@@ -8,11 +8,12 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import replace
 
-from kilonova import config
 from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli.embedded_rules import rule_options
 from kilonova.cli.rules import load_rules
-from kilonova.config import Settings
+from kilonova.config.configuration import public_options
+from kilonova.config.load import load_settings
+from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scenario.model import AllocationRatios, Scenario
@@ -28,7 +29,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 def settings_of(scenario: Scenario) -> Settings:
     """Return the settings that ``kilonova up --scenario`` gives its control process. Raises: ConfigurationError."""
     with _file_of(scenario) as file:
-        settings = config.load([file])
+        settings = load_settings([file])
     require_known_options(scenario, settings, besides=_sections_of_plug_ins(settings.scheduler))
     return settings
 
@@ -47,7 +48,7 @@ def require_known_options(scenario: Scenario, settings: Settings, *, besides: Ab
 
     ``besides``: sections of plug-ins, whose options are not known before the plug-ins are loaded.
     """
-    known = config.public_options(settings.conf)
+    known = public_options(settings.conf)
     for group, options in scenario.options.items():
         for name in options:
             if name not in known.get(group, {}) and (group in known or group not in besides):
@@ -76,7 +77,7 @@ def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
     """Play a scenario through the engine that its options describe. Raises: ConfigurationError."""
     import_from(scenario)
     with _file_of(scenario) as file:
-        settings = config.load([file])
+        settings = load_settings([file])
         rules = load_rules(settings)
     require_known_options(scenario, settings)
     surroundings = Surroundings(

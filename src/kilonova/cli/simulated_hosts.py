@@ -8,7 +8,7 @@ from urllib.parse import quote
 from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent
 from kilonova.compute.virt.fake import FakeDriver
-from kilonova.config import Settings
+from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.scenario.model import SimulatedHost
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from kilonova.messaging.bus import Bus
+from kilonova.messaging.bus import AgentBus
 from kilonova.messaging.messages import Heartbeat
 from kilonova.periodic import PeriodicThread
 
@@ -11,7 +11,7 @@ from kilonova.periodic import PeriodicThread
 class HeartbeatTimer:
     """Tells the conductor that ``hosts`` are alive. Units: ``interval_s`` seconds."""
 
-    def __init__(self, bus: Bus, hosts: Sequence[str], interval_s: float) -> None:
+    def __init__(self, bus: AgentBus, hosts: Sequence[str], interval_s: float) -> None:
         self._bus = bus
         self._hosts = tuple(hosts)
         self._thread = PeriodicThread(
@@ -25,4 +25,4 @@ class HeartbeatTimer:
         self._thread.stop()
 
     def _tell(self) -> None:
-        self._bus.tell(Heartbeat(self._hosts))
+        self._bus.ask(Heartbeat(self._hosts))

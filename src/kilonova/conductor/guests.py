@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kilonova.db import instances
 from kilonova.db.database import Database
 from kilonova.errors import Unavailable
-from kilonova.messaging.bus import Bus
+from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import DestroyGuest, StepId, StepReply
 from kilonova.model.instance import PowerState
 
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 class GuestsElsewhere:
     """``may_act``: whether this process may act for its hosts; what comes when it may not is looked at later."""
 
-    def __init__(self, database: Database, bus: Bus, may_act: Callable[[], bool]) -> None:
+    def __init__(self, database: Database, bus: ConductorBus, may_act: Callable[[], bool]) -> None:
         self._database = database
         self._bus = bus
         self._may_act = may_act

@@ -8,7 +8,7 @@ from typing import Any
 
 from kilonova.conductor.workflow import UNREACHABLE, Run, SendToAgent
 from kilonova.errors import Unavailable
-from kilonova.messaging.bus import Bus
+from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import AskStep, StepReply, StepState, StepStatus
 
 #: Seconds after which an agent that has not replied is asked how far it is.
@@ -36,7 +36,7 @@ class Parking:
     """
 
     def __init__(
-        self, bus: Bus, may_act: Callable[[], bool], clock: Callable[[], float], response_timeout_s: float
+        self, bus: ConductorBus, may_act: Callable[[], bool], clock: Callable[[], float], response_timeout_s: float
     ) -> None:
         self._bus = bus
         self._may_act = may_act

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How Keystone is reached: what nova.conf's sections [keystone], [keystone_authtoken] and [oslo_limit] say."""
+"""How Keystone is reached: what nova.conf's sections [keystone_authtoken] and [oslo_limit] say."""
 
 from typing import Any
 
@@ -13,13 +13,16 @@ _TOKENS, _LIMITS = "keystone_authtoken", "oslo_limit"
 _SERVICE = ("endpoint_id", "endpoint_service_type", "endpoint_service_name", "endpoint_region_name")
 
 
-def projects_of(conf: Any) -> Projects:
-    """Return who knows the projects; where no address of Keystone is configured, nobody does."""
+def projects_of(conf: Any, endpoint: str | None, *, verify: bool | str) -> Projects:
+    """Return who knows the projects; where no address of Keystone is configured, nobody does.
+
+    ``endpoint``: None stands for the address that tokens are checked at.
+    """
     conf.register_opts(loading.get_auth_plugin_conf_options("password"), group=_TOKENS)
-    url = conf.keystone.endpoint_override or conf[_TOKENS].auth_url
+    url = endpoint or conf[_TOKENS].auth_url
     if not url:
         return AnyProject()
-    return KeystoneProjects(url, verify=not conf.keystone.insecure and (conf.keystone.cafile or True))
+    return KeystoneProjects(url, verify=verify)
 
 
 def limits_of(conf: Any) -> LimitSource:

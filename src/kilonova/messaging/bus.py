@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What both ends need of a message bus, whatever carries the messages."""
+"""The two ends of a message bus, whatever carries the messages (ADR 20).
+
+Sending never waits: a message is noted, and carried while the sender goes on. It may be lost, doubled, late or out of
+order, and both ends live with that: an agent carries each step out once, and one that does not reply is asked.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from kilonova.messaging.codec import VERSION
 from kilonova.messaging.lanes import AgentLane
-from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans
+from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,27 +22,26 @@ class Work:
     run: Callable[[], "Work | None"]
 
 
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who asks, as the bus vouches for it. ``agent``: its name at the broker, "" inside this process.
+
+    ``version``: of the messages that it writes.
+    """
+
+    agent: str = ""
+    version: int = VERSION
+
+
 #: Takes a message in order, without waiting for anything, and returns the work to do for it now, if any.
 Accept = Callable[[AgentMessage], Work | None]
 
 
-class Bus(Protocol):
-    """Carries messages, and runs what they set off on threads of its own, in lanes that do not hold each other up."""
-
-    @property
-    def waiting(self) -> Mapping[str, int]:
-        """How much work waits for a thread, by the name of its queue."""
+class AgentBus(Protocol):
+    """The end of a process with agents. Work runs on threads of the bus, in lanes that do not hold each other up."""
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         """Have the messages for ``host`` go to ``accept`` from now on."""
-
-    def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], on_agents_started: Callable[[HostsStarted], Orphans]
-    ) -> None:
-        """Have messages of agents go to ``handler``, and announcements to ``on_agents_started``."""
-
-    def cast(self, host: str, message: AgentMessage) -> None:
-        """Hand a message to the agent of ``host``. Raises: Unavailable when there is none."""
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         """Hand a message to the conductor. Raises: Unavailable when there is none.
@@ -45,8 +49,30 @@ class Bus(Protocol):
         ``urgent``: ahead of all that is not; for what comes of interrupts and deletes.
         """
 
-    def announce(self, message: HostsStarted) -> Orphans:
-        """Tell the conductor of agents that start, and wait for its answer."""
+    def begin_session(self, session: str) -> None:
+        """Take only messages for this session from now on.
+
+        One for another session is answered as a step that is unknown, so that it is sent anew.
+        """
+
+    def ask(self, question: Question) -> Answer:
+        """Ask the conductor, and wait for its answer. Raises: Unavailable when none comes in time."""
+
+
+class ConductorBus(Protocol):
+    """The end of a control process, which also runs the conductor's own work on threads of its lanes."""
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        """How much work waits for a thread, by the name of its queue."""
+
+    def serve_conductor(
+        self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
+    ) -> None:
+        """Have messages of agents go to ``handler``, and what they ask to ``answer``."""
+
+    def cast(self, host: str, message: AgentMessage) -> None:
+        """Hand a message to the agent of ``host``. Raises: Unavailable when this process knows of none."""
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
         """Run the conductor's own work in the background."""

@@ -12,7 +12,10 @@ from oslo_config import cfg
 from kilonova.api.application import WsgiApp
 from kilonova.api.backend import Backend
 from kilonova.cli.apis import application_of, policy_of
-from kilonova.config import ApiSettings, PlacementSettings, Settings
+from kilonova.config.api import ApiSettings
+from kilonova.config.database import DatabaseSettings
+from kilonova.config.placement import PlacementSettings
+from kilonova.config.settings import Settings
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.mirror.mirror import Mirror
@@ -122,13 +125,14 @@ def start_placement(url: str, *, oslo_policy: Mapping[str, Any] | None = None, *
     """Serve Placement on a database that has its tables."""
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
-    whole = Settings(url, api=ApiSettings("noauth2"), placement=PlacementSettings(**settings), conf=conf)
+    answers = PlacementSettings(**settings)
+    whole = Settings(DatabaseSettings(url), api=ApiSettings("noauth2"), placement=answers, conf=conf)
     policy = policy_of(conf)
     for name, value in (oslo_policy or {}).items():
         conf.set_override(name, value, "oslo_policy")
     if oslo_policy:
         policy = policy_of(conf)
-    database = Database(whole.database_url)
+    database = Database(whole.database.connection)
     mirror = Mirror.follow(database)
     nothing = cast("Any", None)
     backend = Backend(whole, database, mirror, policy, conductor=nothing, images=nothing)

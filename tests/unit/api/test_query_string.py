@@ -5,7 +5,7 @@ import pytest
 
 from kilonova.api.faults import HttpError
 from kilonova.api.query_string import REMEMBERED_LENGTH, read_query_string
-from kilonova.config import ApiSettings
+from kilonova.config.api import ApiSettings
 from kilonova.errors import InvalidRequest
 
 

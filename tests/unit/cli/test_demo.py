@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kilonova import config
 from kilonova.cli.cloud_match import differences
 from kilonova.cli.main import main
 from kilonova.cli.scenario_player import ScenarioPlayer, Seat
 from kilonova.cli.scenario_settings import settings_of
+from kilonova.config.configuration import public_options
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.scenario.load import scenario_of
 from kilonova.scenario.model import Scenario
@@ -207,7 +207,7 @@ def test_cleaning_removes_what_the_scenario_names_and_keeps_what_every_cloud_has
 
 def running(of: Scenario, **changes: Any) -> FakeCloud:
     """Return the cloud that a scenario describes, with some of its options changed."""
-    options = json.loads(json.dumps(config.public_options(settings_of(of).conf)))
+    options = json.loads(json.dumps(public_options(settings_of(of).conf)))
     for group, values in changes.items():
         options[group] |= values
     hypervisors = [

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova import config
 from kilonova.cli.addresses import Address
 from kilonova.cli.cloud_files import Cloud, make_folder, write_conf
 from kilonova.cli.control import start_control_process
 from kilonova.cli.embedded_rules import FILTERS, rule_options
 from kilonova.cli.up import operator_options
+from kilonova.config.load import load_settings
 from kilonova.db import tables as t
 from kilonova.scheduler.settings import DEFAULT_FILTERS
 from support.control import SCENARIO, Control, settings_of
@@ -26,7 +26,7 @@ def filters_of(tmp_path: Path, scenario: dict[str, Any] | None = None, more: str
     own = tmp_path / "own.conf"
     own.write_text(more)
     write_conf(cloud, None, scenario or {}, operator_options(own))
-    return config.load([str(cloud.conf), str(own)]).scheduler.enabled_filters
+    return load_settings([str(cloud.conf), str(own)]).scheduler.enabled_filters
 
 
 def test_the_embedded_cloud_enables_what_acts_on_aggregate_metadata(tmp_path: Path) -> None:

@@ -3,18 +3,18 @@ from pathlib import Path
 
 import pytest
 
-from kilonova import config
 from kilonova.cli.addresses import Address
 from kilonova.cli.http_server import limits_of, open_port
 from kilonova.cli.up import UpOptions, run
-from kilonova.config import Settings
+from kilonova.config.load import load_settings
+from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 
 
 def load(folder: Path, text: str) -> Settings:
     file = folder / "kilonova.conf"
     file.write_text(f"[database]\nconnection = sqlite:///{folder}/k.db\n{text}")
-    return config.load([str(file)])
+    return load_settings([str(file)])
 
 
 def test_the_limits_are_those_of_the_settings(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from kilonova import config
 from kilonova.cli.ineffective_options import ineffective_options
+from kilonova.config.load import load_settings
 
 
 def told(folder: Path, *texts: str) -> list[str]:
@@ -13,7 +13,7 @@ def told(folder: Path, *texts: str) -> list[str]:
         file = folder / f"{number}.conf"
         file.write_text(text)
         files.append(str(file))
-    settings = config.load(files)
+    settings = load_settings(files)
     return [sentence.removeprefix(f"{folder}/") for sentence in ineffective_options(settings.conf, settings.scheduler)]
 
 
@@ -28,6 +28,11 @@ BASE = "[database]\nconnection = sqlite://\n"
         ("[DEFAULT]\ndebgu = true\n", "[DEFAULT] debgu has no effect: there is no such option."),
         ("[scheduler]\nworkers = 4\n", "[scheduler] workers has no effect: decisions are made where"),
         ("[filter_scheduler]\nmax_io_ops_per_host = 4\n", "IoOpsFilter and AggregateIoOpsFilter are not enabled."),
+        (
+            "[DEFAULT]\nscheduler_host_manager = x\n",
+            "[DEFAULT] scheduler_host_manager has no effect: Nova removed it, too.",
+        ),
+        ("[filter_scheduler]\npci_in_placement = true\n", "pci_in_placement has no effect: PCI devices are counted in"),
         ("[filter_scheduler]\nisolated_hosts = a\n", "IsolatedHostsFilter is not enabled."),
     ],
 )
@@ -41,7 +46,7 @@ def test_an_option_without_effect_is_named_with_its_file(tmp_path: Path, text: s
     "text",
     [
         "[keystone_authtoken]\nauth_url = x\nuser = y\n[oslo_policy]\npolicy_file = p\n[cors]\nallowed_origin = z\n",
-        "[DEFAULT]\nscheduler_default_filters = ComputeFilter\nscheduler_max_attempts = 2\ndebug = true\n",
+        "[DEFAULT]\nscheduler_default_filters = ComputeFilter\nscheduler_max_attempts = 2\nquota_cores = 7\n",
         "[filter_scheduler]\nenabled_filters = IoOpsFilter\nmax_io_ops_per_host = 4\n",
         '[metrics]\nweight_multiplier = 2.0\n[pci]\nalias = {"name": "a", "vendor_id": "10de", "product_id": "20b0"}\n',
     ],

@@ -12,7 +12,8 @@ import pytest
 from tests.unit.scheduler.small_cloud import aggregate, host, request, table
 
 from kilonova.cli.rules import ALL_FILTERS, ALL_WEIGHERS, Rules, load_rules
-from kilonova.config import load, public_options
+from kilonova.config.configuration import public_options
+from kilonova.config.load import load_settings
 from kilonova.errors import ConfigurationError, RuleFailed
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.rule import rule_name
@@ -79,7 +80,7 @@ def rules(folder: Path, more: str = "") -> tuple[Rules, Mapping[str, Any]]:
     """Load the rules that a configuration file describes, and tell all options."""
     file = folder.parent / f"{folder.name}-{next(NUMBERS)}.conf"
     file.write_text(f"[database]\nconnection = sqlite://\n[scheduler]\nplugin_path = {folder}\n{more}")
-    settings = load([str(file)])
+    settings = load_settings([str(file)])
     return load_rules(settings), public_options(settings.conf)
 
 

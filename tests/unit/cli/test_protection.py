@@ -10,7 +10,8 @@ import pytest
 from kilonova.cli import cloud_files
 from kilonova.cli.api import require_protected
 from kilonova.cli.database_lock import lock_database, warn_if_exposed
-from kilonova.config import ApiSettings
+from kilonova.config.address import Address
+from kilonova.config.api import ApiSettings
 from kilonova.db import schema
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError
@@ -69,12 +70,12 @@ def test_a_data_folder_that_was_open_is_closed_and_named(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost"])
 def test_noauth2_may_listen_on_the_loopback(host: str) -> None:
-    require_protected(ApiSettings("noauth2", host))
+    require_protected(ApiSettings("noauth2", Address(host, 8774)))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "2001:db8::1", "no-such-host.invalid"])
 def test_noauth2_elsewhere_is_refused_unless_it_is_asked_for(host: str) -> None:
     with pytest.raises(ConfigurationError, match=r"\[api\] noauth2_beyond_loopback = true"):
-        require_protected(ApiSettings("noauth2", host))
-    require_protected(ApiSettings("noauth2", host, noauth2_beyond_loopback=True))
-    require_protected(ApiSettings("keystone", host))
+        require_protected(ApiSettings("noauth2", Address(host, 8774)))
+    require_protected(ApiSettings("noauth2", Address(host, 8774), noauth2_beyond_loopback=True))
+    require_protected(ApiSettings("keystone", Address(host, 8774)))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova import config
+from kilonova.config.load import load_settings
 from kilonova.errors import ConfigurationError
 from kilonova.scenario.options import conf_text, with_defaults
 
@@ -35,7 +35,7 @@ def test_the_control_process_reads_what_was_written(tmp_path: Path) -> None:
         },
     }
     path.write_text(conf_text(options))
-    scheduler = config.load([str(path)]).scheduler
+    scheduler = load_settings([str(path)]).scheduler
     assert scheduler.available_filters == ("a.b", "c.d")
     assert scheduler.enabled_filters == ("X", "Y")
     assert scheduler.ram_weight_multiplier == 2.5

@@ -13,7 +13,8 @@ from tests.unit.scheduler.small_cloud import aggregate, flavor, host, request, t
 
 from kilonova.cli import nova_modules
 from kilonova.cli.rules import Rules, load_rules
-from kilonova.config import load, shared_conf
+from kilonova.config.configuration import shared_conf
+from kilonova.config.load import load_settings
 from kilonova.errors import ConfigurationError
 from kilonova.model.aggregate import Aggregate
 from kilonova.scheduler.resources import with_resources
@@ -44,7 +45,7 @@ def load_with(tmp_path: Path) -> Iterator[Load]:
         file = tmp_path / "kilonova.conf"
         file.write_text(f"[database]\nconnection = sqlite://\n[scheduler]\nnova_import_compat = true\n{more}")
         sys.path.insert(0, str(PLUGINS))
-        return load_rules(load([str(file)]))
+        return load_rules(load_settings([str(file)]))
 
     yield loaded
     for name in set(sys.modules) - known:

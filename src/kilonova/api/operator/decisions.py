@@ -17,7 +17,7 @@ from kilonova.api.operator.unread import unread_of_request
 from kilonova.api.operator.views import hosts_page, rules_view
 from kilonova.api.policy import ADMIN, rule
 from kilonova.claims.replay import NoReplay, Outcome, replay_all
-from kilonova.config import scheduling_digest
+from kilonova.config.scheduler import scheduling_digest
 from kilonova.db import decisions, instances, request_specs
 from kilonova.db.decisions import StoredDecision
 from kilonova.deadline import heeding

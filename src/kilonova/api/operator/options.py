@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /operator/v1/options: the options in force in the process that answers, without the secret ones."""
 
-from kilonova import config
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, rule
+from kilonova.config.configuration import public_options
 
 RULES = (rule("kilonova:options:show", ADMIN, "See the options in force", ("GET", "/operator/v1/options")),)
 
@@ -12,7 +12,7 @@ def show_options(ctx: Context, request: Request) -> Reply:
     """GET /v1/options: group → option → value."""
     del request
     ctx.authorize("kilonova:options:show")
-    return Reply(200, {"options": config.public_options(ctx.backend.settings.conf)})
+    return Reply(200, {"options": public_options(ctx.backend.settings.conf)})
 
 
 ROUTES: Routes = {"/v1/options": {"GET": Endpoint(show_options)}}

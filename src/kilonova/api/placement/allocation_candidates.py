@@ -17,7 +17,7 @@ from kilonova.api.placement.queries import read_candidate_query
 from kilonova.api.placement.requests import check_query, dated, gives_json
 from kilonova.api.query_string import REMEMBERED, REMEMBERED_LENGTH, parsed
 from kilonova.api.schemas import placement_allocation_candidates as schemas
-from kilonova.config import PlacementSettings
+from kilonova.config.placement import PlacementSettings
 from kilonova.db import resource_classes, traits
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.placement.candidate_query import CandidateQuery

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""[conductor], and how long its workflows wait for agents."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from kilonova.config.option import Option
+
+
+@dataclass(frozen=True, slots=True)
+class ConductorSettings:
+    """Units: seconds."""
+
+    GROUP: ClassVar[str] = "conductor"
+
+    lease_time_s: Annotated[
+        float,
+        Option(
+            "Seconds after which a silent control process counts as dead, and others take over its work. Not an option "
+            "of Nova's.",
+            name="lease_time",
+            min=1.0,
+        ),
+    ] = 60.0
+    rpc_response_timeout_s: Annotated[
+        int,
+        Option(
+            "Seconds after which an agent that has not replied to a step of an operation is asked how far it is. "
+            "One that leaves five such questions without an answer counts as unreachable.",
+            name="rpc_response_timeout",
+            group="DEFAULT",
+            min=1,
+        ),
+    ] = 60

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of nova.conf that are accepted and do nothing here, and why."""
+
+from collections.abc import Mapping
+
+from oslo_config import cfg
+
+_COUNTED = "servers are counted when they are stored."
+_REMOVED = "Nova removed it, too."
+_QUOTAS = "see docs/quotas.md."
+
+#: Group → options. The help says why they do nothing.
+INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
+    "DEFAULT": (
+        cfg.StrOpt("scheduler_host_manager", help=_REMOVED),
+        cfg.StrOpt("scheduler_json_config_location", help=_REMOVED),
+    ),
+    "scheduler": (
+        cfg.IntOpt("max_placement_results", default=1000, min=1, help="a decision looks at every host."),
+        cfg.IntOpt("workers", min=0, help="decisions are made where requests arrive."),
+        cfg.IntOpt(
+            "discover_hosts_in_cells_interval", default=-1, min=-1, help="hosts are there as soon as they report."
+        ),
+    ),
+    "filter_scheduler": (
+        cfg.BoolOpt("track_instance_changes", default=True, help="what is on a host is always known exactly."),
+        cfg.BoolOpt("pci_in_placement", default=False, help="PCI devices are counted in pools of their own."),
+    ),
+    "quota": (
+        cfg.BoolOpt("recheck_quota", default=True, help=_COUNTED),
+        cfg.BoolOpt("count_usage_from_placement", default=False, help=_COUNTED),
+        cfg.StrOpt("unified_limits_resource_strategy", default="require", help=_QUOTAS),
+        cfg.ListOpt("unified_limits_resource_list", default=["servers"], help=_QUOTAS),
+    ),
+    "compute": (
+        cfg.IntOpt(
+            "consecutive_build_service_disable_threshold",
+            default=10,
+            help="failed builds always count for BuildFailureWeigher.",
+        ),
+    ),
+    "cinder": (cfg.BoolOpt("cross_az_attach", default=True, help="there is no volume service."),),
+    "workarounds": (
+        cfg.BoolOpt(
+            "disable_group_policy_check_upcall",
+            default=False,
+            help="group policies are part of the claim, no host checks them later.",
+        ),
+    ),
+}
+
+
+def without_effect(group: str, name: str) -> str | None:
+    """Return why an option is accepted and does nothing, None for one that does something."""
+    found = next((option for option in INEFFECTIVE.get(group, ()) if option.name == name), None)
+    return None if found is None else str(found.help)

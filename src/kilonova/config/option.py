@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an option is beside its name, type and default, which are those of the field that holds its value."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from oslo_config import cfg
+
+_KINDS: dict[Any, type[cfg.Opt]] = {int: cfg.IntOpt, float: cfg.FloatOpt, bool: cfg.BoolOpt, str: cfg.StrOpt}
+#: Types of fields that are made of a text. Others need ``Option.read``.
+_OF_TEXT = frozenset({Path})
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How a field stands in a file, where its own name and its type do not say so.
+
+    ``name``, ``group``: where they differ from the field's name and the section's group.
+    ``former``: (group, name) that old deployments use.
+    ``repeats``: of a tuple, whether each of its values has a line of its own.
+    ``read``: makes the field's value of the option's; raises ValueError, which completes "[group] name".
+    """
+
+    help: str | None = None
+    name: str | None = None
+    group: str | None = None
+    min: float | None = None
+    max: float | None = None
+    choices: tuple[str, ...] = ()
+    secret: bool = False
+    former: tuple[tuple[str, str], ...] = ()
+    repeats: bool = False
+    read: Callable[[Any], Any] | None = None
+
+    def to_oslo(self, field: str, hint: Any, default: Any) -> cfg.Opt:
+        """Return the option of a field with a type and a default."""
+        common: dict[str, Any] = {
+            "help": self.help,
+            "secret": self.secret,
+            "deprecated_opts": [cfg.DeprecatedOpt(name, group=group) for group, name in self.former],
+        }
+        name = self.name or field
+        if get_origin(hint) is tuple:
+            many = cfg.MultiStrOpt if self.repeats else cfg.ListOpt
+            return many(name, default=list(default or ()), **common)
+        bounds: dict[str, Any] = {
+            key: value for key, value in (("min", self.min), ("max", self.max)) if value is not None
+        }
+        if self.choices:
+            bounds["choices"] = list(self.choices)
+        kind = _KINDS.get(bare_type(hint))
+        if kind is None:  # in the file it is a text
+            return cfg.StrOpt(name, default=None if default is None else str(default), **common, **bounds)
+        return kind(name, default=default, **common, **bounds)
+
+    def to_field(self, value: Any, hint: Any) -> Any:
+        """Return what a field with a type holds when the option has a value. Raises: ValueError."""
+        if isinstance(value, list):
+            return tuple(value)
+        if value is None or (value == "" and bare_type(hint) in _OF_TEXT):
+            return None
+        if self.read is not None:
+            return self.read(value)
+        return bare_type(hint)(value) if bare_type(hint) in _OF_TEXT else value
+
+
+def bare_type(hint: Any) -> Any:
+    """Return a type without ``| None``."""
+    kinds = [part for part in get_args(hint) or (hint,) if part is not type(None)]
+    return kinds[0] if len(kinds) == 1 else hint
+
+
+def is_option_type(hint: Any) -> bool:
+    """Whether a plug-in's field of this type can be set in a file."""
+    if get_origin(hint) is tuple:
+        return get_args(hint) == (str, ...)
+    return bare_type(hint) in _KINDS

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of the scheduler: one for each field of its settings, which know nothing of files."""
+
+import dataclasses
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any, get_type_hints
+
+from oslo_config import cfg
+
+from kilonova.config.option import Option
+from kilonova.config.section import value_in
+from kilonova.scheduler.devices.pci_request import read_aliases
+from kilonova.scheduler.settings import SchedulerConfig, weight_setting
+
+LOG = logging.getLogger(__name__)
+
+#: Fields whose options are declared with :class:`~kilonova.config.compute.ComputeSettings`, which needs them, too.
+_SHARED = ("service_down_time", "default_availability_zone")
+_IN_SCHEDULER = Option(group="scheduler")
+#: Field → its option. Those not listed are in [filter_scheduler], without bounds.
+_OPTIONS: Mapping[str, Option] = {
+    "available_filters": Option(repeats=True, former=(("DEFAULT", "scheduler_available_filters"),)),
+    "enabled_filters": Option(former=(("DEFAULT", "scheduler_default_filters"),)),
+    "weight_classes": Option(repeats=True, former=(("DEFAULT", "scheduler_weight_classes"),)),
+    "host_subset_size": Option(min=1, former=(("DEFAULT", "scheduler_host_subset_size"),)),
+    "max_instances_per_host": Option(min=1),
+    "pci_weight_multiplier": Option(min=0.0),
+    "soft_affinity_weight_multiplier": Option(min=0.0),
+    "soft_anti_affinity_weight_multiplier": Option(min=0.0),
+    "max_attempts": Option(group="scheduler", min=1, former=(("DEFAULT", "scheduler_max_attempts"),)),
+    "driver": Option(group="scheduler", former=(("DEFAULT", "scheduler_driver"),)),
+    "driver_timeout": Option(group="scheduler", min=0.1),
+    "limit_tenants_to_placement_aggregate": _IN_SCHEDULER,
+    "placement_aggregate_required_for_tenants": _IN_SCHEDULER,
+    "enable_isolated_aggregate_filtering": _IN_SCHEDULER,
+    "query_placement_for_image_type_support": _IN_SCHEDULER,
+    "query_placement_for_routed_network_aggregates": _IN_SCHEDULER,
+    "image_metadata_prefilter": _IN_SCHEDULER,
+    "request_filters": _IN_SCHEDULER,
+    "plugin_path": _IN_SCHEDULER,
+    "nova_import_compat": _IN_SCHEDULER,
+    "disable_fallback_pcpu_query": Option(group="workarounds"),
+    "pci_alias": Option(group="pci", name="alias", repeats=True, former=(("DEFAULT", "pci_alias"),)),
+    "metrics_weight_multiplier": Option(group="metrics", name="weight_multiplier"),
+    "metrics_weight_setting": Option(group="metrics", name="weight_setting"),
+    "metrics_required": Option(group="metrics", name="required"),
+    "metrics_weight_of_unavailable": Option(group="metrics", name="weight_of_unavailable"),
+}
+#: Fields that hold ``name=ratio`` pairs.
+_PAIRS = ("metrics_weight_setting", "image_props_weight_setting")
+
+
+def scheduler_options() -> Iterator[tuple[str, str, cfg.Opt]]:
+    """Yield field, group and option."""
+    hints = get_type_hints(SchedulerConfig)
+    for item in dataclasses.fields(SchedulerConfig):
+        if item.name not in _SHARED:
+            option = _OPTIONS.get(item.name, Option())
+            oslo = option.to_oslo(item.name, hints[item.name], item.default)
+            yield item.name, option.group or "filter_scheduler", oslo
+
+
+def read_scheduler(conf: Any) -> SchedulerConfig:
+    """Return the scheduler's settings as the files have them. Raises: ValueError, for a PCI alias that is none."""
+    values: dict[str, Any] = {name: conf[name] for name in _SHARED}
+    for field, group, option in scheduler_options():
+        value = value_in(conf, group, option)
+        values[field] = tuple(value) if isinstance(value, list) else value
+        if field in _PAIRS and (bad := weight_setting(value)[1]):
+            LOG.warning("[%s] %s: not name=ratio, ignored: %s", group, option.name, ", ".join(bad))
+    read_aliases(values["pci_alias"])  # a wrong one is found here and now, not when a server asks for it
+    return SchedulerConfig(**values)
+
+
+def scheduling_digest(config: SchedulerConfig) -> str:
+    """Return what differs between two configurations of the scheduler that may decide differently."""
+    text = json.dumps(dataclasses.asdict(config), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

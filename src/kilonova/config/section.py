@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A section of the settings: a frozen dataclass, each of whose fields is annotated with its :class:`Option`.
+
+``GROUP`` is the group in the file. A field without a default must be set.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, get_args, get_type_hints
+
+from oslo_config import cfg
+
+from kilonova.config.option import Option
+from kilonova.errors import ConfigurationError
+
+
+class Section(Protocol):
+    """What every section has."""
+
+    GROUP: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+SomeSection = TypeVar("SomeSection", bound=Section)
+
+
+class Setting(NamedTuple):
+    """A field of a section, and the option that it is read from. ``hint`` is its type."""
+
+    field: str
+    hint: Any
+    option: Option
+    group: str
+    oslo: cfg.Opt
+    required: bool
+
+
+def settings_of(section: type[Section]) -> Iterator[Setting]:
+    """Yield the fields of a section."""
+    hints = get_type_hints(section, include_extras=True)
+    for item in dataclasses.fields(section):
+        hint, option = get_args(hints[item.name])
+        required = item.default is dataclasses.MISSING
+        oslo = option.to_oslo(item.name, hint, None if required else item.default)
+        yield Setting(item.name, hint, option, option.group or section.GROUP, oslo, required)
+
+
+def read_section(section: type[SomeSection], conf: Any) -> SomeSection:
+    """Return a section as the files have it. Raises: ConfigurationError naming the option."""
+    values = {}
+    for setting in settings_of(section):
+        group, name = setting.group, setting.oslo.name
+        value = value_in(conf, group, setting.oslo)
+        if setting.required and not value:
+            raise ConfigurationError(f"[{group}] {name} is not set.")
+        try:
+            values[setting.field] = setting.option.to_field(value, setting.hint)
+        except ValueError as error:
+            raise ConfigurationError(f"[{group}] {name} {error}") from error
+    return section(**values)
+
+
+def value_in(conf: Any, group: str, option: cfg.Opt) -> Any:
+    """Return the value in force of an option."""
+    return (conf if group == "DEFAULT" else conf[group])[option.dest]

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that a control process was told."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, get_type_hints
+
+from oslo_config import cfg
+
+from kilonova.config.api import ApiSettings, BodyLimits
+from kilonova.config.compute import ComputeSettings
+from kilonova.config.conductor import ConductorSettings
+from kilonova.config.database import DatabaseSettings
+from kilonova.config.fake import FakeSettings
+from kilonova.config.glance import GlanceSettings
+from kilonova.config.ineffective import INEFFECTIVE
+from kilonova.config.keystone import KeystoneSettings
+from kilonova.config.log import LogSettings
+from kilonova.config.operator import OperatorSettings
+from kilonova.config.placement import PlacementSettings
+from kilonova.config.prometheus import PrometheusSettings
+from kilonova.config.quota import QuotaSettings
+from kilonova.config.scheduler import scheduler_options
+from kilonova.config.section import Section, settings_of
+from kilonova.scheduler.settings import SchedulerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A field for each section. ``conf`` is for libraries that read oslo.config themselves."""
+
+    database: DatabaseSettings
+    api: ApiSettings = field(default_factory=ApiSettings)
+    bodies: BodyLimits = field(default_factory=BodyLimits)
+    compute: ComputeSettings = field(default_factory=ComputeSettings)
+    conductor: ConductorSettings = field(default_factory=ConductorSettings)
+    fake: FakeSettings = field(default_factory=FakeSettings)
+    glance: GlanceSettings = field(default_factory=GlanceSettings)
+    keystone: KeystoneSettings = field(default_factory=KeystoneSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    operator: OperatorSettings = field(default_factory=OperatorSettings)
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    prometheus: PrometheusSettings = field(default_factory=PrometheusSettings)
+    quota: QuotaSettings = field(default_factory=QuotaSettings)
+    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    conf: Any = None
+
+
+@cache
+def sections() -> dict[str, type[Section]]:
+    """Return field → section, of the fields of :class:`Settings` that are one."""
+    return {name: kind for name, kind in get_type_hints(Settings).items() if hasattr(kind, "GROUP")}
+
+
+@cache
+def own_options() -> tuple[tuple[str, cfg.Opt], ...]:
+    """Return (group, option) of all options but those of plug-ins and libraries."""
+    return tuple(_own_options())
+
+
+def _own_options() -> Iterator[tuple[str, cfg.Opt]]:
+    for section in sections().values():
+        for setting in settings_of(section):
+            yield setting.group, setting.oslo
+    for _, group, option in scheduler_options():
+        yield group, option
+    for group, options in INEFFECTIVE.items():
+        for option in options:
+            yield group, option
+
+
+@cache
+def former_names() -> frozenset[tuple[str, str]]:
+    """Return (group, name) of options under the names that they had before."""
+    return frozenset((old.group, old.name) for _, option in own_options() for old in option.deprecated_opts)
