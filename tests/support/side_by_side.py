@@ -2,9 +2,9 @@
 """How tests share the machine when `make test` runs them in several processes, with pytest-xdist.
 
 All tests of a module run in one process, in their order, so what a module starts is started once. Modules that need a
-Keystone, which takes seconds to start, run in one process, too, and so do those that need a RabbitMQ. Modules with slow tests begin first, so that no
-process is left with a long one when the others have nothing to do. A test that is marked ``alone`` runs when no other
-does: it measures time, and would blame the code for what its neighbours need.
+Keystone, which takes seconds to start, run in one process, too, and so do those that need a RabbitMQ. Modules with slow
+tests begin first, so that no process is left with a long one when the others have nothing to do. A test that is marked
+``alone`` runs when no other does: it measures time, and would blame the code for what its neighbours need.
 """
 
 import fcntl
