@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "placement": {"model", "errors"},
     "scheduler": {"model", "placement", "errors"},
     "scenario": {"model", "scheduler", "errors"},
-    "config": {"logs", "model", "placement", "scheduler", "errors"},
+    "config": {"logs", "messaging", "model", "placement", "scheduler", "errors"},
     "db": {"deadline", "model", "scheduler", "errors", "identifiers", "periodic"},
     "mirror": {"db", "deadline", "model", "placement", "scheduler", "errors"},
     "claims": {"db", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
