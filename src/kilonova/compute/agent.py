@@ -63,6 +63,8 @@ class Agent:
         self._lock = threading.Lock()
         self._waiting: dict[str, deque[_Waiting]] = {}
         self._session = 0
+        #: What came of orders while this process might not act: told in the next session, or nobody would act on it.
+        self._untold: list[tuple[StepReply, AgentLane]] = []
         self._steps = StepMemory()
         self._migrations = LiveMigrations(host, self._tell)
 
@@ -96,6 +98,16 @@ class Agent:
         """Drop what waits: others may have gone on with it while this process was counted as dead."""
         with self._lock:
             self._session += 1
+
+    def tell_late_replies(self) -> None:
+        """Tell what came of orders since the last session, now that the host is known to be here again.
+
+        Their guests may not have been there yet when the guests of the host were reported.
+        """
+        with self._lock:
+            untold, self._untold = self._untold, []
+        for reply, lane in untold:
+            self._tell_reply(reply, lane)
 
     def stop(self) -> None:
         """Leave the live migrations that run as they are, so that their threads end."""
@@ -145,6 +157,13 @@ class Agent:
         return is_allowed
 
     def _reply(self, reply: StepReply, lane: AgentLane) -> None:
+        with self._lock:
+            if not self._may_act():
+                self._untold.append((reply, lane))
+                return
+        self._tell_reply(reply, lane)
+
+    def _tell_reply(self, reply: StepReply, lane: AgentLane) -> None:
         self._tell(reply, urgent=lane is AgentLane.DELETE or reply.aborted)
 
     def _tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:

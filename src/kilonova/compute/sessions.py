@@ -5,6 +5,7 @@ Whoever may have been counted as dead meanwhile begins a new session (ADR 20).
 """
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -122,6 +123,7 @@ def _start_in_groups(
         yield since, orphans
         for agent in group.values():
             bus.serve_agent(agent.host, agent.accept)
+            agent.tell_late_replies()
 
 
 def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:
@@ -131,4 +133,4 @@ def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:
         said = agent.driver.report()
         reports.append(replace(said, traits=(*NODE_TRAITS, *said.traits)))
         guests[agent.host] = agent.driver.list_guests()
-    return HostsStarted(tuple(reports), guests, session, kilonova.__version__)
+    return HostsStarted(tuple(reports), guests, session, kilonova.__version__, os.uname().nodename)

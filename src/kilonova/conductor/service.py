@@ -4,9 +4,11 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
+from kilonova.conductor.agent_directory import AgentDirectory
 from kilonova.conductor.events import Observer
 from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.host_registration import register_hosts
@@ -16,12 +18,13 @@ from kilonova.conductor.operations import Operations
 from kilonova.conductor.parking import RESPONSE_TIMEOUT_S
 from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.retries import MAX_TRIES, pause_s
-from kilonova.conductor.runner import Runner
+from kilonova.conductor.runner import Runner, nowhere
 from kilonova.conductor.services import Services
 from kilonova.conductor.stuck import StuckWorkflows
-from kilonova.db import host_agents
+from kilonova.db import agent_sessions, enrolment, host_agents
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
@@ -53,7 +56,7 @@ class Conductor:
     ``limits``: the configured quotas, which hold where nobody has set others.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
-    ``process``: what others are told of it.
+    ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
     ``membership``: this process among others. ``heartbeats``: those of agent processes.
@@ -74,12 +77,14 @@ class Conductor:
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
         process: Process | None = None,
+        directory: AgentDirectory | None = None,
     ) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
         self.process = process or Process(owner)
         self.lease = lease or Lease(host_agents.LEASE)
+        self.directory = directory
         self._services = Services(database, claimer, owner, max_attempts, begin=self._begin, limits=limits)
         self.runner = Runner(
             self._services,
@@ -90,7 +95,10 @@ class Conductor:
             pause_s=pause_s,
             max_tries=max_tries,
             response_timeout_s=response_timeout_s,
+            find_agent=nowhere if directory is None else directory.look_up,
         )
+        if directory is not None:
+            directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
         self.membership = Membership(database, self.runner, self.process, self.lease)
         self.heartbeats = Heartbeats(database, self.lease.duration)
         self.operations = Operations(self._services, self.runner)
@@ -141,12 +149,25 @@ class Conductor:
 
     def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
         """Register hypervisors that start and tell which of their guests belong to no server."""
-        process = self.process
-        if speaker.agent:
-            process = Process(message.session, "", speaker.agent, message.release, speaker.version)
-        return self.database.write(lambda tx: register_hosts(tx, message, process, self.lease.duration))
+        if not speaker.agent:
+            return self.database.write(lambda tx: register_hosts(tx, message, self.process, self.lease.duration))
+        process = Process(message.session, message.machine, speaker.agent, message.release, speaker.version)
+
+        def register(tx: Transaction) -> Orphans:
+            enrolment.require_enrolled(tx, speaker.agent, [report.host for report in message.reports])
+            agent_sessions.require_own(tx.connection, message.session, speaker.agent)
+            return register_hosts(tx, message, process, self.lease.duration)
+
+        orphans = self.database.write(register)
+        if self.directory is not None:
+            self.directory.refresh()
+        return orphans
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> HeartbeatAnswer:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""
-        counts = not speaker.agent or self.heartbeats.heard(message.session).result(_HEARTBEAT_S)
+        counts = True
+        if speaker.agent:
+            with self.database.read(patient=True) as connection:
+                agent_sessions.require_own(connection, message.session, speaker.agent)
+            counts = self.heartbeats.heard(message.session).result(_HEARTBEAT_S)
         return HeartbeatAnswer(message.session, message.number, counts)

@@ -80,6 +80,7 @@ class Upkeep:
             thread.start()
 
     def stop(self) -> None:
+        self._conductor.heartbeats.close()
         for thread in self._threads:
             thread.stop()
 

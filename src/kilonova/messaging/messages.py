@@ -315,13 +315,15 @@ class HeartbeatAnswer:
 class HostsStarted:
     """Agents came up: what their hypervisors are and which guests they found.
 
-    ``session``: which life of their process; several of these messages may belong to one. ``release``: what it runs.
+    ``session``: which life of their process; several of these messages may belong to one. ``release``: what it runs,
+    ``machine``: where.
     """
 
     reports: tuple[NodeReport, ...]
     guests: Mapping[str, Mapping[str, PowerState]] = field(default_factory=dict)
     session: str = ""
     release: str = ""
+    machine: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -179,6 +180,28 @@ def test_while_its_lease_has_lapsed_nothing_is_carried_out(process: Process) -> 
     process.host.bus.run()
     assert process.host.driver.list_guests() == {}
     assert [told.state for told in process.host.told_of(StepStatus)] == [StepState.UNKNOWN]
+
+
+def test_what_came_of_an_order_meanwhile_is_told_once_the_host_is_reported_again(process: Process) -> None:
+    """Its guest may not be among those that are reported, and whoever looks after it has to reach the host."""
+    process.sessions.turn()
+    host, reports = process.host, []
+
+    def stopped_while_it_spawns(_seconds: float) -> None:
+        process.control.now += LEASE_S
+        process.sessions.turn()
+        reports.append(len(host.replies))
+        process.control.now += LEASE_S
+
+    host.driver._host = replace(host.driver._host, spawn_delay_s=1.0)
+    host.driver._sleep = stopped_while_it_spawns
+    host.send(SpawnGuest(new_step(), guest()))
+    host.bus.run()
+    assert host.replies == []
+    process.sessions.turn()
+    host.bus.run()
+    assert [reply.error for reply in host.replies] == [None]
+    assert reports == [0]
 
 
 def test_an_order_of_an_earlier_attempt_is_refused(process: Process) -> None:
