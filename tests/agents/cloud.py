@@ -10,10 +10,10 @@ from kilonova.db.database import Database
 from support.agent_processes import AgentProcess, url_of
 from support.broker import CONTROL, Broker
 from support.control import Control, start_control
-from support.waiting import wait_until
+from support.waiting import wait_until, wait_until_idle
 from support.world import check_guests, check_world, guests_on_disk
 
-LEASE_S = 3.0
+LEASE_S = 2.0
 
 
 class AgentCloud:
@@ -38,7 +38,9 @@ class AgentCloud:
         for name, served in zip(self.names, agents, strict=True):
             database.write(lambda tx, name=name, served=served: enrolment.enrol(tx, name, served))  # type: ignore[misc]
         database.close()
-        self.control = self.start_control("control", database_url)
+        self.controls: list[Control] = []
+        self._database_url = database_url
+        self.control = self.start_control()
         self.agents = [
             AgentProcess(
                 folder / name,
@@ -55,34 +57,41 @@ class AgentCloud:
         self.control.add_flavor()
         self.control.add_flavor("2", ram=1024, vcpus=2)
 
-    def start_control(self, name: str, database_url: str) -> Control:
-        folder = self.folder / name
+    def start_control(self) -> Control:
+        """Start another control process."""
+        folder = self.folder / f"control{len(self.controls)}"
         folder.mkdir()
-        return start_control(
+        started = start_control(
             folder,
             scenario="images: [{name: cirros}]\nhosts: []\n",
-            database_url=database_url,
-            more=f"[DEFAULT]\ntransport_url = {url_of(self.broker, CONTROL)}\nrpc_response_timeout = 2\n"
+            database_url=self._database_url,
+            more=f"[DEFAULT]\ntransport_url = {url_of(self.broker, CONTROL)}\nrpc_response_timeout = 1\n"
             f"[conductor]\nlease_time = {LEASE_S}\n",
         )
+        self.controls.append(started)
+        return started
 
     def act(self, uuid: str, action: dict[str, Any], status: int = 202) -> dict[str, Any]:
         """Do something with a server as an administrator, wait until it is done, and show the server."""
         answer = self.control.admin.post(f"/servers/{uuid}/action", action)
         assert answer.status == status, answer.body
-        self.control.settle()
+        self.settle()
         return self.show(uuid)
+
+    def settle(self) -> None:
+        """Wait until nothing is under way, on a machine with other work to do as well."""
+        wait_until_idle(self.control.process.database, at_most_s=90)
 
     def show(self, uuid: str) -> dict[str, Any]:
         shown: dict[str, Any] = self.control.admin.get(f"/servers/{uuid}").body["server"]
         return shown
 
     def until(self, uuid: str, status: str) -> None:
-        wait_until(lambda: self.show(uuid)["status"] == status, f"{uuid} is {status}", at_most_s=30)
+        wait_until(lambda: self.show(uuid)["status"] == status, f"{uuid} is {status}", at_most_s=60)
 
     def check(self) -> dict[str, str]:
         """The world is at rest and in order; each server has one guest. Returns uuid → vm_state."""
-        self.control.settle()
+        self.settle()
         hypervisors = self.folder / "hypervisors"
         with self.control.process.database.read() as connection:
             states = check_world(connection, guests_on_disk(hypervisors))
@@ -92,4 +101,5 @@ class AgentCloud:
     def stop(self) -> None:
         for agent in self.agents:
             agent.stop()
-        self.control.process.close()
+        for control in self.controls:
+            control.process.close()

@@ -33,6 +33,7 @@ def test_the_life_of_a_server_between_two_agent_processes(agent_cloud: NewCloud)
     assert cloud.check() == {}
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_killed_while_it_builds_and_starts_again(agent_cloud: NewCloud) -> None:
     cloud = agent_cloud(("east",), ("west",), hosts="vcpus: 32, memory_mib: 65536, spawn_delay_s: 0.5")
     asked = [cloud.control.ask(name=f"vm{number}") for number in range(12)]
@@ -46,6 +47,7 @@ def test_an_agent_that_is_killed_while_it_builds_and_starts_again(agent_cloud: N
     assert list(states.values()).count(VmState.ACTIVE) >= 6
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_stopped_for_longer_than_its_lease_goes_on_in_a_new_session(agent_cloud: NewCloud) -> None:
     cloud = agent_cloud(("east",), ("west",), hosts="vcpus: 32, memory_mib: 65536, spawn_delay_s: 0.3")
     running = cloud.control.boot()
@@ -58,7 +60,7 @@ def test_an_agent_that_is_stopped_for_longer_than_its_lease_goes_on_in_a_new_ses
         assert cloud.control.ask(name=f"vm{number}").status == 202
     frozen.freeze()
     assert cloud.control.admin.delete(f"/servers/{running['id']}").status == 204
-    cloud.control.settle()  # with what the other agent has, and without the frozen one
+    cloud.settle()  # with what the other agent has, and without the frozen one
     frozen.thaw()
     frozen.until_told("Session .* begins", times=2)
     states = cloud.check()
@@ -89,6 +91,7 @@ def test_the_broker_may_go_away_for_a_while(agent_cloud: NewCloud, broker: objec
     assert set(cloud.check()) == {first["id"], asked.body["server"]["id"]}
 
 
+@pytest.mark.slow
 def test_what_is_parked_at_an_agent_that_comes_back_is_asked_for_at_once(agent_cloud: NewCloud) -> None:
     """Long before the reply is overdue, and although the agent has forgotten it."""
     cloud = agent_cloud(("east",), hosts=f"vcpus: 32, memory_mib: 65536, spawn_delay_s: {LEASE_S * 2}")
@@ -98,3 +101,16 @@ def test_what_is_parked_at_an_agent_that_comes_back_is_asked_for_at_once(agent_c
     cloud.agents[0].start().until_told("Session .* begins", times=2)
     cloud.until(uuid, "ACTIVE")
     assert cloud.check() == {uuid: VmState.ACTIVE}
+
+
+def test_any_control_process_reaches_any_agent(agent_cloud: NewCloud) -> None:
+    """Each sends by itself, and gets the replies to what it has sent, whoever of them hears these."""
+    cloud = agent_cloud(("east",), ("west",))
+    other = cloud.start_control()
+    asked = [each.ask(name=f"vm{number}") for number, each in enumerate((cloud.control, other) * 4)]
+    assert {answer.status for answer in asked} == {202}
+    assert set(cloud.check().values()) == {VmState.ACTIVE}
+    for number, answer in enumerate(asked):
+        deleter = (other, cloud.control)[number % 2]
+        assert deleter.admin.delete(f"/servers/{answer.body['server']['id']}").status == 204
+    assert cloud.check() == {}

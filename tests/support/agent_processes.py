@@ -46,7 +46,7 @@ class AgentProcess:
         self.until_told("Session .* begins")
         return self
 
-    def until_told(self, pattern: str, times: int = 1, *, at_most_s: float = 30) -> None:
+    def until_told(self, pattern: str, times: int = 1, *, at_most_s: float = 60) -> None:
         """Wait until the log has said something so often."""
         wait_until(lambda: self.has_told(pattern) >= times, f"{self.folder.name}: {pattern}", at_most_s=at_most_s)
 

@@ -115,7 +115,8 @@ class AgentEnd:
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._own.serve_agent(host, accept)
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question, within_s: float | None = None) -> Answer:
+        del within_s
         if self._broker.is_down or not self._broker.controls:
             raise Unavailable("No control process has answered.")
         end = next(reversed(self._broker.controls.values()))

@@ -13,8 +13,8 @@ from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 
 #: Until the control side says how long it is.
 _FIRST_LEASE = timedelta(seconds=60)
-#: How long the control side may take to answer: well below the shortest lease in use.
-_ANSWER_S = 10.0
+#: How long the control side may take to register hosts: many agent processes may start at once.
+_ANSWER_S = 60.0
 
 
 def make_agent_process(settings: AgentSettings) -> AgentProcess:

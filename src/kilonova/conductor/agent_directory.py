@@ -16,8 +16,8 @@ from kilonova.periodic import PeriodicThread
 LOG = logging.getLogger(__name__)
 #: How soon a process notices agents that another one has registered.
 _LOOK_EVERY_S = 1.0
-#: At so many looks the hosts of a new session are read again, because it reports them in several messages.
-_LOOKS_AT_NEW_ONES = 10
+#: At which looks at a session its hosts are read: it reports them in several messages, the first of them at the start.
+_READ_AT = frozenset({0, 1, 2, 4, 8, 16})
 
 
 class AgentDirectory:
@@ -75,7 +75,7 @@ class AgentDirectory:
                 hosts = {
                     each: agent_sessions.hosts(connection, each.uuid)
                     for each in sessions
-                    if self._looks.get(each.uuid, 0) < _LOOKS_AT_NEW_ONES
+                    if self._looks.get(each.uuid, 0) in _READ_AT
                 }
             looks = {each.uuid: self._looks.get(each.uuid, 0) + 1 for each in sessions}
             ended, self._looks = self._looks.keys() - looks.keys(), looks

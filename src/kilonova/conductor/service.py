@@ -26,6 +26,7 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
+from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus, Speaker
@@ -169,5 +170,8 @@ class Conductor:
         if speaker.agent:
             with self.database.read(patient=True) as connection:
                 agent_sessions.require_own(connection, message.session, speaker.agent)
-            counts = self.heartbeats.heard(message.session).result(_HEARTBEAT_S)
+            try:
+                counts = self.heartbeats.heard(message.session).result(_HEARTBEAT_S)
+            except TimeoutError:
+                raise Unavailable(f"A heartbeat could not be written within {_HEARTBEAT_S:g} s.") from None
         return HeartbeatAnswer(message.session, message.number, counts)
