@@ -17,7 +17,7 @@ from kilonova.db import tables as t
 from kilonova.db.changes import LoggedInstance
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.name_patterns import matching, read_pattern
-from kilonova.db.prepared import Prepared
+from kilonova.db.prepared import Prepared, PreparedInsert
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
@@ -26,13 +26,15 @@ from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmSt
 from kilonova.model.quota import Usage
 
 _I = t.instances.c
-_INSERT = sa.insert(t.instances)
+_INSERT = PreparedInsert(t.instances)
 _COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state).where(
     _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
 )
 _FIND = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False))
 _FIND_ANY = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"))
-_NUMBERS = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
+_NUMBERS = Prepared(
+    sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
+)
 _HOSTS = Prepared(sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True))))
 _PLACE = Prepared(sa.select(_I.host, _I.group_uuid).where(_I.uuid == sa.bindparam("uuid")))
 ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
@@ -67,7 +69,7 @@ class InstanceQuery:
 
 def insert(tx: Transaction, built: Sequence[tuple[Instance, str | None]]) -> None:
     """Store new instances, each with the group it is made in. What they count is taken by :func:`quotas.take`."""
-    tx.execute(_INSERT, [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
+    _INSERT.run(tx.connection, [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
     tags = [{"instance_uuid": instance.uuid, "tag": tag} for instance, _ in built for tag in instance.tags]
     if tags:
         tx.execute(sa.insert(t.instance_tags), tags)

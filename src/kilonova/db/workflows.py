@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.host_agents import alive
-from kilonova.db.prepared import Prepared
+from kilonova.db.prepared import Prepared, PreparedInsert
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound
@@ -22,7 +22,6 @@ from kilonova.errors import ConcurrentUpdate, NotFound
 _W, _P = t.workflows.c, t.processes.c
 _LEADER = t.workflows.alias("leader")
 _LED = sa.select(_LEADER.c.uuid).where(_LEADER.c.uuid == _W.batch_uuid)
-_INSERT = sa.insert(t.workflows)
 _FINISH = sa.delete(t.workflows).where(
     _W.owner == sa.bindparam("owner"), sa.tuple_(_W.uuid, _W.version).in_(sa.bindparam("present", expanding=True))
 )
@@ -72,6 +71,7 @@ class WorkflowRow:
 
 
 _STORED = tuple(name for name in WorkflowRow.__dataclass_fields__ if name not in {"since", "owner", "created_at"})
+_INSERT = PreparedInsert(t.workflows)
 _CHANGING = ("step", "attempt", "facts", "undoing", "failure", "interrupt", "tries", "stuck", "waiting")
 _MOVE = ManyRows(
     {name: _W[name].type for name in ("uuid", "owner", "version", *_CHANGING)},
@@ -93,7 +93,7 @@ def insert(tx: Transaction, workflows: Sequence[WorkflowRow], owner: str) -> Non
         | {"owner": owner, "handed_over": False, "created_at": tx.now}
         for workflow in workflows
     ]
-    tx.execute(_INSERT, rows)
+    _INSERT.run(tx.connection, rows)
 
 
 def move(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
