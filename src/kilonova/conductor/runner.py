@@ -42,7 +42,7 @@ from kilonova.conductor.workflow import (
     UndoFailedError,
     Workflow,
 )
-from kilonova.db import host_agents, instances, workflows
+from kilonova.db import host_agents, instance_actions, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState
@@ -84,7 +84,7 @@ class Runner:
     @property
     def may_act(self) -> bool:
         """Whether nobody counts this process as dead, so that it may act for its hosts."""
-        return self._database.is_sqlite or self._lease.is_held
+        return self._database.is_sole_process or self._lease.is_held
 
     @property
     def known(self) -> frozenset[str]:
@@ -267,10 +267,11 @@ class Runner:
         return self._runs.remember(after, turn.run.memo)
 
     def _end_quietly(self, run: Run[Any]) -> None:
-        """Forget a workflow that has nothing left to do, and let those begin that waited for it."""
+        """Remove a workflow that has nothing left to do, its action failed, and let those begin that waited for it."""
 
         def end(tx: Transaction) -> tuple[WorkflowRow, ...]:
-            workflows.finish_present(tx, [run.row], self._owner)
+            removed = workflows.finish_present(tx, [run.row], self._owner)
+            instance_actions.fail(tx, [(row.instance_uuid, row.request_id) for row in removed if row.instance_uuid])
             return workflows.release_waiting(tx, run.instance_uuid, self._owner)
 
         released = self._database.write(end)
@@ -306,7 +307,7 @@ class Runner:
 
     def _hand_over(self, run: Run[Any], host: str) -> bool:
         """Give a workflow to the live process in which the agent of a host runs, if there is one (ADR 6)."""
-        if self._database.is_sqlite:
+        if self._database.is_sole_process:
             return False
 
         def hand_over(tx: Transaction) -> bool:
@@ -428,8 +429,17 @@ class Runner:
         """Walk back from a step that breaks again and again, or leave it to an operator where that cannot be."""
         failure = self._retries.failure(run, error)
         if not run.row.undoing and self._workflow(run).can_walk_back(run.row.step):
-            self._advance(run, Failed(failure))
-        elif run.interrupted is Interrupt.DELETE or not run.instance_uuid:
+            try:
+                turned_back = self._turn_back(run, failure)
+            except Unavailable as away:
+                self._break(run, away)
+                return
+            except Exception:
+                LOG.exception("A step can be neither done nor undone: %s %s", run.row.kind, run.instance_uuid)
+            else:
+                self._advance(turned_back)
+                return
+        if run.interrupted is Interrupt.DELETE or not run.instance_uuid:
             LOG.error("Workflow %s (%s) was given up: %s", run.row.uuid, run.row.kind, failure.message)
             self._end_quietly(run)
         else:

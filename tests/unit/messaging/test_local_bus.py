@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from kilonova.errors import Unavailable
 from kilonova.messaging.bus import Work
 from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.local import LocalBus
@@ -37,6 +38,13 @@ def test_what_a_handler_raises_is_logged_and_the_next_message_comes(caplog: pyte
     assert came.wait(10)
     bus.close()
     assert "A message could not be handled" in caplog.text
+
+
+def test_without_a_conductor_nobody_listens() -> None:
+    bus = LocalBus()
+    with pytest.raises(Unavailable):
+        bus.tell(Heartbeat(("a",)))
+    bus.close()
 
 
 def test_closing_waits_for_what_runs() -> None:

@@ -21,9 +21,10 @@ from kilonova.api.placement.requests import (
 )
 from kilonova.api.placement.validation import BodySchemas, normal_uuid
 from kilonova.api.schemas import placement_resource_providers as schemas
-from kilonova.db import provider_edits, providers, resource_classes, traits
+from kilonova.db import provider_edits, provider_lists, providers, resource_classes, traits
 from kilonova.db.provider_edits import Edited, ProviderEdit
-from kilonova.db.providers import NewProvider, ProviderQuery
+from kilonova.db.provider_lists import ProviderQuery
+from kilonova.db.providers import NewProvider
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
@@ -59,7 +60,7 @@ def list_providers(ctx: Context, request: Request) -> Reply:
         )
         names = {name for names in query.required for name in names} | set(query.forbidden)
         _require_known(lambda: traits.ids(connection, names), 'trait(s) in "required" parameter')
-        found = providers.list_matching(connection, query)
+        found = provider_lists.list_matching(connection, query)
     changed_at = newest(*(provider.updated_at or provider.created_at for provider in found))
     return dated(
         request, {"resource_providers": [provider_view(request, provider) for provider in heeding(found)]}, changed_at
@@ -78,7 +79,7 @@ def create_provider(ctx: Context, request: Request) -> Reply:
         raise InvalidRequest(f'Unable to create resource provider "", {own}: name is required.')
     label = f'Unable to create resource provider "{name}", {own}'
     try:
-        provider = ctx.backend.database.write_merged(providers.create_together, NewProvider(own, name, parent))
+        provider = ctx.backend.database.write_batched(providers.create_batched, NewProvider(own, name, parent))
     except InvalidRequest as error:
         raise InvalidRequest(f"{label}: {error.message}") from None
     location = f"{request.root_url}/resource_providers/{provider.uuid}"
@@ -128,13 +129,13 @@ def update_provider(ctx: Context, request: Request) -> Reply:
 def delete_provider(ctx: Context, request: Request) -> Reply:
     """DELETE /resource_providers/{uuid}.  Errors: 404; 409 while it has children or allocations."""
     ctx.authorize("placement:resource_providers:delete")
-    ctx.backend.database.write_merged(providers.delete_together, request.path["uuid"])
+    ctx.backend.database.write_batched(providers.delete_batched, request.path["uuid"])
     return Reply(204)
 
 
 def edit_provider(ctx: Context, edit: ProviderEdit) -> Edited:
     """Change a provider. Raises: NotFound, and what the edit raises."""
-    return ctx.backend.database.write_merged(provider_edits.edit_together, edit)
+    return ctx.backend.database.write_batched(provider_edits.edit_batched, edit)
 
 
 def read_body_for_provider(ctx: Context, request: Request, schema: BodySchemas) -> Any:
