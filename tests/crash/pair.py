@@ -20,11 +20,11 @@ import sqlalchemy as sa
 from crash import cloud, random_load
 from crash.points import Watch
 from crash.processes import Child, in_child
-from kilonova.conductor.lease import Lease
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.db import audit
 from kilonova.db import tables as t
 from kilonova.db.database import Database
+from kilonova.lease import Lease
 from support.cell import Cell
 from support.mirrors import assert_follows
 from support.waiting import wait_until

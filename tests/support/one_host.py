@@ -8,7 +8,18 @@ from typing import Any, TypeVar
 
 from kilonova.compute.agent import Agent
 from kilonova.compute.virt.fake import FakeDriver
-from kilonova.messaging.messages import AgentMessage, AskStep, HostsStarted, Orphans, StepId, StepReply, StepStatus
+from kilonova.messaging.bus import Speaker
+from kilonova.messaging.messages import (
+    AgentMessage,
+    Answer,
+    AskStep,
+    HostsStarted,
+    Orphans,
+    Question,
+    StepId,
+    StepReply,
+    StepStatus,
+)
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from support.manual_bus import ManualBus
@@ -17,8 +28,10 @@ T = TypeVar("T")
 _ATTEMPTS = itertools.count(1)
 
 
-def new_step(workflow: str = "w") -> StepId:
-    return StepId(workflow, "s", next(_ATTEMPTS))
+def new_step(workflow: str = "") -> StepId:
+    """The next step of a workflow, of one of its own unless told otherwise."""
+    attempt = next(_ATTEMPTS)
+    return StepId(workflow or f"w{attempt}", "s", attempt)
 
 
 def guest(uuid: str = "a", *, memory_mib: int = 512, **more: Any) -> GuestSpec:
@@ -42,7 +55,7 @@ class OneHost:
         self.file = folder / f"{name}.json"
         self.told: list[Any] = []
         self.bus = ManualBus(event=event)
-        self.bus.serve_conductor(self.told.append, self._on_agents_started)
+        self.bus.serve_conductor(self.told.append, self._answer)
         self.driver = driver(SimulatedHost(name, **facts), self.file, AllocationRatios())
         self.agent = Agent(name, self.driver, self.bus, may_act=may_act)
         self.bus.serve_agent(name, self.agent.accept)
@@ -76,5 +89,6 @@ class OneHost:
         assert found is not None
         return found.memory_mib
 
-    def _on_agents_started(self, message: HostsStarted) -> Orphans:
-        return Orphans({report.host: tuple(message.guests[report.host]) for report in message.reports})
+    def _answer(self, question: Question, _speaker: Speaker) -> Answer:
+        assert isinstance(question, HostsStarted)
+        return Orphans({report.host: tuple(question.guests[report.host]) for report in question.reports})

@@ -8,7 +8,7 @@ from typing import Any
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.bus import Accept
 from kilonova.messaging.local import LocalBus
-from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans
+from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus
 from kilonova.messaging.rabbit.transport_url import Transport
@@ -65,8 +65,8 @@ class RabbitEnds:
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         self.agent.tell(message, urgent=urgent)
 
-    def announce(self, message: HostsStarted) -> Orphans:
-        return self.agent.announce(message)
+    def ask(self, question: Question) -> Answer:
+        return self.agent.ask(question)
 
     def cast(self, host: str, message: AgentMessage) -> None:
         self.conductor.cast(host, message)

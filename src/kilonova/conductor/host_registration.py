@@ -38,4 +38,5 @@ def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None, le
     return Orphans(
         {host: uuids for host, uuids in orphans.items() if uuids},
         {host: uuids for host, uuids in unknown.items() if uuids},
+        lease.total_seconds(),
     )

@@ -18,7 +18,6 @@ from kilonova.conductor.events import Observer, Phase, WorkflowEvent
 from kilonova.conductor.guests import GuestsElsewhere
 from kilonova.conductor.interrupts import interrupt
 from kilonova.conductor.journal import Journal
-from kilonova.conductor.lease import Lease
 from kilonova.conductor.parking import RESPONSE_TIMEOUT_S, Parking
 from kilonova.conductor.retries import MAX_TRIES, Retries, pause_s
 from kilonova.conductor.runs import Runs
@@ -46,6 +45,7 @@ from kilonova.db import host_agents, instance_actions, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState
+from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import StepReply, StepStatus
 

@@ -18,11 +18,11 @@ from typing import Any, get_args
 
 import msgspec
 
-from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans
+from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 
 VERSION = 2
 NEEDS = 2
-Message = AgentMessage | ConductorMessage | HostsStarted | Orphans
+Message = AgentMessage | ConductorMessage | Question | Answer
 MESSAGES: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Message)}
 
 

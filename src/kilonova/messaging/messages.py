@@ -284,19 +284,44 @@ class MigrationProgress:
         return 100 * (self.memory_processed_bytes + self.disk_processed_bytes) // total if total else 0
 
 
+# --- sessions ---------------------------------------------------------------------------------------------------------
+#
+# One life of a process with agents, from its report of hosts and guests to its end or the lapse of its lease, is a
+# session (ADR 20). What an agent of an earlier one was sent is void.
+
+
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """These hosts are alive."""
+    """A process with agents is alive, and so are its ``hosts``. ``number`` counts up within its ``session``."""
 
-    hosts: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
+    session: str = ""
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatAnswer:
+    """Answer to :class:`Heartbeat`. ``counts``: whether the session is alive for all others, too.
+
+    Where it is not its hosts may be counted as gone, so the process reports them again, in a new session.
+    """
+
+    session: str
+    number: int
+    counts: bool
 
 
 @dataclass(frozen=True, slots=True)
 class HostsStarted:
-    """Agents came up: what their hypervisors are and which guests they found."""
+    """Agents came up: what their hypervisors are and which guests they found.
+
+    ``session``: which life of their process; several of these messages may belong to one. ``release``: what it runs.
+    """
 
     reports: tuple[NodeReport, ...]
     guests: Mapping[str, Mapping[str, PowerState]] = field(default_factory=dict)
+    session: str = ""
+    release: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,10 +330,15 @@ class Orphans:
 
     ``guests``: host → those of servers that are deleted or elsewhere, as is recorded; they are to be destroyed.
     ``unknown``: host → those of which nothing is recorded; they are to be kept and reported.
+    ``lease_s``: how long the process may act for its hosts after it has said that it is alive.
     """
 
     guests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lease_s: float = 60.0
 
 
-ConductorMessage = StepReply | StepStatus | MigrationProgress | Heartbeat
+ConductorMessage = StepReply | StepStatus | MigrationProgress
+#: What a process with agents asks, and waits for the :data:`Answer` of.
+Question = HostsStarted | Heartbeat
+Answer = Orphans | HeartbeatAnswer

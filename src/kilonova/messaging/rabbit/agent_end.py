@@ -19,11 +19,10 @@ from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
+    Answer,
     ConductorMessage,
     ForceCompleteLiveMigration,
-    Heartbeat,
-    HostsStarted,
-    Orphans,
+    Question,
     StepState,
     StepStatus,
 )
@@ -57,7 +56,7 @@ class RabbitAgentBus:
         self._local = LocalBus()
         self._link = Link(transport, f"agent {agent}", self._connected)
         #: Question → where its answer goes; None tells that the bus is closed.
-        self._questions: dict[str, queue.SimpleQueue[Orphans | None]] = {}
+        self._questions: dict[str, queue.SimpleQueue[Answer | None]] = {}
         #: Workflow → the control process that sent its latest message, oldest first. Written by the link's thread.
         self._awaiting: dict[str, str] = {}
         self._early_lock = threading.Lock()
@@ -91,18 +90,13 @@ class RabbitAgentBus:
                 self._local.cast(host, message)
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        reply_to = ""
-        if not isinstance(message, Heartbeat):
-            reply_to = self._awaiting.get(message.step.workflow, "")
+        reply_to = self._awaiting.get(message.step.workflow, "")
         self._send(Envelope(message, session=self._session, reply_to=reply_to, urgent=urgent))
 
-    def announce(self, message: HostsStarted) -> Orphans:
-        return self.ask(message)
-
-    def ask(self, question: HostsStarted) -> Orphans:
+    def ask(self, question: Question) -> Answer:
         """Ask the control side, and wait for its answer. Raises: Unavailable when none comes in time."""
         number = self._new_id()
-        answers: queue.SimpleQueue[Orphans | None] = queue.SimpleQueue()
+        answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._questions[number] = answers
         try:
             envelope = Envelope(question, session=self._session, question=number, urgent=True)
@@ -145,7 +139,7 @@ class RabbitAgentBus:
 
     def _accept(self, envelope: Envelope) -> None:
         message = envelope.message
-        if isinstance(message, Orphans):
+        if isinstance(message, Answer):
             answers = self._questions.get(envelope.question)
             if answers is not None:  # else nobody waits any more
                 answers.put(message)

@@ -13,15 +13,15 @@ from functools import partial
 import msgspec
 
 from kilonova.errors import Forbidden
-from kilonova.messaging.bus import Accept
+from kilonova.messaging.bus import Accept, Speaker
 from kilonova.messaging.codec import Envelope, decode, encode
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
+    Answer,
     ConductorMessage,
-    HostsStarted,
     MigrationProgress,
-    Orphans,
+    Question,
     StepReply,
     StepStatus,
 )
@@ -59,7 +59,7 @@ class RabbitConductorBus:
         self._local = local
         self._may_send = may_send
         self._handler: Callable[[ConductorMessage], None] | None = None
-        self._on_agents_started: Callable[[HostsStarted], Orphans] | None = None
+        self._answerer: Callable[[Question, Speaker], Answer] | None = None
         name = f"control {process}"
         self._link = Link(transport, name, self._connected)
         self._keeper = QueueKeeper(transport, name, self._link, routes, process, self._hear, self._take_passed_on)
@@ -75,10 +75,10 @@ class RabbitConductorBus:
         self._local.serve_agent(host, accept)
 
     def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], on_agents_started: Callable[[HostsStarted], Orphans]
+        self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
     ) -> None:
-        self._handler, self._on_agents_started = handler, on_agents_started
-        self._local.serve_conductor(handler, on_agents_started)
+        self._handler, self._answerer = handler, answer
+        self._local.serve_conductor(handler, answer)
 
     def cast(self, host: str, message: AgentMessage) -> None:
         route = self._routes.of(host)
@@ -132,7 +132,7 @@ class RabbitConductorBus:
             self._drop(f"agent {agent}", delivery, error)
             return
         message = envelope.message
-        if isinstance(message, HostsStarted):
+        if isinstance(message, Question):
             self._local.run_blocking(partial(self._answer, agent, envelope, message, delivery))
         elif isinstance(message, _REPLIES) and envelope.reply_to not in ("", self._process):
             self._link.send(Letter(TO_QUEUES, to_control(envelope.reply_to), delivery.body), urgent=envelope.urgent)
@@ -169,10 +169,10 @@ class RabbitConductorBus:
         finally:
             self._link.acknowledge(delivery)
 
-    def _answer(self, agent: str, envelope: Envelope, message: HostsStarted, delivery: Delivery) -> None:
+    def _answer(self, agent: str, envelope: Envelope, message: Question, delivery: Delivery) -> None:
         try:
-            if self._on_agents_started is not None:
-                answer = self._on_agents_started(message)
+            if self._answerer is not None:
+                answer = self._answerer(message, Speaker(agent, envelope.version))
                 self._send(agent, Envelope(answer, session=envelope.session, question=envelope.question))
         finally:
             self._link.acknowledge(delivery)
