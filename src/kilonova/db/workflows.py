@@ -30,7 +30,10 @@ _FINISH_ONE = Prepared(
         _W.uuid == sa.bindparam("uuid"), _W.owner == sa.bindparam("owner"), _W.version == sa.bindparam("version")
     )
 )
-_OF_INSTANCE = sa.select(t.workflows).where(_W.instance_uuid == sa.bindparam("instance_uuid")).order_by(_W.created_at)
+_COLUMNS = tuple(column.name for column in t.workflows.c)
+_OF_INSTANCE = Prepared(
+    sa.select(t.workflows).where(_W.instance_uuid == sa.bindparam("instance_uuid")).order_by(_W.created_at)
+)
 _FINISHED_TOGETHER = 500
 
 
@@ -153,7 +156,8 @@ def require(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
 
 def of_instance(connection: Connection, instance_uuid: str) -> tuple[WorkflowRow, ...]:
     """Return what is under way for an instance, oldest first."""
-    return tuple(map(_workflow, connection.execute(_OF_INSTANCE, {"instance_uuid": instance_uuid}).mappings()))
+    rows = _OF_INSTANCE.rows(connection, instance_uuid=instance_uuid)
+    return tuple(_workflow(dict(zip(_COLUMNS, row, strict=True))) for row in rows)
 
 
 def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
