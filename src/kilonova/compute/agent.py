@@ -8,11 +8,12 @@ Interrupts wait for neither. A step is carried out once: when its message comes 
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
+from kilonova.compute.removals import GuestRemover, RunningDeleted
 from kilonova.compute.step_memory import StepMemory
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
 from kilonova.errors import DriverError, MigrationAborted, UnsupportedGuest
@@ -21,10 +22,12 @@ from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
+    AskGuests,
     AskStep,
     ConductorMessage,
     FaultOf,
     ForceCompleteLiveMigration,
+    GuestsFound,
     HostsStarted,
     Interrupt,
     Order,
@@ -32,6 +35,7 @@ from kilonova.messaging.messages import (
     StepState,
     StepStatus,
 )
+from kilonova.model.found_guest import Removal
 from kilonova.model.host import NODE_TRAITS, NodeReport
 from kilonova.model.instance import PowerState
 
@@ -45,10 +49,17 @@ class Agent:
 
     ``may_act``: whether its process may act for the host at present. A message that comes when it may not is dropped:
     whoever counts as the owner of the host by then sends another.
+    ``running_deleted``: what becomes of guests of deleted servers; None stands for the default.
     """
 
     def __init__(
-        self, host: str, driver: VirtDriver, bus: AgentBus, *, may_act: Callable[[], bool] = lambda: True
+        self,
+        host: str,
+        driver: VirtDriver,
+        bus: AgentBus,
+        *,
+        may_act: Callable[[], bool] = lambda: True,
+        running_deleted: RunningDeleted | None = None,
     ) -> None:
         self.host = host
         self.driver = driver
@@ -58,12 +69,16 @@ class Agent:
         self._waiting: dict[str, deque[Order]] = {}
         self._steps = StepMemory()
         self._migrations = LiveMigrations(host, self._tell)
+        self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
 
     def accept(self, message: AgentMessage) -> Work | None:
         """Take a message, keeping the order; return the work to do now, None when it is done behind other work."""
         if isinstance(message, Interrupt):
             interrupt = message
             return Work(AgentLane.INTERRUPT, lambda: self._handle(interrupt))
+        if isinstance(message, AskGuests):
+            asked = message.instance_uuids
+            return Work(lane_of(message), lambda: self._tell(guests_of([self], asked)))
         known = self._steps.begin(message.step)
         if isinstance(known, StepReply):
             reply, lane = known, lane_of(message)
@@ -83,9 +98,13 @@ class Agent:
         """Leave the live migrations that run as they are, so that their threads end."""
         self._migrations.stop()
 
-    def guest_is_gone(self, uuid: str) -> None:
-        """Forget what was replied about a guest that has been destroyed without an order."""
-        self._steps.forget_instance(uuid)
+    def remove(self, removals: Iterable[Removal]) -> None:
+        """Have guests go that a record says have to, before messages are taken. One that cannot go stays for now."""
+        for removal in removals:
+            try:
+                self._remover.remove(removal)
+            except DriverError as error:
+                LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
 
     def _work_for(self, uuid: str, order: Order) -> Work:
         return Work(lane_of(order), lambda: self._work_off(uuid, order))
@@ -139,7 +158,7 @@ class Agent:
         """Carry an order out; None when it was left halfway."""
         uuid = order.instance_uuid
         try:
-            power_state = carry_out(order, self.driver, self._migrations)
+            power_state = carry_out(order, self.driver, self._migrations, self._remover)
         except AgentStopsError:
             LOG.info("Host %s: %s of guest %s is left as it is", self.host, type(order).__name__, uuid)
             return None
@@ -168,23 +187,28 @@ class Agent:
             return PowerState.NOSTATE
 
 
+def guests_of(agents: Sequence[Agent], asked: tuple[str, ...] | None = None) -> GuestsFound:
+    """Return which guests agents have: all of them, or those that are ``asked`` for."""
+    # First when they were ordered: a guest that comes in between then counts as one without our mark, which stays.
+    marked = {agent.host: dict(agent.driver.marked_guests()) for agent in agents}
+    guests = {agent.host: dict(agent.driver.list_guests()) for agent in agents}
+    if asked is not None:
+        marked = {host: {uuid: at for uuid, at in each.items() if uuid in asked} for host, each in marked.items()}
+        guests = {host: {uuid: state for uuid, state in each.items() if uuid in asked} for host, each in guests.items()}
+    return GuestsFound(guests, marked, asked)
+
+
 def start_agents(agents: Sequence[Agent], bus: AgentBus) -> None:
-    """Announce hypervisors and their guests, destroy guests that belong elsewhere or nowhere, then take messages."""
+    """Announce hypervisors and their guests, have guests go that a record says have to, then take messages."""
     for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
         group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
         reports: list[NodeReport] = []
-        guests: dict[str, Mapping[str, PowerState]] = {}
         for agent in group.values():
             said = agent.driver.report()
             reports.append(replace(said, traits=(*NODE_TRAITS, *said.traits)))
-            guests[agent.host] = agent.driver.list_guests()
-        orphans = bus.announce(HostsStarted(tuple(reports), guests))
-        for host, uuids in orphans.guests.items():
-            for uuid in uuids:
-                LOG.warning("Host %s: the server of guest %s is deleted or elsewhere; it is destroyed", host, uuid)
-                group[host].driver.destroy(uuid)
-                group[host].guest_is_gone(uuid)
-        for host, uuids in orphans.unknown.items():
-            LOG.warning("Host %s: nothing is known of guests %s; they are kept", host, ", ".join(uuids))
+        found = guests_of(tuple(group.values()))
+        orphans = bus.announce(HostsStarted(tuple(reports), found.guests, found.marked))
+        for host, removals in orphans.removals.items():
+            group[host].remove(removals)
         for agent in group.values():
             bus.serve_agent(agent.host, agent.accept)
