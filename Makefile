@@ -8,7 +8,7 @@ help: ; @sed -n "s/^\([a-z0-9-]*\):.*## /  make \1\t/p" Makefile | expand -t 16 
 setup: ; @tools/setup.sh ## make .venv from requirements.lock
 lock: setup ; @exec .venv/bin/python tools/lock_hashes.py ## take the hashes of what requirements.lock names
 run: setup ; @exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR'
-test: setup ; @tools/database_servers.sh && exec .venv/bin/python -m pytest --ignore=tests/e2e $(ARGS) ## run the tests, on SQLite, PostgreSQL and MariaDB
+test: setup ; @tools/test_servers.sh && exec .venv/bin/python -m pytest --ignore=tests/e2e $(ARGS) ## run the tests, on SQLite, PostgreSQL and MariaDB
 e2e: setup ; @exec .venv/bin/python -m pytest tests/e2e $(ARGS) ## start whole clouds and use them with the stock client
 conformance: setup ; @tools/peer.sh conformance && PYTHONPATH=tests exec .venv/bin/python -m conformance $(ARGS) ## run the tests that openstack-placement ships, ARGS='traits.yaml' only some
 fuzz: setup ; @KILONOVA_FUZZ_REQUESTS=10000 exec .venv/bin/python -m pytest tests/fuzz $(ARGS) ## send 10,000 requests to every route, most of them odd
@@ -17,11 +17,11 @@ lint: setup ; @.venv/bin/ruff check $(CODE) && exec .venv/bin/ruff format --chec
 types: setup ; @exec .venv/bin/mypy $(ARGS) ## check types, strictly
 docs: setup ; @.venv/bin/kilonova docs states >docs/states.md && exec .venv/bin/kilonova docs states --format svg >docs/states.svg ## write the pages of docs/ that are made from the code
 bench: setup ; @exec .venv/bin/python -m benchmarks $(ARGS) ## measure speed
-soak: setup ; @tools/database_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m concurrency.soak $(ARGS) ## 200,000 operations of 64 clients on PostgreSQL and on MariaDB, then check every sum
+soak: setup ; @tools/test_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m concurrency.soak $(ARGS) ## 200,000 operations of 64 clients on PostgreSQL and on MariaDB, then check every sum
 crash-matrix: setup ; @PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.matrix $(ARGS) ## kill every workflow at every point of every step, then check the world, ARGS='--only resize' one of them
 crash-kills: setup ; @PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.kills $(ARGS) ## kill a working cloud 1,000 times at random, ARGS='--seed 7' as that time
 crash-sample: setup ; @$(MAKE) -s crash-matrix ARGS='--sample 150 --seed 5' && exec $(MAKE) -s crash-kills ARGS='--kills 60 --commands 5 --seed 5' ## a part of both, the same every time
-attack: setup ; @tools/database_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m attack $(ARGS) ## attack a cloud of its own on SQLite and on PostgreSQL while another user works, ARGS='slow' only some
+attack: setup ; @tools/test_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m attack $(ARGS) ## attack a cloud of its own on SQLite and on PostgreSQL while another user works, ARGS='slow' only some
 conformance-nova: setup ; @tools/peer.sh nova && exec .venv-nova/bin/python -m pytest -c tests/nova_peer/pytest.ini --confcutdir=tests/nova_peer tests/nova_peer $(ARGS) ## run Nova's own Placement client against Kilonova's Placement
 conformance-scheduler: setup ; @tools/peer.sh nova && PYTHONPATH=src:tests exec .venv-nova/bin/python -m scheduler_peer $(ARGS) ## ask Nova's own filters and weighers the same as ours, ARGS='JsonFilter' only some
 clean: ; @rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage && find . -name __pycache__ -prune -exec rm -rf {} + ## remove what make made

@@ -20,7 +20,7 @@ from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.turns import Turn
 from kilonova.db import workflows
 from kilonova.db.database import Database
-from kilonova.db.transaction import Merged
+from kilonova.db.transaction import BatchedWrite
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import AgentMessage, ConductorMessage, MigrationProgress, StepReply, StepStatus
 from kilonova.model.instance import PowerState
@@ -116,7 +116,7 @@ class WatchedDatabase(Database):
 
     watch: Watch
 
-    def write_merged(self, run: Merged[Any, Any], item: Any) -> Any:
+    def write_batched(self, run: BatchedWrite[Any, Any], item: Any) -> Any:
         steps = list(_steps(item))
         for kind, step, undoing in steps:
             if not undoing and kind:
@@ -125,7 +125,7 @@ class WatchedDatabase(Database):
                 if self.watch.is_broken(kind, step) and not _turns_back(item):
                     raise InjectedError(f"{kind}: {step}")
             self.watch(kind, step, undoing, Moment.BEFORE_COMMIT)
-        outcome = super().write_merged(run, item)
+        outcome = super().write_batched(run, item)
         for each in steps:
             self.watch(*each, Moment.AFTER_COMMIT)
         return outcome

@@ -159,7 +159,7 @@ def test_a_claim_whose_fence_is_gone_takes_nothing(start: Callable[..., Cell]) -
     idle = devices_of(cell)
     wanted = order(cell, flavor=PINNED)
     plan = cell.claimer._plan(wanted)
-    outcome = cell.database.submit_merged(commit_bundles, Bundle(tuple(plan.claims), "somebody else")).result()
+    outcome = cell.database.submit_batched(commit_bundles, Bundle(tuple(plan.claims), "somebody else")).result()
     assert isinstance(outcome, InstancesGone)
     assert devices_of(cell) == idle
     cell.claimer._forget(plan.claims)
@@ -175,7 +175,7 @@ def test_a_claim_that_comes_too_late_is_lost_and_decided_again(start: Callable[.
     rival = Taking(new_uuid(), claim.node_uuid, claim.devices)
     assert cell.database.write(lambda tx: host_devices.take(tx, [rival]))
     with pytest.raises(ClaimLost, match="taken"):
-        cell.database.submit_merged(commit_bundles, Bundle(tuple(plan.claims), cell.conductor.owner)).result()
+        cell.database.submit_batched(commit_bundles, Bundle(tuple(plan.claims), cell.conductor.owner)).result()
     cell.claimer._forget(plan.claims)
     with cell.database.read() as connection:
         assert [taking.instance_uuid for taking in host_devices.shares(connection)] == [rival.instance_uuid]

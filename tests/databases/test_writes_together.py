@@ -38,7 +38,7 @@ def together(database: Database, submit: Callable[[], Sequence["Future[Any]"]]) 
 
 
 def edit(database: Database, *edits: ProviderEdit) -> list[Any]:
-    return together(database, lambda: [database.submit_merged(provider_edits.edit_together, one) for one in edits])
+    return together(database, lambda: [database.submit_batched(provider_edits.edit_batched, one) for one in edits])
 
 
 def shaped(uuid: str, wanted: Sequence[Inventory] = SHAPE) -> ProviderEdit:
@@ -100,7 +100,7 @@ def test_what_is_in_use_stays(database: Database) -> None:
     assert "'VCPU'" in dropped[0].message
     assert dropped[1].generation == 2
     wanted = [consumer.consumer_uuid, consumer.consumer_uuid, new_uuid()]
-    freed = together(database, lambda: [database.submit_merged(allocations.delete_together, one) for one in wanted])
+    freed = together(database, lambda: [database.submit_batched(allocations.delete_batched, one) for one in wanted])
     assert freed == [True, False, False]
     with database.read() as connection:
         assert [one.used for one in inventories.of_provider(connection, made[0].id)] == [0, 0]
@@ -116,7 +116,7 @@ def test_providers_come_and_go_together(database: Database) -> None:
         NewProvider(UUIDS[2], "d", new_uuid()),
         NewProvider(UUIDS[3], "e"),
     ]
-    made = together(database, lambda: [database.submit_merged(providers.create_together, one) for one in wanted])
+    made = together(database, lambda: [database.submit_batched(providers.create_batched, one) for one in wanted])
     assert [type(one) for one in made[1:5]] == [Conflict, Conflict, InvalidRequest, InvalidRequest]
     database.write(lambda tx: providers.create(tx, UUIDS[1], "child", UUIDS[0]))
     child = database.write(lambda tx: providers.create(tx, UUIDS[2], "grandchild", UUIDS[1]))
@@ -125,6 +125,6 @@ def test_providers_come_and_go_together(database: Database) -> None:
         assert providers.get(connection, UUIDS[2]) == child
     assert (child.root_uuid, child.parent_uuid) == (UUIDS[0], UUIDS[1])
     gone = [UUIDS[3], UUIDS[3], UUIDS[0], UUIDS[2], new_uuid()]
-    left = together(database, lambda: [database.submit_merged(providers.delete_together, one) for one in gone])
+    left = together(database, lambda: [database.submit_batched(providers.delete_batched, one) for one in gone])
     assert [type(one) for one in left] == [type(None), NotFound, Conflict, type(None), NotFound]
     assert providers_of(mirror.providers()) == providers_of(Mirror.follow(database).providers())

@@ -89,7 +89,7 @@ def records(name: str) -> st.SearchStrategy[HostRecord]:
         failed_builds=st.integers(0, 3),
         guests=st.lists(_kinds, max_size=3).map(tuple),
         metrics=st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in METRICS.items()}),
-        cell=st.sampled_from(("", *CELLS)),
+        cell_uuid=st.sampled_from(("", *CELLS)),
         host_ip=st.sampled_from(("10.0.0.1", "10.0.1.1", "192.168.0.1")),
         devices=st.sampled_from(DEVICES),
     )

@@ -60,7 +60,7 @@ def plain_scores(cloud: Cloud, names: list[str], spec: RequestSpec) -> dict[str,
         return spec.group.hosts.get(host.host, 0) if spec.group and spec.group.policy == policy else 0
 
     def at_home(host: object) -> float:
-        return 0 if spec.source_cell is None else 1 if host.cell == spec.source_cell else -1
+        return 0 if spec.source_cell is None else 1 if host.cell_uuid == spec.source_cell else -1
 
     raw = {
         ("ram", 1.0, 0.0): [free(host, 1) for host in hosts],

@@ -59,7 +59,7 @@ def metrics(host: HostRecord, multiplier: float, _: RequestSpec) -> float:
 
 
 def home(host: HostRecord, _: float, spec: RequestSpec) -> float:
-    return 0 if spec.source_cell is None else 1 if host.cell == spec.source_cell else -1
+    return 0 if spec.source_cell is None else 1 if host.cell_uuid == spec.source_cell else -1
 
 
 def properties(host: HostRecord, _: float, spec: RequestSpec) -> float:

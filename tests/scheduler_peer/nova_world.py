@@ -98,7 +98,7 @@ def host_states(cloud: Cloud) -> list[Any]:
 
 
 def _host_state(host: HostRecord, aggregates: list[Any]) -> Any:
-    state = host_manager.HostState(host.host, host.node or host.host, cell_uuid(host.cell))
+    state = host_manager.HostState(host.host, host.node or host.host, cell_uuid(host.cell_uuid))
     have = {each.resource_class: each for each in host.inventories}
 
     def total(name: str) -> int:

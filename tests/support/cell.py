@@ -33,7 +33,7 @@ from kilonova.config.settings import Settings
 from kilonova.db import host_agents, instances, server_groups, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.database import Database
-from kilonova.db.transaction import Merged
+from kilonova.db.transaction import BatchedWrite
 from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
@@ -74,15 +74,15 @@ class MortalDatabase(Database):
 
     event: Callable[[str], None] = staticmethod(lambda _: None)
 
-    def submit_merged(self, run: Merged[Any, Any], item: Any) -> "Future[Any]":
+    def submit_batched(self, run: BatchedWrite[Any, Any], item: Any) -> "Future[Any]":
         self.event("before a transaction")
-        future = super().submit_merged(run, item)
+        future = super().submit_batched(run, item)
         future.exception()
         self.event("after a transaction")
         return future
 
-    def write_merged(self, run: Merged[Any, Any], item: Any) -> Any:
-        return self.submit_merged(run, item).result()
+    def write_batched(self, run: BatchedWrite[Any, Any], item: Any) -> Any:
+        return self.submit_batched(run, item).result()
 
 
 @dataclass

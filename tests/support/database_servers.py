@@ -31,7 +31,7 @@ from kilonova.companions.parent_death import die_with_parent
 _USER = "kilonova"
 _PREFIX = "kilonova-server-"
 _START_S = 60.0
-_INSTALL = "run tools/database_servers.sh to install it"
+_INSTALL = "run tools/test_servers.sh to install it"
 
 
 class DatabaseServer(ABC):

@@ -242,7 +242,7 @@ def random_host(rng: Random, name: str, instances: Sequence[str], cell: str, met
             for _ in range(rng.choice((0, 0, 1, 1, 2, 4)))
         ),
         metrics={name: rng.choice(values) for name, values in METRICS.items() if rng.random() < metered},
-        cell=cell,
+        cell_uuid=cell,
         host_ip=rng.choice(("10.0.0.1", "10.0.1.1", "192.168.0.1", "fd00::1", "fd00:0:1::1")),
     )
 

@@ -177,7 +177,7 @@ class Claimer:
             try:
                 while count < len(plan.claims):
                     piece = tuple(plan.claims[count : count + self.piece])
-                    outcome = self._database.write_merged(commit_bundles, Bundle(piece, self._owner))
+                    outcome = self._database.write_batched(commit_bundles, Bundle(piece, self._owner))
                     if isinstance(outcome, InstancesGone):
                         gone |= outcome.uuids
                         break

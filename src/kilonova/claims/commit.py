@@ -19,7 +19,7 @@ from kilonova.db import allocations, group_guards, host_devices, inventory_use, 
 from kilonova.db import tables as t
 from kilonova.db.host_devices import Taking
 from kilonova.db.providers import log_usage, touch
-from kilonova.db.transaction import Transaction, together
+from kilonova.db.transaction import Transaction, batched
 from kilonova.errors import ClaimLost
 
 
@@ -80,7 +80,7 @@ def _by_placing(claims: Sequence[Claim]) -> list[tuple[type[Placing], list[Claim
 
 
 #: Commits bundles together, or singly when one of them falls short; one outcome each, in order.
-commit_bundles = together(_write, _refusal)
+commit_bundles = batched(_write, _refusal)
 
 
 def _use_inventories(tx: Transaction, claims: Sequence[Claim]) -> None:

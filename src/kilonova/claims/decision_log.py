@@ -115,7 +115,7 @@ class DecisionLog:
             for number, (instance_uuid, server_index, decision, chosen) in enumerate(made)
         ]
         for start in range(0, len(records), _STORED_TOGETHER):
-            stored = self._database.submit_merged(self._insert, records[start : start + _STORED_TOGETHER])
+            stored = self._database.submit_batched(self._insert, records[start : start + _STORED_TOGETHER])
             stored.add_done_callback(lambda future: self._stored(future, names_digest))
 
     def _stored(self, future: "Future[None]", names_digest: str) -> None:

@@ -9,7 +9,7 @@ from kilonova.conductor.turns import Turn
 from kilonova.conductor.workflow import Batched
 from kilonova.db import instance_actions, instances, workflows
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction, together
+from kilonova.db.transaction import Transaction, batched
 from kilonova.db.workflows import WorkflowRow
 from kilonova.model.transitions import Transition
 
@@ -24,17 +24,17 @@ class Journal:
         self._database = database
         self._owner = owner
         self._transition_of = transition_of
-        self._write = together(self._write_together)
+        self._write = batched(self._write_batch)
 
     def commit(self, turns: Sequence[Turn]) -> tuple[WorkflowRow, ...]:
         """Make turns durable, all or none; return the workflows that waited for these to end.
 
         Raises: ConcurrentUpdate when one of them is not as we know it; whatever one of their writes raises.
         """
-        released: tuple[WorkflowRow, ...] = self._database.write_merged(self._write, tuple(turns))
+        released: tuple[WorkflowRow, ...] = self._database.write_batched(self._write, tuple(turns))
         return released
 
-    def _write_together(
+    def _write_batch(
         self, tx: Transaction, items: Sequence[tuple[Turn, ...]]
     ) -> Sequence[tuple[WorkflowRow, ...] | BaseException]:
         turns = [turn for item in items for turn in item]

@@ -23,7 +23,7 @@ class Membership:
 
     def sign_of_life(self) -> None:
         """Tell the other processes that this one is alive; notice when they counted it as dead meanwhile."""
-        if self._database.is_sqlite:
+        if self._database.is_sole_process:
             return
         since = self._lease.now()
         if self._database.write(lambda tx: host_agents.keep_alive(tx, self._owner, self._lease.duration)):
@@ -40,7 +40,7 @@ class Membership:
         """
         self._runner.forget_everything()
         announce()
-        if not self._database.is_sqlite:
+        if not self._database.is_sole_process:
             since = self._lease.now()
             self._database.write(lambda tx: host_agents.keep_alive(tx, self._owner, self._lease.duration))
             self._lease.renew(since)
@@ -52,7 +52,7 @@ class Membership:
 
     def resume(self) -> int:
         """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are."""
-        everything = self._database.is_sqlite
+        everything = self._database.is_sole_process
 
         def adopt(tx: Transaction) -> tuple[WorkflowRow, ...]:
             return workflows.adopt(tx, self._owner, everything=everything)
@@ -85,7 +85,7 @@ class Membership:
 
     def _take_members(self, leader: WorkflowRow) -> None:
         """Make the workflows that a batch leads ours, as far as nobody alive has them; go on with those that end."""
-        everything = self._database.is_sqlite
+        everything = self._database.is_sole_process
 
         def take(tx: Transaction) -> int:
             return workflows.take_members(tx, leader.uuid, self._owner, everything=everything)

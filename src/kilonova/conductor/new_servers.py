@@ -15,7 +15,7 @@ from kilonova.conductor.workflows.batch import BATCH, BatchFacts
 from kilonova.conductor.workflows.build import BUILD, BuildFacts, BuildMemo
 from kilonova.db import group_guards, instance_actions, instances, quotas, request_specs, workflows
 from kilonova.db.instance_actions import NewAction
-from kilonova.db.transaction import Transaction, together
+from kilonova.db.transaction import Transaction, batched
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import OverQuota, Unavailable
 from kilonova.identifiers import new_uuid
@@ -70,7 +70,7 @@ class ServerStore:
         self._services = services
         self._database = services.database
         self._runner = runner
-        self._store = together(self._store_together)
+        self._store = batched(self._store_batch)
 
     def store(self, asked: NewServers) -> None:
         """Store servers and begin to build them. Returns once they are durable.
@@ -80,7 +80,7 @@ class ServerStore:
         if len(asked.instances) > self._services.claimer.piece:
             self._store_in_pieces(asked)
             return
-        numbers = self._database.write_merged(self._store, asked)
+        numbers = self._database.write_batched(self._store, asked)
         stored = asked.only(len(numbers))
         memos = {
             row.uuid: BuildMemo(replace(instance, id=numbers[instance.uuid]), stored.request)
@@ -90,9 +90,7 @@ class ServerStore:
             story.created(row.instance_uuid, row.request_id)
         self._runner.begin(stored.rows, memos)
 
-    def _store_together(
-        self, tx: Transaction, asked: Sequence[NewServers]
-    ) -> Sequence[Mapping[str, int] | BaseException]:
+    def _store_batch(self, tx: Transaction, asked: Sequence[NewServers]) -> Sequence[Mapping[str, int] | BaseException]:
         """Store each request as far as quotas allow, and answer it with uuid → number, or with why not."""
         granted = quotas.take(tx, [new.quota() for new in asked], self._services.limits)
         requests = [new.only(count) for new, count in zip(asked, granted, strict=True) if isinstance(count, int)]

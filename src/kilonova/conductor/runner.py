@@ -84,7 +84,7 @@ class Runner:
     @property
     def may_act(self) -> bool:
         """Whether nobody counts this process as dead, so that it may act for its hosts."""
-        return self._database.is_sqlite or self._lease.is_held
+        return self._database.is_sole_process or self._lease.is_held
 
     @property
     def known(self) -> frozenset[str]:
@@ -306,7 +306,7 @@ class Runner:
 
     def _hand_over(self, run: Run[Any], host: str) -> bool:
         """Give a workflow to the live process in which the agent of a host runs, if there is one (ADR 6)."""
-        if self._database.is_sqlite:
+        if self._database.is_sole_process:
             return False
 
         def hand_over(tx: Transaction) -> bool:

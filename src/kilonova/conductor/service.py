@@ -124,5 +124,5 @@ class Conductor:
 
     def register_hosts(self, message: HostsStarted) -> Orphans:
         """Register hypervisors that start and tell which of their guests belong to no server."""
-        owner = None if self.database.is_sqlite else self.owner
+        owner = None if self.database.is_sole_process else self.owner
         return self.database.write(lambda tx: register_hosts(tx, message, owner, self.lease.duration))

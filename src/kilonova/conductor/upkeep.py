@@ -37,9 +37,10 @@ class Upkeep:
         self._host = host
         self._binaries = tuple(binaries)
         self._announce = announce
-        self._renew_every_s = _RENEW_EVERY_S if self._database.is_sqlite else conductor.lease.renewal_s
+        is_sole = self._database.is_sole_process
+        self._renew_every_s = _RENEW_EVERY_S if is_sole else conductor.lease.renewal_s
         self._next_renewal = time.monotonic() + self._renew_every_s
-        look_every_s = self._renew_every_s if self._database.is_sqlite else min(_LOOK_EVERY_S, self._renew_every_s)
+        look_every_s = self._renew_every_s if is_sole else min(_LOOK_EVERY_S, self._renew_every_s)
         self._thread = PeriodicThread("leases", self._look, look_every_s, complaint="The lease was not renewed")
         self._retries = PeriodicThread("retries", self.tick, _TICK_S, complaint="Nothing was tried again")
 
@@ -68,7 +69,7 @@ class Upkeep:
         self._return_to_life()
         self._database.write(lambda tx: services.record_heartbeats(tx, [self._host], binaries=self._binaries))
         self._database.write(lambda tx: change_log.trim(tx, _LOG_KEPT))
-        if not self._database.is_sqlite:
+        if not self._database.is_sole_process:
             self._conductor.claimer.keep_up()
             self._conductor.membership.resume()
         self.tick()
@@ -90,7 +91,7 @@ class Upkeep:
 
     def _look(self) -> None:
         self._return_to_life()
-        if not self._database.is_sqlite:
+        if not self._database.is_sole_process:
             self._conductor.membership.take_inheritance()
         if time.monotonic() >= self._next_renewal:
             self._next_renewal = time.monotonic() + self._renew_every_s

@@ -20,7 +20,7 @@ from kilonova.db.inventory_use import InventoryKey
 from kilonova.db.prepared import Prepared
 from kilonova.db.resource_classes import ids as class_ids_of
 from kilonova.db.statements import ManyRows, insert_many, mapping
-from kilonova.db.transaction import Merged, Transaction, together
+from kilonova.db.transaction import BatchedWrite, Transaction, batched
 from kilonova.deadline import heeding
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 
@@ -157,8 +157,8 @@ def _free(tx: Transaction, consumer_uuids: Sequence[str]) -> set[str]:
     return using
 
 
-#: Does what :func:`delete_for_consumer` does for several requests that wait together; for Database.submit_merged.
-delete_together: Merged[str, bool] = together(_delete_all)
+#: Does what :func:`delete_for_consumer` does for several requests that wait together; for Database.submit_batched.
+delete_batched: BatchedWrite[str, bool] = batched(_delete_all)
 
 
 def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
@@ -182,8 +182,8 @@ def _replace_all(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) 
     return [None] * len(batches)
 
 
-#: Does what :func:`replace` does for several requests that wait together; for Database.submit_merged.
-replace_together: Merged[Sequence[ConsumerRequest], None] = together(_replace_all)
+#: Does what :func:`replace` does for several requests that wait together; for Database.submit_batched.
+replace_batched: BatchedWrite[Sequence[ConsumerRequest], None] = batched(_replace_all)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from kilonova.db.engines import (
     storage_full,
 )
 from kilonova.db.server_watch import AWAY
-from kilonova.db.transaction import Merged, Transaction, run_singly
+from kilonova.db.transaction import BatchedWrite, Transaction, run_singly
 from kilonova.db.unwanted_reads import UnwantedReads
 from kilonova.db.writer import Writer
 from kilonova.errors import DeadlineExceeded, Unavailable
@@ -64,6 +64,8 @@ class Database:
     ) -> None:
         self.url = checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        #: Whether no other control process can be at work on this database: that of SQLite is held by a lock.
+        self.is_sole_process = self.is_sqlite
         self._engines = open_engines(self.url, longest_read_s, response_timeout_s)
         self._watch = self._engines.watch
         self._unwanted = None if self.is_sqlite else UnwantedReads(self._engines.patient)
@@ -132,14 +134,14 @@ class Database:
 
     def write(self, job: Callable[[Transaction], T]) -> T:
         """Run ``job`` in a transaction and return its result once that is durable."""
-        result: T = self.write_merged(run_singly, job)
+        result: T = self.write_batched(run_singly, job)
         return result
 
     def submit(self, job: Callable[[Transaction], T]) -> "Future[T]":
         """Queue ``job`` for the writer; the future resolves after the commit."""
-        return self.submit_merged(run_singly, job)
+        return self.submit_batched(run_singly, job)
 
-    def submit_merged(self, run: Merged[Item, Outcome], item: Item) -> "Future[Outcome]":
+    def submit_batched(self, run: BatchedWrite[Item, Outcome], item: Item) -> "Future[Outcome]":
         """Queue ``item``; items waiting together for the same ``run`` are given to it in one call, in order.
 
         ``run`` answers with one outcome per item; an exception among them fails only that item, and ``run`` has
@@ -147,8 +149,8 @@ class Database:
         """
         return self._writer.submit(run, item)
 
-    def write_merged(self, run: Merged[Item, Outcome], item: Item) -> Outcome:
-        """Do what :meth:`submit_merged` does and return the outcome, or raise it."""
+    def write_batched(self, run: BatchedWrite[Item, Outcome], item: Item) -> Outcome:
+        """Do what :meth:`submit_batched` does and return the outcome, or raise it."""
         return self._writer.write(run, item)
 
     def close(self) -> None:

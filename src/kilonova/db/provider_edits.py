@@ -22,7 +22,7 @@ from kilonova.db import tables as t
 from kilonova.db.prepared import Prepared
 from kilonova.db.provider_states import INVENTORY_COLUMNS, ProviderState, inventory_values, name_taken
 from kilonova.db.statements import ManyRows, insert_many, mapping
-from kilonova.db.transaction import Merged, Transaction, only, together
+from kilonova.db.transaction import BatchedWrite, Transaction, batched, only
 from kilonova.errors import ConcurrentUpdate, Conflict, KilonovaError, NotFound
 from kilonova.model.vocabulary import Word
 
@@ -158,8 +158,8 @@ def _edit_all(tx: Transaction, edits: Sequence[ProviderEdit]) -> Sequence[Edited
     return outcomes
 
 
-#: Does what :func:`edit` does for several requests that wait together; for Database.submit_merged.
-edit_together: Merged[ProviderEdit, Edited] = together(_edit_all)
+#: Does what :func:`edit` does for several requests that wait together; for Database.submit_batched.
+edit_batched: BatchedWrite[ProviderEdit, Edited] = batched(_edit_all)
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from kilonova.db.changes import LoggedUse
 from kilonova.db.prepared import Prepared
 from kilonova.db.provider_states import PROVIDERS, ProviderState, inventory_values, name_taken
 from kilonova.db.statements import ManyRows, insert_many, mapping
-from kilonova.db.transaction import Merged, Transaction, only, together
+from kilonova.db.transaction import BatchedWrite, Transaction, batched, only
 from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, KilonovaError, NotFound
 from kilonova.model.provider import Inventory, Provider
@@ -140,8 +140,8 @@ def _create_all(tx: Transaction, wanted: Sequence[NewProvider]) -> Sequence[Prov
     return [refused[number] if number in refused else stored[one.uuid] for number, one in enumerate(wanted)]
 
 
-#: Does what :func:`create` does for several requests that wait together; for Database.submit_merged.
-create_together: Merged[NewProvider, Provider] = together(_create_all)
+#: Does what :func:`create` does for several requests that wait together; for Database.submit_batched.
+create_batched: BatchedWrite[NewProvider, Provider] = batched(_create_all)
 
 
 def _check_new(
@@ -258,8 +258,8 @@ def _delete_all(tx: Transaction, uuids: Sequence[str]) -> Sequence[Exception | N
     return outcomes
 
 
-#: Does what :func:`delete` does for several requests that wait together; for Database.submit_merged.
-delete_together: Merged[str, None] = together(_delete_all)
+#: Does what :func:`delete` does for several requests that wait together; for Database.submit_batched.
+delete_batched: BatchedWrite[str, None] = batched(_delete_all)
 
 
 _TOUCH = Prepared(

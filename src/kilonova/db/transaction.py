@@ -99,7 +99,7 @@ class Transaction:
             raise
 
 
-Merged = Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]]
+BatchedWrite = Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]]
 
 
 def only(outcomes: Sequence[Outcome | BaseException]) -> Outcome:
@@ -110,14 +110,15 @@ def only(outcomes: Sequence[Outcome | BaseException]) -> Outcome:
     return outcome
 
 
-def together(
+def batched(
     write: Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]],
     refusal: Callable[[Exception], Outcome | BaseException] = lambda error: error,
-) -> Merged[Item, Outcome]:
+) -> BatchedWrite[Item, Outcome]:
     """Return what runs ``write`` for all waiting items at once, and for halves, down to single ones, when that fails.
 
     An exception that ``write`` answers with, rather than raising it, is the outcome of an item that changed nothing.
-    ``refusal`` turns the exception of an item alone into its outcome. Keep the result: items are merged by it.
+    ``refusal`` turns the exception of an item alone into its outcome. Keep the result: only items given to the same one
+    are written in one batch.
     """
 
     def run(tx: Transaction, items: Sequence[Item]) -> Sequence[Outcome | BaseException]:

@@ -36,7 +36,7 @@ from kilonova.db import change_log
 from kilonova.db.changes import Commit
 from kilonova.db.engines import is_away, is_full, is_retryable, storage_full
 from kilonova.db.server_watch import AWAY, Watch
-from kilonova.db.transaction import AllUndone, FramesNeeded, Framing, Merged, Transaction
+from kilonova.db.transaction import AllUndone, BatchedWrite, FramesNeeded, Framing, Transaction
 from kilonova.errors import StorageFull, Unavailable
 from kilonova.identifiers import new_uuid
 
@@ -60,7 +60,7 @@ _UNKNOWN = "The database cannot be reached; it is not known whether this was wri
 class _Job:
     """``until``: when whoever waits for it gives up if the server is away; None never does."""
 
-    run: Merged[Any, Any]
+    run: BatchedWrite[Any, Any]
     item: Any
     until: float | None = None
     future: Future[Any] = field(default_factory=Future)
@@ -147,13 +147,13 @@ class Writer:
         """How many jobs nobody has begun."""
         return self._queue.qsize()
 
-    def submit(self, run: Merged[Item, Outcome], item: Item) -> "Future[Outcome]":
+    def submit(self, run: BatchedWrite[Item, Outcome], item: Item) -> "Future[Outcome]":
         """Queue ``item``; items waiting together for the same ``run`` are given to it in one call, in order."""
         job = self._queued(_Job(run, item))
         self._wake.put(True)
         return job.future
 
-    def write(self, run: Merged[Item, Outcome], item: Item) -> Outcome:
+    def write(self, run: BatchedWrite[Item, Outcome], item: Item) -> Outcome:
         """Queue ``item``, write it here if nobody else is writing, and return its outcome or raise it.
 
         Work of a request (its thread has a deadline) is refused after a while if the server is away. Raises:
@@ -431,9 +431,9 @@ def _first_line(error: DBAPIError) -> str:
     return next(iter(str(error.orig).splitlines()), "")
 
 
-def _grouped(batch: Sequence[_Job]) -> Iterable[tuple[Merged[Any, Any], list[int]]]:
+def _grouped(batch: Sequence[_Job]) -> Iterable[tuple[BatchedWrite[Any, Any], list[int]]]:
     """Return for each way of running, in order of appearance, the places of its jobs."""
-    groups: dict[Merged[Any, Any], list[int]] = {}
+    groups: dict[BatchedWrite[Any, Any], list[int]] = {}
     for index, job in enumerate(batch):
         groups.setdefault(job.run, []).append(index)
     return groups.items()

@@ -169,7 +169,7 @@ class Mirror:
         known = self.seq
         if known == _NOWHERE:  # following or loading broke the last time
             self._read_up_to(None)
-        elif not self.database.is_sqlite:
+        elif not self.database.is_sole_process:
             newest = self.database.newest_seq()
             if newest > self.seq:
                 self._read_up_to(newest)

@@ -92,7 +92,7 @@ class RequestSpec:
     ``remote_address``: where the API request came from. ``is_admin``: whether its caller was an administrator.
     ``networks``: what is known of the requested networks; empty as long as there is no network service.
     ``tried``: (service host, hypervisor) pairs on which a build of this request failed; never chosen again.
-    ``source_cell``: the server's cell, on a move that may leave it.
+    ``source_cell``: the server's Nova cell, on a move that may leave it.
     ``move``: why a server that exists is placed anew; None for new servers.
     """
 

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
+from kilonova.placement.assignment import assign
 from kilonova.placement.candidate_query import CandidateQuery
 from kilonova.placement.provider_table import BoolArray, ProviderTable
 from kilonova.placement.search_budget import FREE_STEPS, SearchBudget
@@ -186,17 +187,8 @@ def can_isolate(options: Sequence[Sequence[int]], budget: SearchBudget) -> bool:
 
     Raises: SearchTooLarge.
     """
-    owner: dict[int, int] = {}
 
-    def settle(group: int, tried: set[int]) -> bool:
-        if tried:
-            budget.spend(1 + len(options[group]) // _ROWS_A_STEP)
-        for row in options[group]:
-            if row not in tried:
-                tried.add(row)
-                if row not in owner or settle(owner[row], tried):
-                    owner[row] = group
-                    return True
-        return False
+    def spend(group: int) -> None:
+        budget.spend(1 + len(options[group]) // _ROWS_A_STEP)
 
-    return all(settle(group, set()) for group in range(len(options)))
+    return assign(options, on_move=spend) is not None

@@ -119,7 +119,7 @@ class HostTable:
     ``instance_rows``: instance uuid → row of its host.
     ``guests``: counts of the instances on the hosts by flavor and by image property, worked out when asked for.
     ``metrics``: name → (H,) what hosts report of themselves, NaN where one does not.
-    ``cells``: (H,) the cell of each host; empty when there is only one.
+    ``cell_uuids``: (H,) the Nova cell of each host; empty when there is only one.
     ``taken_at``: epoch seconds of the snapshot, the "now" of every rule.
     ``memo``: answers from the shared columns only (aggregates, traits, profiles, inventories, names, host_ips).
     ``host_rows``: service host name → its rows; worked out when first needed unless the caller keeps it already.
@@ -159,7 +159,7 @@ class HostTable:
     guests: GuestCounts
     taken_at: float
     metrics: Mapping[str, FloatArray] = field(default_factory=dict)
-    cells: tuple[str, ...] = ()
+    cell_uuids: tuple[str, ...] = ()
     memo: Memo = field(default_factory=Memo, compare=False)
     host_rows: Mapping[str, Sequence[int]] | None = field(default=None, compare=False)
     providers: ProviderTable | None = field(default=None, compare=False)
@@ -224,7 +224,7 @@ class HostTable:
             instance_rows=_MovedRows(self.instance_rows, new_place),
             guests=self.guests.take(rows),
             metrics={name: column[part] for name, column in self.metrics.items()},
-            cells=tuple([self.cells[row] for row in listed]) if self.cells else (),
+            cell_uuids=tuple([self.cell_uuids[row] for row in listed]) if self.cell_uuids else (),
             disabled_reasons={new_place[row]: why for row, why in self.disabled_reasons.items() if row in new_place},
             memo=Memo(),
             host_rows=None,
@@ -374,7 +374,7 @@ class HostRecord:
     instances: tuple[str, ...] = ()
     guests: tuple[GuestKind, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
-    cell: str = ""
+    cell_uuid: str = ""
     host_ip: str = "127.0.0.1"
     devices: HostDevices = NOTHING
 
@@ -448,5 +448,5 @@ def build_host_table(
         guests=TableGuests.of([record.guests for record in records]),
         taken_at=taken_at,
         metrics=metrics,
-        cells=tuple(record.cell for record in records) if any(record.cell for record in records) else (),
+        cell_uuids=tuple(record.cell_uuid for record in records) if any(record.cell_uuid for record in records) else (),
     )

@@ -64,14 +64,14 @@ class BrokenAtParts(Database):
 
     writes = 0
 
-    def submit_merged(self, run: Any, item: Any) -> "Future[Any]":
+    def submit_batched(self, run: Any, item: Any) -> "Future[Any]":
         self.writes += 1
         if self.writes == 2:
             raise ZeroDivisionError
-        return super().submit_merged(run, item)
+        return super().submit_batched(run, item)
 
-    def write_merged(self, run: Any, item: Any) -> Any:
-        return self.submit_merged(run, item).result()
+    def write_batched(self, run: Any, item: Any) -> Any:
+        return self.submit_batched(run, item).result()
 
 
 def test_one_that_nobody_completes_holds_others_up_for_a_while(cell_of: NewCell) -> None:

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.db import tables as t
-from kilonova.db.transaction import Merged, Transaction
+from kilonova.db.transaction import BatchedWrite, Transaction
 from kilonova.errors import InvalidRequest, OverQuota
 from kilonova.model.instance import VmState
 from kilonova.model.quota import NO_LIMITS
@@ -110,14 +110,14 @@ def test_a_group_that_vanishes_while_servers_are_stored_leaves_none(cell_of: New
     group = cell.add_group("soft-anti-affinity")
     stored = itertools.count()
 
-    plain = cell.database.write_merged
+    plain = cell.database.write_batched
 
-    def write(run: Merged, item: object) -> object:  # type: ignore[type-arg]
+    def write(run: BatchedWrite, item: object) -> object:  # type: ignore[type-arg]
         if next(stored) == 1:
             plain(run, _drop_groups)
         return plain(run, item)
 
-    cell.database.write_merged = write  # type: ignore[method-assign, assignment]
+    cell.database.write_batched = write  # type: ignore[method-assign, assignment]
     with pytest.raises(InvalidRequest):
         cell.boot(ROOM, group=group)
     cell.bus.run()

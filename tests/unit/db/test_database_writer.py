@@ -17,7 +17,7 @@ from kilonova.db import tables as t
 from kilonova.db.change_log import decode_commit
 from kilonova.db.changes import Commit, LoggedAggregate
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction, together
+from kilonova.db.transaction import Transaction, batched
 from kilonova.errors import ConfigurationError, Conflict, StorageFull, Unavailable
 
 
@@ -270,10 +270,10 @@ def test_items_for_one_function_come_in_one_call_and_fail_alone(sqlite: Database
                 raise Conflict("bad")
         return [item.lower() for item in items]
 
-    merged = together(write)
+    all_at_once = batched(write)
     gate = Gate(sqlite)
     names = ["CUSTOM_A", "CUSTOM_BAD", "CUSTOM_B"]
-    futures = [sqlite.submit_merged(merged, name) for name in names]
+    futures = [sqlite.submit_batched(all_at_once, name) for name in names]
     gate.open()
     assert (futures[0].result(), futures[2].result()) == ("custom_a", "custom_b")
     with pytest.raises(Conflict):
@@ -317,7 +317,7 @@ def test_bound_methods_are_one_function(sqlite: Database) -> None:
 
     recorder = Recorder()
     gate = Gate(sqlite)
-    futures = [sqlite.submit_merged(recorder.write, n) for n in range(5)]
+    futures = [sqlite.submit_batched(recorder.write, n) for n in range(5)]
     gate.open()
     for future in futures:
         future.result()

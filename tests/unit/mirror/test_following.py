@@ -160,7 +160,7 @@ def test_who_waits_for_the_database_holds_up_nobody_else(sqlite: Database) -> No
     mirror = Mirror.follow(sqlite)
     uuid = add_host(sqlite, "h0")
     mirror.database = silent = Silent(str(sqlite.url))
-    silent.is_sqlite = False
+    silent.is_sole_process = False
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(mirror.snapshot), pool.submit(mirror.providers)]
         mirror.assume(Assumption("c", {uuid: {"VCPU": 3}}, "h0", "h0"))

@@ -77,7 +77,7 @@ def test_some_rows_of_a_table_count_as_the_whole_table_does() -> None:
 
 
 def test_metrics_and_cells_go_with_their_rows() -> None:
-    hosts = table(host("a", metrics={"cpu": 1.0}, cell="c1"), host("b", metrics={"cpu": 2.0}, cell="c2"))
+    hosts = table(host("a", metrics={"cpu": 1.0}, cell_uuid="c1"), host("b", metrics={"cpu": 2.0}, cell_uuid="c2"))
     part = hosts.take(np.array([1]))
-    assert (part.metric("cpu").tolist(), part.cells) == ([2.0], ("c2",))
-    assert table(host("a")).take(np.array([0])).cells == ()
+    assert (part.metric("cpu").tolist(), part.cell_uuids) == ([2.0], ("c2",))
+    assert table(host("a")).take(np.array([0])).cell_uuids == ()

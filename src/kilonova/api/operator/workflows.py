@@ -105,7 +105,7 @@ def _views(ctx: Context, connection: Connection, rows: Sequence[WorkflowRow]) ->
     now = utc_now()
     ours = frozenset({ctx.backend.conductor.owner})
     # One process has an SQLite database, and needs no lease.
-    living = ours if ctx.backend.database.is_sqlite else host_agents.living(connection, now)
+    living = ours if ctx.backend.database.is_sole_process else host_agents.living(connection, now)
     return [_view(row, now, is_alive=row.owner in living) for row in rows]
 
 

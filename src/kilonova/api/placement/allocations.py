@@ -98,7 +98,7 @@ def delete_allocations(ctx: Context, request: Request) -> Reply:
     """DELETE /allocations/{consumer_uuid}.  Errors: 404."""
     ctx.authorize("placement:allocations:delete")
     consumer_uuid = request.path["consumer_uuid"]
-    if not ctx.backend.database.write_merged(allocations.delete_together, consumer_uuid):
+    if not ctx.backend.database.write_batched(allocations.delete_batched, consumer_uuid):
         raise NotFound(f"No allocations for consumer '{consumer_uuid}'")
     return Reply(204)
 
@@ -123,7 +123,7 @@ def read_consumer(ctx: Context, request: Request, consumer_uuid: str, item: Mapp
 
 
 def _write(ctx: Context, wanted: list[ConsumerRequest]) -> Reply:
-    ctx.backend.database.write_merged(allocations.replace_together, wanted)
+    ctx.backend.database.write_batched(allocations.replace_batched, wanted)
     return Reply(204)
 
 

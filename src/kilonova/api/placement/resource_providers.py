@@ -78,7 +78,7 @@ def create_provider(ctx: Context, request: Request) -> Reply:
         raise InvalidRequest(f'Unable to create resource provider "", {own}: name is required.')
     label = f'Unable to create resource provider "{name}", {own}'
     try:
-        provider = ctx.backend.database.write_merged(providers.create_together, NewProvider(own, name, parent))
+        provider = ctx.backend.database.write_batched(providers.create_batched, NewProvider(own, name, parent))
     except InvalidRequest as error:
         raise InvalidRequest(f"{label}: {error.message}") from None
     location = f"{request.root_url}/resource_providers/{provider.uuid}"
@@ -128,13 +128,13 @@ def update_provider(ctx: Context, request: Request) -> Reply:
 def delete_provider(ctx: Context, request: Request) -> Reply:
     """DELETE /resource_providers/{uuid}.  Errors: 404; 409 while it has children or allocations."""
     ctx.authorize("placement:resource_providers:delete")
-    ctx.backend.database.write_merged(providers.delete_together, request.path["uuid"])
+    ctx.backend.database.write_batched(providers.delete_batched, request.path["uuid"])
     return Reply(204)
 
 
 def edit_provider(ctx: Context, edit: ProviderEdit) -> Edited:
     """Change a provider. Raises: NotFound, and what the edit raises."""
-    return ctx.backend.database.write_merged(provider_edits.edit_together, edit)
+    return ctx.backend.database.write_batched(provider_edits.edit_batched, edit)
 
 
 def read_body_for_provider(ctx: Context, request: Request, schema: BodySchemas) -> Any:

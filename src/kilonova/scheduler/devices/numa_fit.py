@@ -22,6 +22,7 @@ from kilonova.model.numa import (
     ThreadPolicy,
 )
 from kilonova.model.pci import NumaPolicy, PciRequest
+from kilonova.placement.assignment import assign
 from kilonova.scheduler.devices.pci_fit import serve
 
 _KIB_PER_MIB = 1024
@@ -85,23 +86,9 @@ def _in_order_of_preference(host: HostDevices, wanted: InstanceNuma, *, wants_de
 
 def _match(fits: Fits, allowed: Sequence[int]) -> list[int] | None:
     """Give each cell of the server one of the ``allowed`` host cells that can take it, early ones first."""
-    holder: dict[int, int] = {}
-
-    def find(row: int, seen: set[int]) -> bool:
-        usable = [column for column in allowed if fits[row][column] is not None]
-        for column in sorted(usable, key=holder.__contains__):  # nobody moves for a cell that can go elsewhere
-            if column in seen:
-                continue
-            seen.add(column)
-            if column not in holder or find(holder[column], seen):
-                holder[column] = row
-                return True
-        return False
-
-    if not all(find(row, set()) for row in range(len(fits))):
-        return None
-    column_of = {row: column for column, row in holder.items()}
-    return [column_of[row] for row in range(len(fits))]
+    usable = [[column for column in allowed if row[column] is not None] for row in fits]
+    given = assign(usable, stay_first=True)
+    return None if given is None else [column for (column,) in given]
 
 
 def _cell_share(

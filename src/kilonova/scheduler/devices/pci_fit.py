@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serve PCI requests from the pools of one host.
 
-A pool may suit several requests and a request several pools; who gets what is a flow, found unit by unit along
-augmenting paths, so requests are refused only when there is no way to serve all of them.
+A pool may suit several requests and a request several pools; they are refused only when not all can be served.
 """
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import chain
 
 from kilonova.model.numa import HostCell
 from kilonova.model.pci import PF, VDPA, NumaPolicy, PciPool, PciRequest
+from kilonova.placement.assignment import assign
 
 _ONLY_ON_DEMAND = (PF, VDPA)
 
@@ -31,33 +32,10 @@ def serve(
     free = {pool.number: pool.free for pool in pools}
     if any(sum(free[number] for number in suits) < each.count for suits, each in zip(wanted, requests, strict=True)):
         return None
-    taken: list[Counter[int]] = [Counter() for _ in requests]
-
-    def find(index: int, seen: set[int]) -> bool:
-        """Take one more device for a request, if need be one of another request that can do with a different one."""
-        for number in wanted[index]:
-            if number in seen:
-                continue
-            seen.add(number)
-            if free[number] > 0:
-                free[number] -= 1
-            else:
-                holder = next(
-                    (i for i, held in enumerate(taken) if i != index and held[number] and find(i, seen)), None
-                )
-                if holder is None:
-                    continue
-                taken[holder][number] -= 1
-            taken[index][number] += 1
-            return True
-        return False
-
-    for index, request in enumerate(requests):
-        for _ in range(request.count):
-            if not find(index, set()):
-                return None
-    total: Counter[int] = sum(taken, Counter())
-    return tuple(sorted((number, count) for number, count in total.items() if count))
+    given = assign(wanted, [request.count for request in requests], free)
+    if given is None:
+        return None
+    return tuple(sorted(Counter(chain(*given)).items()))
 
 
 def matches(pool: PciPool, request: PciRequest) -> bool:

@@ -16,7 +16,7 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 class CrossCellWeigher(ColumnWeigher):
     """Rate the hosts of the server's own cell 1, others -1, on a move that may leave the cell; else all alike.
 
-    Shapes: hosts.cells (H,) → (N,). Source: spec SCHEDULER §5 #10.
+    Shapes: hosts.cell_uuids (H,) → (N,). Source: spec SCHEDULER §5 #10.
     """
 
     option: ClassVar[str] = "cross_cell_move_weight_multiplier"
@@ -24,7 +24,7 @@ class CrossCellWeigher(ColumnWeigher):
     multiplier: float = 1000000.0
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:
-        if spec.source_cell is None or not hosts.cells:
+        if spec.source_cell is None or not hosts.cell_uuids:
             return None
-        at_home = np.array([cell == spec.source_cell for cell in hosts.cells], dtype=np.bool_)
-        return np.where(at_home[rows], 1.0, -1.0)
+        in_source_cell = np.array([cell == spec.source_cell for cell in hosts.cell_uuids], dtype=np.bool_)
+        return np.where(in_source_cell[rows], 1.0, -1.0)

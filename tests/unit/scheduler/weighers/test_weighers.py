@@ -183,7 +183,7 @@ def test_a_metric_that_is_not_required_costs_what_is_configured(
 
 
 def test_a_move_that_may_leave_the_cell_prefers_to_stay() -> None:
-    hosts = table(host("a", cell="c1"), host("b", cell="c2"), host("c"))
+    hosts = table(host("a", cell_uuid="c1"), host("b", cell_uuid="c2"), host("c"))
     weigher = weighers.CrossCellWeigher()
     assert rated(weigher, hosts, request()) is None
     assert rated(weigher, hosts, request(source_cell="c1")) == [1.0, -1.0, -1.0]
