@@ -3,12 +3,15 @@
 
 import itertools
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.removals import RunningDeleted
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.messaging.messages import AgentMessage, AskStep, HostsStarted, Orphans, StepId, StepReply, StepStatus
+from kilonova.model.found_guest import Departure, Removal
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from support.manual_bus import ManualBus
@@ -36,6 +39,7 @@ class OneHost:
         event: Callable[[str], None] = lambda _: None,
         driver: type[FakeDriver] = FakeDriver,
         may_act: Callable[[], bool] = lambda: True,
+        running_deleted: RunningDeleted | None = None,
         **facts: Any,
     ) -> None:
         self.name = name
@@ -44,7 +48,7 @@ class OneHost:
         self.bus = ManualBus(event=event)
         self.bus.serve_conductor(self.told.append, self._on_agents_started)
         self.driver = driver(SimulatedHost(name, **facts), self.file, AllocationRatios())
-        self.agent = Agent(name, self.driver, self.bus, may_act=may_act)
+        self.agent = Agent(name, self.driver, self.bus, may_act=may_act, running_deleted=running_deleted)
         self.bus.serve_agent(name, self.agent.accept)
 
     def send(self, message: AgentMessage) -> None:
@@ -77,4 +81,10 @@ class OneHost:
         return found.memory_mib
 
     def _on_agents_started(self, message: HostsStarted) -> Orphans:
-        return Orphans({report.host: tuple(message.guests[report.host]) for report in message.reports})
+        now = datetime.now(UTC).replace(tzinfo=None)
+        return Orphans(
+            {
+                host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests)
+                for host, guests in message.guests.items()
+            }
+        )

@@ -26,6 +26,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import (
     ConductorMessage,
+    GuestsFound,
     Heartbeat,
     HostsStarted,
     MigrationProgress,
@@ -121,8 +122,12 @@ class Conductor:
                 self.runner.take_status(message)
             case MigrationProgress():
                 self.operations.record_progress(message)
+            case GuestsFound():
+                self.runner.guests.take(message)
 
     def register_hosts(self, message: HostsStarted) -> Orphans:
-        """Register hypervisors that start and tell which of their guests belong to no server."""
+        """Register hypervisors that start and tell which of their guests have to go."""
         owner = None if self.database.is_sole_process else self.owner
-        return self.database.write(lambda tx: register_hosts(tx, message, owner, self.lease.duration))
+        reported = self.database.write(lambda tx: register_hosts(tx, message, owner, self.lease.duration))
+        reported.tell()
+        return Orphans(reported.removals)

@@ -41,13 +41,19 @@ def of(connection: Connection, uuids: Collection[str]) -> dict[tuple[str, str], 
     return {(row[0], row[1]): (Departure(row[2]), row[3]) for row in rows}
 
 
-def forgettable(connection: Connection, present: Mapping[str, Collection[str]], now: datetime) -> list[tuple[str, str]]:
-    """Return the old records of hosts that report these guests, and no longer the one that had to go."""
-    found = sa.select(_D.host, _D.instance_uuid).where(_D.host.in_(list(present)), _D.created_at < now - KEPT)
-    return [(row.host, row.instance_uuid) for row in connection.execute(found) if row[1] not in present[row[0]]]
+def forgettable(
+    connection: Connection, still_there: Mapping[str, Collection[str]], now: datetime
+) -> list[tuple[str, str]]:
+    """Return the old records of hosts that have reported their guests, but for those of guests ``still_there``."""
+    hosts = list(still_there)
+    old: list[tuple[str, str]] = []
+    for start in range(0, len(hosts), 500):
+        chosen = _D.host.in_(hosts[start : start + 500]), _D.created_at < now - KEPT
+        old += [tuple(row) for row in connection.execute(sa.select(_D.host, _D.instance_uuid).where(*chosen))]
+    return [(host, uuid) for host, uuid in old if uuid not in still_there[host]]
 
 
 def forget(tx: Transaction, records: Collection[tuple[str, str]]) -> None:
-    """Remove records of guests that are gone."""
+    """Remove records of guests that are gone; done already is success."""
     for host, uuid in records:
         tx.execute(sa.delete(t.departures).where(_D.host == host, _D.instance_uuid == uuid))

@@ -21,14 +21,24 @@ _AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What has to be written so that the table says what reports say. Nothing where they say what it says."""
+    """What has to be written so that the table says what reports say. Nothing where they say what it says.
+
+    ``altered``: odd in another way than before; ``switched``: as odd as before, but switched on or off meanwhile.
+    """
 
     appeared: tuple[OddGuest, ...] = ()
-    changed: tuple[OddGuest, ...] = ()
+    altered: tuple[OddGuest, ...] = ()
+    switched: tuple[OddGuest, ...] = ()
     gone: tuple[OddGuest, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.appeared or self.changed or self.gone)
+        return bool(self.appeared or self.altered or self.switched or self.gone)
+
+    def without_new(self, hosts: Collection[str]) -> "Differences":
+        """Return this without what appeared or is altered on some hosts."""
+        appeared = tuple(each for each in self.appeared if each.host not in hosts)
+        altered = tuple(each for each in self.altered if each.host not in hosts)
+        return replace(self, appeared=appeared, altered=altered)
 
 
 def differences(
@@ -40,24 +50,27 @@ def differences(
     """
     stored = {(each.host, each.instance_uuid): each for each in _of_hosts(connection, list(asked))}
     present = {(each.host, each.instance_uuid): each for each in odd}
-    appeared, changed, gone = [], [], []
-    for key, each in present.items():
-        if key not in stored:
-            appeared.append(each)
-        elif _facts(stored[key]) != _facts(each):
-            changed.append(replace(each, since=stored[key].since))
-    for (host, uuid), each in stored.items():
-        about = asked[host]
-        if (host, uuid) not in present and (about is None or uuid in about):
-            gone.append(each)
-    return Differences(tuple(appeared), tuple(changed), tuple(gone))
+    known = [(each, stored[key]) for key, each in present.items() if key in stored]
+    gone = [
+        each
+        for (host, uuid), each in stored.items()
+        if (host, uuid) not in present and ((about := asked[host]) is None or uuid in about)
+    ]
+    return Differences(
+        tuple(each for key, each in present.items() if key not in stored),
+        tuple(each for each, before in known if _facts(each) != _facts(before)),
+        tuple(
+            each for each, before in known if _facts(each) == _facts(before) and each.power_state != before.power_state
+        ),
+        tuple(gone),
+    )
 
 
 def store(tx: Transaction, found: Differences) -> None:
     """Write differences; done already is success."""
     for each in found.gone:
         tx.execute(sa.delete(t.odd_guests).where(*_is(each.host, each.instance_uuid)))
-    for each in found.changed:
+    for each in (*found.altered, *found.switched):
         tx.execute(sa.update(t.odd_guests).where(*_is(each.host, each.instance_uuid)).values(_facts_row(each)))
     for each in found.appeared:
         key = {"host": each.host, "instance_uuid": each.instance_uuid}
@@ -101,7 +114,7 @@ def _is(host: str, uuid: str) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _facts(odd: OddGuest) -> tuple[Any, ...]:
-    return odd.oddity, odd.power_state, odd.recorded_host
+    return odd.oddity, odd.recorded_host
 
 
 def _facts_row(odd: OddGuest) -> dict[str, Any]:

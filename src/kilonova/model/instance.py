@@ -222,7 +222,7 @@ class GuestSpec:
     """Everything a hypervisor needs to make a guest. Units: MiB and GiB as in the names.
 
     ``reserved``: the cells, pinned CPUs and devices that the claim of this host has taken for it.
-    ``ordered_at``: when the conductor gave the order to make it; drivers keep it with our mark in the guest's own metadata.
+    ``ordered_at``: when the conductor gave the order to make it; drivers keep it, as our mark, in the guest's metadata.
     ``user_data`` may hold secrets, so it is not part of what is shown of a guest, in logs for instance.
     """
 

@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from kilonova.messaging.messages import (
     StepReply,
     StopGuest,
 )
+from kilonova.model.found_guest import Departure, Removal
 from kilonova.model.instance import GuestSpec, PowerState
 from support.cell import PLAIN, host
 from support.manual_bus import ManualBus
@@ -49,7 +51,13 @@ class Replies:
         self.got.append(message)
 
     def on_agents_started(self, message: HostsStarted) -> Orphans:
-        return Orphans({report.host: tuple(message.guests[report.host]) for report in message.reports})
+        now = datetime.now(UTC).replace(tzinfo=None)
+        return Orphans(
+            {
+                host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests)
+                for host, guests in message.guests.items()
+            }
+        )
 
 
 def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 """What both ends rely on, whichever bus there is; that of the tests is held to it like the others."""
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from kilonova.messaging.bus import Work
 from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import AgentMessage, Heartbeat, HostsStarted, Orphans, StepId, StopGuest
+from kilonova.model.found_guest import Departure, Removal
 from support.manual_bus import ManualBus
 from support.waiting import wait_until
 
 STEP = StepId("w", "s", 1)
+ORPHANS = Orphans({"node1": (Removal("a", Departure.LEFT, datetime.fromisoformat("2026-01-01")),)})
 
 
 @pytest.fixture(params=[LocalBus, ManualBus])
@@ -82,11 +85,11 @@ def test_work_is_done_and_then_what_waits_behind_it(bus: Any) -> None:
 
 def test_what_agents_tell_and_what_the_conductor_runs_itself_comes_once(bus: Any) -> None:
     came: list[object] = []
-    bus.serve_conductor(came.append, lambda started: Orphans({"node1": ("a",)}))
+    bus.serve_conductor(came.append, lambda started: ORPHANS)
     bus.tell(Heartbeat(("node1",)))
     bus.tell(Heartbeat(("node2",)), urgent=True)
     for number, run in enumerate((bus.run_in_conductor, bus.run_urgently, bus.run_blocking)):
         run(lambda number=number: came.append(number))
     settle(bus, lambda: len(came) == 5)
     assert sorted(map(str, came)) == sorted(map(str, [0, 1, 2, Heartbeat(("node1",)), Heartbeat(("node2",))]))
-    assert bus.announce(HostsStarted(())) == Orphans({"node1": ("a",)})
+    assert bus.announce(HostsStarted(())) == ORPHANS

@@ -74,7 +74,7 @@ def _destroy_guest(services: Services, run: Run[DeleteFacts]) -> Effect:
 
 
 def _guest_destroyed(_services: Services, run: Run[DeleteFacts], reply: StepReply) -> Effect:
-    """Note that the host is clean. One that is not there counts as clean: it cleans up when it comes back."""
+    """Note that the host is clean. One that is not there counts as clean: a record says what it has to remove."""
     facts = replace(run.facts, clean=(*run.facts.clean, reply.host))
     if is_unreachable(reply):
         facts = replace(facts, absent=(*facts.absent, reply.host))
