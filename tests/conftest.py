@@ -3,6 +3,7 @@ import os
 
 from hypothesis import settings
 
+from support.broker import broker
 from support.databases import (
     database,
     database_servers,
@@ -14,6 +15,7 @@ from support.databases import (
 )
 
 __all__ = [
+    "broker",
     "database",
     "database_servers",
     "database_url",

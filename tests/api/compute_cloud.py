@@ -16,7 +16,7 @@ from kilonova.cli.apis import application_of, policy_of
 from kilonova.config.api import ApiSettings
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.settings import Settings
-from kilonova.db import compute_nodes, instances, provider_traits, providers, services
+from kilonova.db import compute_nodes, instances, node_reports, provider_traits, providers, services
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
@@ -73,7 +73,7 @@ class Cloud:
             for node in nodes or (host,):
                 said = NodeReport(host, node, capabilities, inventories, host_ip="10.0.0.7")
                 found.append(compute_nodes.report(tx, said))
-                providers.ensure_for_node(tx, found[-1].uuid, node, inventories, ())
+                node_reports.ensure_for_node(tx, found[-1].uuid, node, inventories, ())
             if up:
                 services.record_heartbeats(tx, [host])
             return found[0]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kilonova.db import instances
+from kilonova.db import instance_lists
 from kilonova.errors import KilonovaError
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import VmState
@@ -104,7 +104,7 @@ class Load:
 
     def _ask(self, rng: random.Random) -> None:
         with self._cell.database.read() as connection:
-            known = [each.uuid for each in instances.list_page(connection, instances.InstanceQuery())]
+            known = [each.uuid for each in instance_lists.list_page(connection, instance_lists.InstanceQuery())]
         if len(known) < rng.randrange(_SERVERS):
             count = rng.choice([1, 1, 2, 3])
             group = rng.choice([None, None, *self._groups])
@@ -150,7 +150,7 @@ def _live_migrate_and_interrupt(cell: Cell, uuid: str, rng: random.Random) -> No
 
 def _in_state(cell: Cell, state: VmState) -> list[str]:
     with cell.database.read() as connection:
-        page = instances.list_page(connection, instances.InstanceQuery())
+        page = instance_lists.list_page(connection, instance_lists.InstanceQuery())
     return [each.uuid for each in page if each.vm_state is state]
 
 

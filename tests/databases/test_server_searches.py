@@ -6,9 +6,9 @@ from datetime import datetime
 
 import pytest
 
-from kilonova.db import instances
+from kilonova.db import instance_lists, instances
 from kilonova.db.database import Database
-from kilonova.db.instances import InstanceQuery
+from kilonova.db.instance_lists import InstanceQuery
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, VmState
@@ -30,7 +30,7 @@ def servers(database: Database) -> Database:
 
 def found(database: Database, query: InstanceQuery) -> list[str]:
     with cpu_limit(3, query), database.read() as connection:
-        return [instance.name for instance in instances.list_page(connection, query)]
+        return [instance.name for instance in instance_lists.list_page(connection, query)]
 
 
 def test_names_tags_and_dates(servers: Database) -> None:
@@ -58,7 +58,7 @@ def test_pages_by_every_column_are_complete(servers: Database) -> None:
     pages: list[str] = []
     marker: str | None = None
     with servers.read() as connection:
-        while page := instances.list_page(connection, replace(query, marker=marker)):
+        while page := instance_lists.list_page(connection, replace(query, marker=marker)):
             pages += [instance.name for instance in page]
             marker = page[-1].uuid
     assert pages == whole

@@ -11,9 +11,11 @@ from kilonova.db import (
     aggregates,
     compute_nodes,
     flavors,
+    instance_lists,
     instances,
     inventories,
     keypairs,
+    provider_lists,
     providers,
     request_specs,
     resource_classes,
@@ -24,7 +26,7 @@ from kilonova.db import (
 )
 from kilonova.db import tables as t
 from kilonova.db.database import Database
-from kilonova.db.instances import InstanceQuery
+from kilonova.db.instance_lists import InstanceQuery
 from kilonova.db.statements import ManyRows, insert_many, insert_missing
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
@@ -51,7 +53,7 @@ def store(database: Database, *servers: Instance) -> list[str]:
 
 def names(database: Database, **query: Any) -> list[str]:
     with database.read() as connection:
-        return [instance.name for instance in instances.list_page(connection, InstanceQuery(**query))]
+        return [instance.name for instance in instance_lists.list_page(connection, InstanceQuery(**query))]
 
 
 def test_text_json_booleans_and_microseconds_come_back_as_they_were(database: Database) -> None:
@@ -102,7 +104,7 @@ def test_null_sorts_before_everything_and_pages_go_on_after_it(database: Databas
         everything = names(database, sort=sort)
         assert everything == (["b", "d", "a", "c"] if descending else ["a", "c", "d", "b"])
         with database.read() as connection:
-            uuids = {one.name: one.uuid for one in instances.list_page(connection, InstanceQuery())}
+            uuids = {one.name: one.uuid for one in instance_lists.list_page(connection, InstanceQuery())}
         walked: list[str] = []
         while len(walked) < 4:
             marker = uuids[walked[-1]] if walked else None
@@ -136,7 +138,9 @@ def test_inventories_may_be_as_large_as_the_api_allows(database: Database) -> No
 
     database.write(write)
     with database.read() as connection:
-        provider = providers.list_matching(connection, providers.ProviderQuery(resources={"VCPU": 2**31 - 1}))[0]
+        provider = provider_lists.list_matching(
+            connection, provider_lists.ProviderQuery(resources={"VCPU": 2**31 - 1})
+        )[0]
         stored = inventories.of_provider(connection, provider.id)[0]
         assert usages.of_provider(connection, provider.id) == {"VCPU": 0}
     assert stored.inventory == largest

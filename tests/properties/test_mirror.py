@@ -18,7 +18,9 @@ from kilonova.db import (
     group_guards,
     instances,
     inventories,
+    node_reports,
     provider_aggregates,
+    provider_lists,
     provider_traits,
     providers,
     resource_classes,
@@ -60,7 +62,7 @@ def report(host: str, node: str, has: dict[str, int], traits: frozenset[str], ki
         listed = tuple(Inventory(name, total, total // 4, allocation_ratio=1.5) for name, total in has.items())
         metrics = {"cpu.percent": float(kind)} if kind % 2 else {}
         found = compute_nodes.report(tx, NodeReport(host, node, capabilities, listed, tuple(traits), metrics=metrics))
-        providers.ensure_for_node(tx, found.uuid, node, listed, tuple(traits))
+        node_reports.ensure_for_node(tx, found.uuid, node, listed, tuple(traits))
         aggregates.mirror_into_placement(tx, host)
 
     return job
@@ -151,7 +153,7 @@ def group(number: int, what: int, policy: str) -> Operation:
 
 
 def nth_provider(tx: Transaction, number: int) -> providers.Provider:
-    found = providers.list_matching(tx.connection, providers.ProviderQuery())
+    found = provider_lists.list_matching(tx.connection, provider_lists.ProviderQuery())
     if not found:
         raise KilonovaError("none")
     return found[number % len(found)]

@@ -19,8 +19,8 @@ from kilonova.claims.claimer import Claimer
 from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli.core import Parts, start_core
 from kilonova.cli.rules import Rules, build_engine
-from kilonova.compute.agent import Agent, start_agents
-from kilonova.conductor.lease import Lease
+from kilonova.compute.agent import Agent
+from kilonova.compute.sessions import start_agents
 from kilonova.conductor.retries import MAX_TRIES
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
@@ -35,6 +35,7 @@ from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import BatchedWrite
 from kilonova.identifiers import new_uuid
+from kilonova.lease import Lease
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image

@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable, Mapping
 
 from kilonova.errors import Unavailable
-from kilonova.messaging.bus import Accept, Work
+from kilonova.messaging.bus import Accept, Speaker, Work
 from kilonova.messaging.lanes import AgentLane
-from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans, StepReply
+from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question, StepReply
 
 
 class ManualBus:
@@ -36,7 +36,7 @@ class ManualBus:
         self._work: list[Callable[[], None]] = []
         self._agents: dict[str, Accept] = {}
         self._conductor: Callable[[ConductorMessage], None] | None = None
-        self._on_agents_started: Callable[[HostsStarted], Orphans] | None = None
+        self._answer: Callable[[Question, Speaker], Answer] | None = None
 
     @property
     def waiting(self) -> Mapping[str, int]:
@@ -46,9 +46,9 @@ class ManualBus:
         self._agents[host] = accept
 
     def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], on_agents_started: Callable[[HostsStarted], Orphans]
+        self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
     ) -> None:
-        self._conductor, self._on_agents_started = handler, on_agents_started
+        self._conductor, self._answer = handler, answer
 
     def cast(self, host: str, message: AgentMessage) -> None:
         self._event(f"to {host}: {type(message).__name__}")
@@ -79,10 +79,13 @@ class ManualBus:
     def run_blocking(self, work: Callable[[], None]) -> None:
         self._work.append(work)
 
-    def announce(self, message: HostsStarted) -> Orphans:
-        if self._on_agents_started is None:
+    def begin_session(self, session: str) -> None:
+        """Do nothing: as inside one process, where no message outlives it."""
+
+    def ask(self, question: Question) -> Answer:
+        if self._answer is None:
             raise Unavailable("No conductor is there.")
-        return self._on_agents_started(message)
+        return self._answer(question, Speaker())
 
     def close(self) -> None:
         self._work.clear()

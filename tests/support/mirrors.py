@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two mirrors are equal when every rule would see the same: compare them by name, not by the place of a column."""
 
+import time
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
+from kilonova.db.database import Database
 from kilonova.mirror.mirror import Mirror
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.scheduler.host_table import HostTable
@@ -86,6 +88,25 @@ def assert_equal(followed: Mirror, loaded: Mirror) -> None:
     for uuid in followed._state.groups._confirmed:
         assert followed.group(uuid) == loaded.group(uuid)
     assert followed.seq == loaded.seq
+
+
+def assert_follows(followed: Mirror, database: Database, *, at_most_s: float = 10.0) -> None:
+    """Fail unless a mirror that followed equals one that is loaded anew, at the same change of the log.
+
+    For databases to which others may be writing: what was compared while a change came in is compared again.
+    """
+    loaded, until = Mirror.follow(database), time.monotonic() + at_most_s
+    while True:
+        followed.catch_up()
+        loaded.catch_up()
+        seq = followed.seq
+        try:
+            assert_equal(followed, loaded)
+        except AssertionError:
+            if time.monotonic() > until or followed.seq == loaded.seq == seq:
+                raise
+        else:
+            return
 
 
 def assert_use_adds_up(mirror: Mirror) -> None:

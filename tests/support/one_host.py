@@ -10,7 +10,18 @@ from typing import Any, TypeVar
 from kilonova.compute.agent import Agent
 from kilonova.compute.removals import RunningDeleted
 from kilonova.compute.virt.fake import FakeDriver
-from kilonova.messaging.messages import AgentMessage, AskStep, HostsStarted, Orphans, StepId, StepReply, StepStatus
+from kilonova.messaging.bus import Speaker
+from kilonova.messaging.messages import (
+    AgentMessage,
+    Answer,
+    AskStep,
+    HostsStarted,
+    Orphans,
+    Question,
+    StepId,
+    StepReply,
+    StepStatus,
+)
 from kilonova.model.found_guest import Departure, Removal
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
@@ -20,8 +31,10 @@ T = TypeVar("T")
 _ATTEMPTS = itertools.count(1)
 
 
-def new_step(workflow: str = "w") -> StepId:
-    return StepId(workflow, "s", next(_ATTEMPTS))
+def new_step(workflow: str = "") -> StepId:
+    """The next step of a workflow, of one of its own unless told otherwise."""
+    attempt = next(_ATTEMPTS)
+    return StepId(workflow or f"w{attempt}", "s", attempt)
 
 
 def guest(uuid: str = "a", *, memory_mib: int = 512, **more: Any) -> GuestSpec:
@@ -46,7 +59,7 @@ class OneHost:
         self.file = folder / f"{name}.json"
         self.told: list[Any] = []
         self.bus = ManualBus(event=event)
-        self.bus.serve_conductor(self.told.append, self._on_agents_started)
+        self.bus.serve_conductor(self.told.append, self._answer)
         self.driver = driver(SimulatedHost(name, **facts), self.file, AllocationRatios())
         self.agent = Agent(name, self.driver, self.bus, may_act=may_act, running_deleted=running_deleted)
         self.bus.serve_agent(name, self.agent.accept)
@@ -80,11 +93,7 @@ class OneHost:
         assert found is not None
         return found.memory_mib
 
-    def _on_agents_started(self, message: HostsStarted) -> Orphans:
-        now = datetime.now(UTC).replace(tzinfo=None)
-        return Orphans(
-            {
-                host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests)
-                for host, guests in message.guests.items()
-            }
-        )
+    def _answer(self, question: Question, _speaker: Speaker) -> Answer:
+        assert isinstance(question, HostsStarted)
+        now, found = datetime.now(UTC).replace(tzinfo=None), question.guests.items()
+        return Orphans({host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found})

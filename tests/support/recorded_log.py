@@ -26,6 +26,7 @@ from kilonova.db import (
     group_guards,
     instances,
     inventories,
+    node_reports,
     provider_aggregates,
     provider_traits,
     providers,
@@ -132,7 +133,7 @@ def _report(number: int, **changed: Any) -> Callable[[Transaction], None]:
         said = NodeReport(host, f"node{number}", capabilities, _INVENTORIES, ("HW_CPU_X86_AVX", "COMPUTE_NODE"))
         said = replace(said, **{"host_ip": f"10.0.0.{number}", **changed})
         node = compute_nodes.report(tx, said)
-        providers.ensure_for_node(tx, node.uuid, said.hypervisor_hostname, said.inventories, said.traits)
+        node_reports.ensure_for_node(tx, node.uuid, said.hypervisor_hostname, said.inventories, said.traits)
         aggregates.mirror_into_placement(tx, host)
 
     return job

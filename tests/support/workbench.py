@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 from kilonova.conductor.events import Phase, WorkflowEvent
-from kilonova.conductor.lease import Lease
 from kilonova.conductor.runner import MAX_TRIES, Runner, pause_s
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
@@ -29,6 +28,7 @@ from kilonova.db import instances, workflows
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
+from kilonova.lease import Lease
 from kilonova.messaging.messages import AgentMessage, AskStep, RebootGuest, StepReply, StepState, StepStatus, StopGuest
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.transitions import TRANSITIONS

@@ -70,10 +70,20 @@ def check_books(connection: Connection) -> None:
     for group in connection.execute(sa.select(t.server_groups)):
         hosts = {host: count for (uuid, host), count in counted.items() if uuid == group.uuid}
         if group.policy == "affinity":
-            assert len(hosts) <= 1 or group.uuid in moving
             assert group.host in {None, *hosts}
+            strays = set(hosts) - {group.host} - _returned_members(connection, group.uuid)
+            assert group.uuid in moving or not strays, strays
         if group.policy == "anti-affinity":
             assert all(count <= group.max_server_per_host for count in hosts.values()), hosts
+
+
+def _returned_members(connection: Connection, group_uuid: str) -> set[str]:
+    """Return the hosts to which members of a group came back from a move: others may have joined them elsewhere."""
+    instance, migration = t.instances.c, t.server_migrations.c
+    joined = sa.join(t.instances, t.server_migrations, migration.instance_uuid == instance.uuid)
+    ended = ~server_migrations.IS_OPEN, migration.dest_host.is_not(None), migration.source_host != migration.dest_host
+    came_back = sa.select(instance.host).select_from(joined).where(*ended, instance.host == migration.source_host)
+    return set(connection.execute(came_back.where(instance.group_uuid == group_uuid)).scalars())
 
 
 def check_devices(connection: Connection) -> None:

@@ -18,8 +18,8 @@ from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
-from kilonova.compute.agent import Agent, start_agents
-from kilonova.conductor.lease import Lease
+from kilonova.compute.agent import Agent
+from kilonova.compute.sessions import start_agents
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
@@ -29,6 +29,7 @@ from kilonova.db import workflows
 from kilonova.db.database import Database, utc_now
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
+from kilonova.lease import Lease
 from kilonova.messaging.local import LocalBus
 from kilonova.metrics import Metrics, Sources
 from kilonova.mirror.mirror import Mirror
@@ -122,7 +123,7 @@ def start_core(
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 
     def announce() -> None:
-        start_agents(agents, bus)
+        start_agents(agents, bus, owner)
 
     upkeep = Upkeep(conductor, os.uname().nodename, _SERVICES, announce)
     upkeep.register()

@@ -9,12 +9,12 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
 from kilonova.compute.removals import GuestRemover, RunningDeleted
-from kilonova.compute.step_memory import StepMemory
+from kilonova.compute.step_memory import StepMemory, SupersededError
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
 from kilonova.errors import DriverError, MigrationAborted, UnsupportedGuest
 from kilonova.messaging.bus import AgentBus, Work
@@ -28,7 +28,6 @@ from kilonova.messaging.messages import (
     FaultOf,
     ForceCompleteLiveMigration,
     GuestsFound,
-    HostsStarted,
     Interrupt,
     Order,
     StepReply,
@@ -36,19 +35,26 @@ from kilonova.messaging.messages import (
     StepStatus,
 )
 from kilonova.model.found_guest import Removal
-from kilonova.model.host import NODE_TRAITS, NodeReport
 from kilonova.model.instance import PowerState
 
 LOG = logging.getLogger(__name__)
-_ANNOUNCED_TOGETHER = 200
 _BROKE = "The hypervisor driver failed."
+_SUPERSEDED = "The operation has gone on since this was asked for."
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """An order that waits for its turn, or has it. ``session``: of the agent when it came."""
+
+    order: Order
+    session: int
 
 
 class Agent:
     """Serves one hypervisor.
 
-    ``may_act``: whether its process may act for the host at present. A message that comes when it may not is dropped:
-    whoever counts as the owner of the host by then sends another.
+    ``may_act``: whether its process may act for the host at present. A message that comes when it may not, or whose
+    turn comes in a later session, is dropped: whoever counts as the owner of the host by then sends another.
     ``running_deleted``: what becomes of guests of deleted servers; None stands for the default.
     """
 
@@ -66,7 +72,8 @@ class Agent:
         self._bus = bus
         self._may_act = may_act
         self._lock = threading.Lock()
-        self._waiting: dict[str, deque[Order]] = {}
+        self._waiting: dict[str, deque[_Waiting]] = {}
+        self._session = 0
         self._steps = StepMemory()
         self._migrations = LiveMigrations(host, self._tell)
         self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
@@ -79,20 +86,31 @@ class Agent:
         if isinstance(message, AskGuests):
             asked = message.instance_uuids
             return Work(lane_of(message), lambda: self._tell(guests_of([self], asked)))
-        known = self._steps.begin(message.step)
+        uuid, lane = message.instance_uuid, lane_of(message)
+        try:
+            known = self._steps.begin(message.step)
+        except SupersededError:
+            LOG.warning("Host %s: %s of guest %s is refused: %s", self.host, type(message).__name__, uuid, _SUPERSEDED)
+            refusal = StepReply(message.step, self.host, uuid, _SUPERSEDED, fault_of=FaultOf.REQUEST)
+            return Work(lane, lambda: self._reply(refusal, lane))
         if isinstance(known, StepReply):
-            reply, lane = known, lane_of(message)
+            reply = known
             return Work(lane, lambda: self._reply(reply, lane))
         if known is StepState.RUNNING:
             return None
-        uuid = message.instance_uuid
         with self._lock:
+            waiting = _Waiting(message, self._session)
             queue = self._waiting.get(uuid)
             if queue is not None:
-                queue.append(message)
+                queue.append(waiting)
                 return None
-            self._waiting[uuid] = deque([message])
-        return self._work_for(uuid, message)
+            self._waiting[uuid] = deque([waiting])
+        return self._work_for(uuid, waiting)
+
+    def begin_session(self) -> None:
+        """Drop what waits: others may have gone on with it while this process was counted as dead."""
+        with self._lock:
+            self._session += 1
 
     def stop(self) -> None:
         """Leave the live migrations that run as they are, so that their threads end."""
@@ -106,12 +124,13 @@ class Agent:
             except DriverError as error:
                 LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
 
-    def _work_for(self, uuid: str, order: Order) -> Work:
-        return Work(lane_of(order), lambda: self._work_off(uuid, order))
+    def _work_for(self, uuid: str, waiting: _Waiting) -> Work:
+        return Work(lane_of(waiting.order), lambda: self._work_off(uuid, waiting))
 
-    def _work_off(self, uuid: str, order: Order) -> Work | None:
+    def _work_off(self, uuid: str, waiting: _Waiting) -> Work | None:
         """Carry out the first order that waits for an instance; return the work for the next one."""
-        is_allowed = self._is_allowed(order)
+        order = waiting.order
+        is_allowed = self._is_allowed(order, waiting.session)
         reply = self._carry_out(order) if is_allowed else None
         self._steps.end(order.step, reply)
         if reply is not None:
@@ -127,7 +146,7 @@ class Agent:
         return None
 
     def _handle(self, interrupt: Interrupt) -> None:
-        if not isinstance(interrupt, AskStep) and not self._is_allowed(interrupt):
+        if not isinstance(interrupt, AskStep) and not self._is_allowed(interrupt, self._session):
             return
         match interrupt:
             case AbortLiveMigration():
@@ -138,11 +157,11 @@ class Agent:
                 status = self._steps.status(self.host, interrupt.instance_uuid, interrupt.step)
                 self._tell(status, urgent=True)
 
-    def _is_allowed(self, message: AgentMessage) -> bool:
-        may_act = self._may_act()
-        if not may_act:
-            LOG.warning("Host %s: %s dropped", self.host, type(message).__name__)
-        return may_act
+    def _is_allowed(self, message: AgentMessage, session: int) -> bool:
+        is_allowed = self._may_act() and session == self._session
+        if not is_allowed:
+            LOG.warning("Host %s: %s of guest %s dropped", self.host, type(message).__name__, message.instance_uuid)
+        return is_allowed
 
     def _reply(self, reply: StepReply, lane: AgentLane) -> None:
         self._tell(reply, urgent=lane is AgentLane.DELETE or reply.aborted)
@@ -196,19 +215,3 @@ def guests_of(agents: Sequence[Agent], asked: tuple[str, ...] | None = None) -> 
         marked = {host: {uuid: at for uuid, at in each.items() if uuid in asked} for host, each in marked.items()}
         guests = {host: {uuid: state for uuid, state in each.items() if uuid in asked} for host, each in guests.items()}
     return GuestsFound(guests, marked, asked)
-
-
-def start_agents(agents: Sequence[Agent], bus: AgentBus) -> None:
-    """Announce hypervisors and their guests, have guests go that a record says have to, then take messages."""
-    for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
-        group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
-        reports: list[NodeReport] = []
-        for agent in group.values():
-            said = agent.driver.report()
-            reports.append(replace(said, traits=(*NODE_TRAITS, *said.traits)))
-        found = guests_of(tuple(group.values()))
-        orphans = bus.announce(HostsStarted(tuple(reports), found.guests, found.marked))
-        for host, removals in orphans.removals.items():
-            group[host].remove(removals)
-        for agent in group.values():
-            bus.serve_agent(agent.host, agent.accept)

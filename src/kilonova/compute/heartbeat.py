@@ -25,4 +25,4 @@ class HeartbeatTimer:
         self._thread.stop()
 
     def _tell(self) -> None:
-        self._bus.tell(Heartbeat(self._hosts))
+        self._bus.ask(Heartbeat(self._hosts))

@@ -12,8 +12,12 @@ from kilonova.messaging.messages import StepId, StepReply, StepState, StepStatus
 _REMEMBERED = 1_000
 
 
+class SupersededError(Exception):
+    """A later attempt of the same workflow has been heard of, so this one comes late, from whoever ran it before."""
+
+
 class StepMemory:
-    """The steps that wait or run, and the replies of the last ones that are done.
+    """The steps that wait or run, the replies of the last ones that are done, and the newest attempt of each workflow.
 
     It ends with the agent: a new agent has heard of no step, and the drivers take a repetition of one as what it is.
     """
@@ -22,9 +26,13 @@ class StepMemory:
         self._lock = threading.Lock()
         self._running: set[StepId] = set()
         self._replies: LRUCache[StepId, StepReply] = LRUCache(remembered)
+        self._newest_attempts: LRUCache[str, int] = LRUCache(remembered)
 
     def begin(self, step: StepId) -> StepReply | StepState:
-        """Note that a step was given. Returns ``UNKNOWN`` if it was not before, ``RUNNING``, or the reply it had."""
+        """Note that a step was given. Returns ``UNKNOWN`` if it was not before, ``RUNNING``, or the reply it had.
+
+        Raises: SupersededError.
+        """
         with self._lock:
             if not step.workflow:
                 return StepState.UNKNOWN
@@ -33,6 +41,10 @@ class StepMemory:
             reply = self._replies.get(step)
             if reply is not None:
                 return reply
+            newest = self._newest_attempts.get(step.workflow, 0)
+            if step.attempt < newest:
+                raise SupersededError
+            self._newest_attempts[step.workflow] = step.attempt
             self._running.add(step)
             return StepState.UNKNOWN
 

@@ -4,7 +4,7 @@
 from datetime import timedelta
 
 from kilonova.conductor.guest_reports import Reported, read_report
-from kilonova.db import aggregates, compute_nodes, host_agents, providers, services
+from kilonova.db import aggregates, compute_nodes, host_agents, node_reports, providers, services
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import HostsStarted
 from kilonova.model.host import COMPUTE
@@ -20,7 +20,7 @@ def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None, le
         service = services.ensure(tx, report.host, COMPUTE)
         node = compute_nodes.report(tx, report)
         is_new = providers.find(tx.connection, node.uuid) is None
-        providers.ensure_for_node(tx, node.uuid, report.hypervisor_hostname, report.inventories, report.traits)
+        node_reports.ensure_for_node(tx, node.uuid, report.hypervisor_hostname, report.inventories, report.traits)
         if is_new:
             aggregates.mirror_into_placement(tx, report.host)
             services.mark_providers(tx, report.host, disabled=service.disabled)

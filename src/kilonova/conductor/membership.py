@@ -3,13 +3,13 @@
 
 from collections.abc import Callable, Sequence
 
-from kilonova.conductor.lease import Lease
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.workflows.batch import BATCH
 from kilonova.db import host_agents, workflows
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
+from kilonova.lease import Lease
 
 
 class Membership:

@@ -19,7 +19,6 @@ from kilonova.conductor.guest_reports import GuestReports
 from kilonova.conductor.interrupts import interrupt
 from kilonova.conductor.journal import Journal
 from kilonova.conductor.late_guests import LateGuests
-from kilonova.conductor.lease import Lease
 from kilonova.conductor.parking import RESPONSE_TIMEOUT_S, Parking
 from kilonova.conductor.retries import MAX_TRIES, Retries, pause_s
 from kilonova.conductor.runs import Runs
@@ -43,10 +42,11 @@ from kilonova.conductor.workflow import (
     UndoFailedError,
     Workflow,
 )
-from kilonova.db import host_agents, instances, workflows
+from kilonova.db import host_agents, instance_actions, instances, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState
+from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import StepReply, StepStatus
 
@@ -269,10 +269,11 @@ class Runner:
         return self._runs.remember(after, turn.run.memo)
 
     def _end_quietly(self, run: Run[Any]) -> None:
-        """Forget a workflow that has nothing left to do, and let those begin that waited for it."""
+        """Remove a workflow that has nothing left to do, its action failed, and let those begin that waited for it."""
 
         def end(tx: Transaction) -> tuple[WorkflowRow, ...]:
-            workflows.finish_present(tx, [run.row], self._owner)
+            removed = workflows.finish_present(tx, [run.row], self._owner)
+            instance_actions.fail(tx, [(row.instance_uuid, row.request_id) for row in removed if row.instance_uuid])
             return workflows.release_waiting(tx, run.instance_uuid, self._owner)
 
         released = self._database.write(end)
@@ -432,8 +433,17 @@ class Runner:
         """Walk back from a step that breaks again and again, or leave it to an operator where that cannot be."""
         failure = self._retries.failure(run, error)
         if not run.row.undoing and self._workflow(run).can_walk_back(run.row.step):
-            self._advance(run, Failed(failure))
-        elif run.interrupted is Interrupt.DELETE or not run.instance_uuid:
+            try:
+                turned_back = self._turn_back(run, failure)
+            except Unavailable as away:
+                self._break(run, away)
+                return
+            except Exception:
+                LOG.exception("A step can be neither done nor undone: %s %s", run.row.kind, run.instance_uuid)
+            else:
+                self._advance(turned_back)
+                return
+        if run.interrupted is Interrupt.DELETE or not run.instance_uuid:
             LOG.error("Workflow %s (%s) was given up: %s", run.row.uuid, run.row.kind, failure.message)
             self._end_quietly(run)
         else:

@@ -9,7 +9,6 @@ from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
 from kilonova.conductor.events import Observer
 from kilonova.conductor.host_registration import register_hosts
-from kilonova.conductor.lease import Lease
 from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
@@ -21,16 +20,21 @@ from kilonova.conductor.services import Services
 from kilonova.conductor.stuck import StuckWorkflows
 from kilonova.db import host_agents, services
 from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
-from kilonova.messaging.bus import ConductorBus
+from kilonova.lease import Lease
+from kilonova.messaging.bus import ConductorBus, Speaker
 from kilonova.messaging.messages import (
+    Answer,
     ConductorMessage,
     GuestsFound,
     Heartbeat,
+    HeartbeatAnswer,
     HostsStarted,
     MigrationProgress,
     Orphans,
+    Question,
     StepReply,
     StepStatus,
 )
@@ -86,7 +90,7 @@ class Conductor:
         self.operations = Operations(self._services, self.runner)
         self.stuck = StuckWorkflows(database, self.runner, owner)
         self._store = ServerStore(self._services, self.runner)
-        bus.serve_conductor(self.handle, self.register_hosts)
+        bus.serve_conductor(self.handle, self.answer)
 
     def build(
         self,
@@ -114,8 +118,6 @@ class Conductor:
     def handle(self, message: ConductorMessage) -> None:
         """Take a message of an agent."""
         match message:
-            case Heartbeat():
-                self.database.write(lambda tx: services.record_heartbeats(tx, message.hosts))
             case StepReply():
                 self.runner.take_reply(message)
             case StepStatus():
@@ -125,9 +127,28 @@ class Conductor:
             case GuestsFound():
                 self.runner.guests.take(message)
 
-    def register_hosts(self, message: HostsStarted) -> Orphans:
+    def answer(self, question: Question, speaker: Speaker) -> Answer:
+        """Answer what a process with agents asks."""
+        match question:
+            case HostsStarted():
+                return self._register(question, speaker)
+            case Heartbeat():
+                return self._note_heartbeat(question, speaker)
+
+    def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
         """Register hypervisors that start and tell which of their guests have to go."""
-        owner = None if self.database.is_sole_process else self.owner
-        reported = self.database.write(lambda tx: register_hosts(tx, message, owner, self.lease.duration))
+        process = message.session if speaker.agent else None if self.database.is_sole_process else self.owner
+        reported = self.database.write(lambda tx: register_hosts(tx, message, process, self.lease.duration))
         reported.tell()
-        return Orphans(reported.removals)
+        return Orphans(reported.removals, self.lease.duration.total_seconds())
+
+    def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> HeartbeatAnswer:
+        """Note that the hosts of a process are alive; a session that is not has to begin anew."""
+
+        def note(tx: Transaction) -> bool:
+            counts = not speaker.agent or host_agents.renew(tx, message.session, self.lease.duration)
+            if counts:
+                services.record_heartbeats(tx, message.hosts)
+            return counts
+
+        return HeartbeatAnswer(message.session, message.number, self.database.write(note))

@@ -49,6 +49,12 @@ def keep_alive(tx: Transaction, process: str, lease: timedelta) -> bool:
     return was_alive
 
 
+def renew(tx: Transaction, process: str, lease: timedelta) -> bool:
+    """Note that ``process`` is alive, if it still counts as that. Returns whether it does."""
+    mine = sa.update(t.processes).where(_P.uuid == process, _P.lease_until > tx.now)
+    return bool(tx.execute(mine.values(lease_until=tx.now + lease)).rowcount)
+
+
 def alive(now: datetime) -> sa.Select[tuple[str]]:
     """Return the query for the processes that have their lease."""
     return sa.select(_P.uuid).where(_P.lease_until > now)

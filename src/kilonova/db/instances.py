@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances: rows, states by compare-and-set, faults, lists.
+"""Instances: rows, states by compare-and-set, faults.
 
 Every change that the scheduler must know of (on which host, busy with I/O or not) is logged in the same transaction.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -16,12 +16,11 @@ from kilonova.db import flavors, quotas, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedInstance
 from kilonova.db.mirror_source import instance_value
-from kilonova.db.name_patterns import matching, read_pattern
 from kilonova.db.prepared import Prepared
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
-from kilonova.errors import InvalidRequest, NotFound, UnexpectedTaskState
+from kilonova.errors import NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 from kilonova.model.quota import Usage
 
@@ -38,31 +37,6 @@ _PLACE = Prepared(sa.select(_I.host, _I.group_uuid).where(_I.uuid == sa.bindpara
 ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
 _FAULT_TEXT = 255
 _FAULT_DETAILS = 16_000
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceQuery:
-    """Which instances to list. Fields left at their defaults do not restrict.
-
-    ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
-    ``name``: a regular expression. ``sort``: (column, descending) pairs; creation time and id follow.
-    ``tags``: has all of them; ``tags_any``: has one; ``not_tags``: has not all; ``not_tags_any``: has none.
-    """
-
-    project_id: str | None = None
-    deleted: bool | None = False
-    states: tuple[tuple[VmState, frozenset[TaskState | None]], ...] | None = None
-    equals: Mapping[str, Collection[Any]] = field(default_factory=dict)
-    name: str | None = None
-    changed_since: datetime | None = None
-    changed_before: datetime | None = None
-    tags: tuple[str, ...] = ()
-    tags_any: tuple[str, ...] = ()
-    not_tags: tuple[str, ...] = ()
-    not_tags_any: tuple[str, ...] = ()
-    sort: tuple[tuple[str, bool], ...] = ()
-    limit: int = 1000
-    marker: str | None = None
 
 
 def insert(tx: Transaction, built: Sequence[tuple[Instance, str | None]]) -> None:
@@ -116,13 +90,13 @@ def get(connection: Connection, uuid: str) -> Instance:
 def find(connection: Connection, uuid: str) -> Instance | None:
     """Return an instance that is not deleted, or None."""
     row = connection.execute(_FIND, {"uuid": uuid}).mappings().first()
-    return None if row is None else _complete(connection, [row])[0]
+    return None if row is None else complete(connection, [row])[0]
 
 
 def find_any(connection: Connection, uuid: str) -> Instance | None:
     """Return an instance, also one that is deleted and not purged yet, or None."""
     row = connection.execute(_FIND_ANY, {"uuid": uuid}).mappings().first()
-    return None if row is None else _complete(connection, [row])[0]
+    return None if row is None else complete(connection, [row])[0]
 
 
 def numbers(connection: Connection, reservation_ids: Collection[str]) -> dict[str, int]:
@@ -138,26 +112,6 @@ def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ..
         statement = sa.select(t.instances).where(_I.uuid.in_(chunk), _I.deleted.is_(False)).order_by(_I.id)
         found += [_instance(row, None) for row in connection.execute(statement).mappings()]
     return tuple(found)
-
-
-def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, ...]:
-    """Return one page. Raises: InvalidRequest for an unknown marker or a bad regular expression."""
-    pattern = None if query.name is None else read_pattern("name", query.name)
-    conditions = _conditions(query)
-    sort = [*query.sort]
-    for column in ("created_at", "id"):
-        if column not in {name for name, _ in sort}:
-            sort.append((column, True))
-    if query.marker is not None:
-        conditions.append(_after(connection, query.marker, query.project_id, sort))
-    order = [part for name, descending in sort for part in _ordered(_I[name], descending)]
-    if pattern is not None:
-        names = sa.select(_I.id, _I.name).where(*conditions).order_by(*order).execution_options(yield_per=1000)
-        with connection.execute(names) as rows:
-            found = matching("name", pattern, ((row.id, row.name) for row in rows), query.limit)
-        conditions = [_I.id.in_(found)]
-    page = sa.select(t.instances).where(*conditions).order_by(*order).limit(query.limit)
-    return _complete(connection, connection.execute(page).mappings().all())
 
 
 def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -202,10 +156,10 @@ def change(
     """
     conditions: list[Any] = [_I.uuid == uuid, _I.deleted.is_(False)]
     if expected_tasks is not None:
-        conditions.append(_one_of(_I.task_state, expected_tasks))
+        conditions.append(task_is_one_of(expected_tasks))
     if expected_states is not None:
         conditions.append(_I.vm_state.in_([state.value for state in expected_states]))
-    row = {name: _plain(value) for name, value in values.items()}
+    row = {name: stored_value(value) for name, value in values.items()}
     if tx.execute(sa.update(t.instances).where(*conditions).values(**row, updated_at=tx.now)).rowcount == 0:
         current = tx.execute(
             sa.select(_I.vm_state, _I.task_state).where(_I.uuid == uuid, _I.deleted.is_(False))
@@ -224,7 +178,7 @@ def change(
 
 def set_progress(tx: Transaction, uuid: str, tasks: Collection[TaskState], percent: int) -> None:
     """Store how far an operation is while an instance still has one of its ``tasks``; afterwards it is too late."""
-    mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), _one_of(_I.task_state, tasks))
+    mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), task_is_one_of(tasks))
     tx.execute(mine.values(progress=percent))
 
 
@@ -310,7 +264,7 @@ def record_faults(tx: Transaction, faults: Mapping[str, Fault]) -> None:
 
 def fail(tx: Transaction, faults: Mapping[str, Fault], expected_tasks: Collection[TaskState]) -> frozenset[str]:
     """Put instances that have one of the expected tasks in error, on no host, each with its fault; return which."""
-    waiting = sa.and_(_I.uuid.in_(list(faults)), _I.deleted.is_(False), _one_of(_I.task_state, expected_tasks))
+    waiting = sa.and_(_I.uuid.in_(list(faults)), _I.deleted.is_(False), task_is_one_of(expected_tasks))
     failed = list(tx.execute(sa.select(_I.uuid, _I.host).where(waiting)))
     if not failed:
         return frozenset()
@@ -349,74 +303,9 @@ def mark_deleted(tx: Transaction, *uuids: str) -> None:
         tx.log("instance", uuid, None)
 
 
-def _conditions(query: InstanceQuery) -> list[Any]:
-    conditions: list[Any] = []
-    if query.deleted is not None:
-        conditions.append(_I.deleted.is_(query.deleted))
-    if query.project_id is not None:
-        conditions.append(_I.project_id == query.project_id)
-    if query.states is not None:
-        pairs = [sa.and_(_I.vm_state == vm.value, _one_of(_I.task_state, tasks)) for vm, tasks in query.states]
-        conditions.append(sa.or_(sa.false(), *pairs))
-    for name, values in query.equals.items():
-        column = _I[name]
-        present = [_plain(value) for value in values if value is not None]
-        either = [column.in_(present)] if present else []
-        if None in values:
-            either.append(column.is_(None))
-        conditions.append(sa.or_(*either) if either else sa.false())
-    if query.tags:
-        conditions.append(_tagged_with_all(query.tags))
-    if query.tags_any:
-        conditions.append(_tagged(query.tags_any))
-    if query.not_tags:
-        conditions.append(sa.not_(_tagged_with_all(query.not_tags)))
-    if query.not_tags_any:
-        conditions.append(sa.not_(_tagged(query.not_tags_any)))
-    moment = sa.func.coalesce(_I.updated_at, _I.created_at)
-    if query.changed_since is not None:
-        conditions.append(moment >= query.changed_since)
-    if query.changed_before is not None:
-        conditions.append(moment <= query.changed_before)
-    return conditions
-
-
-def _after(connection: Connection, marker: str, project_id: str | None, sort: Sequence[tuple[str, bool]]) -> Any:
-    """Return the condition "comes after the marker in this order"; NULL sorts first, as on SQLite and MariaDB."""
-    row = connection.execute(sa.select(t.instances).where(_I.uuid == marker)).mappings().first()
-    if row is None or project_id not in {None, row["project_id"]}:
-        raise InvalidRequest(f"marker [{marker}] not found")
-    after: Any = sa.false()
-    for name, descending in reversed(sort):
-        column, value = _I[name], row[name]
-        if value is None:
-            beyond: Any = sa.false() if descending else column.is_not(None)
-            same = column.is_(None)
-        else:
-            beyond = sa.or_(column < value, column.is_(None)) if descending else column > value
-            same = column == value
-        after = sa.or_(beyond, sa.and_(same, after))
-    return after
-
-
-def _ordered(column: Any, descending: bool) -> list[Any]:
-    """Return what to sort by so that NULL is the smallest, which PostgreSQL sees otherwise."""
-    keys = [column.is_not(None), column] if column.nullable else [column]
-    return [key.desc() if descending else key.asc() for key in keys]
-
-
-def _tagged(tags: Collection[str]) -> Any:
-    table = t.instance_tags.c
-    return _I.uuid.in_(sa.select(table.instance_uuid).where(table.tag.in_(list(tags))))
-
-
-def _tagged_with_all(tags: Collection[str]) -> Any:
-    table, wanted = t.instance_tags.c, set(tags)
-    having = sa.select(table.instance_uuid).where(table.tag.in_(sorted(wanted))).group_by(table.instance_uuid)
-    return _I.uuid.in_(having.having(sa.func.count() == len(wanted)))
-
-
-def _one_of(column: Any, tasks: Collection[TaskState | None]) -> Any:
+def task_is_one_of(tasks: Collection[TaskState | None]) -> Any:
+    """Return the condition that an instance has one of these tasks; None among them stands for none."""
+    column = _I.task_state
     if len(tasks) == len(ANY_TASK):
         return sa.true()
     present = [task.value for task in tasks if task is not None]
@@ -426,13 +315,15 @@ def _one_of(column: Any, tasks: Collection[TaskState | None]) -> Any:
     return sa.or_(*either) if either else sa.false()
 
 
-def _plain(value: Any) -> Any:
+def stored_value(value: Any) -> Any:
+    """Return a value as its column holds it."""
     if isinstance(value, VmState | TaskState):
         return value.value
     return int(value) if isinstance(value, PowerState) else value
 
 
-def _complete(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[Instance, ...]:
+def complete(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[Instance, ...]:
+    """Return rows of the table as instances, with their faults and tags."""
     failed = [row["uuid"] for row in rows if row["vm_state"] in {VmState.ERROR, VmState.DELETED}]
     faults: dict[str, Fault] = {}
     fault = t.instance_faults.c

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource providers, their trees and generations, and what the mirrors are told of them.
 
-A provider's generation rises once per committed request that changes it. The guard is the row itself: :func:`advance`
-updates it only at the expected generation, so the first writer wins on every database.
+A provider's generation rises once per committed request that changes it. A request that
+names the generation it has seen is refused at another one (:func:`kilonova.db.provider_edits.unless_changed`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -16,37 +16,13 @@ from kilonova.db import provider_states
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedUse
 from kilonova.db.prepared import Prepared
-from kilonova.db.provider_states import PROVIDERS, ProviderState, inventory_values, name_taken
+from kilonova.db.provider_states import PROVIDERS, ProviderState, name_taken
 from kilonova.db.statements import ManyRows, insert_many, mapping
 from kilonova.db.transaction import BatchedWrite, Transaction, batched, only
-from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, KilonovaError, NotFound
-from kilonova.model.provider import Inventory, Provider
-from kilonova.model.vocabulary import is_custom
-
-#: Set by the API when a compute service is disabled; an agent's report leaves it alone.
-STATUS_DISABLED = "COMPUTE_STATUS_DISABLED"
-#: Beginnings of the traits that agents report. All others are the operators', ``MISC_SHARES_VIA_AGGREGATE`` for one.
-_REPORTED = ("COMPUTE_", "HW_", "OWNER_")
+from kilonova.model.provider import Provider
 
 _ME = t.resource_providers
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderQuery:
-    """What `GET /resource_providers` may ask for; every part that is set must hold.
-
-    ``member_of``, ``required``: each inner set needs one of its members. ``resources``: free room for each amount.
-    """
-
-    uuid: str | None = None
-    name: str | None = None
-    in_tree: str | None = None
-    member_of: Sequence[Collection[str]] = ()
-    not_member_of: Collection[str] = ()
-    required: Sequence[Collection[str]] = ()
-    forbidden: Collection[str] = ()
-    resources: Mapping[str, int] = field(default_factory=dict)
 
 
 def find(connection: Connection, uuid: str) -> Provider | None:
@@ -61,35 +37,6 @@ def get(connection: Connection, uuid: str) -> Provider:
     if provider is None:
         raise NotFound(f"No resource provider with uuid {uuid} found")
     return provider
-
-
-def list_matching(connection: Connection, query: ProviderQuery) -> tuple[Provider, ...]:
-    """Return the providers that fit, oldest first. Names of classes and traits must exist."""
-    statement = PROVIDERS.order_by(_ME.c.id)
-    if query.uuid is not None:
-        statement = statement.where(_ME.c.uuid == query.uuid)
-    if query.name is not None:
-        statement = statement.where(_ME.c.name == query.name)
-    if query.in_tree is not None:
-        named = _ME.alias("named")
-        root = sa.select(named.c.root_provider_id).where(named.c.uuid == query.in_tree).scalar_subquery()
-        statement = statement.where(_ME.c.root_provider_id == root)
-    for aggregates in query.member_of:
-        statement = statement.where(_ME.c.id.in_(_members(aggregates)))
-    if query.not_member_of:
-        statement = statement.where(_ME.c.id.not_in(_members(query.not_member_of)))
-    each = {name for names in query.required if len(names) == 1 for name in names}
-    if each:
-        counted = _having(each).group_by(t.resource_provider_traits.c.resource_provider_id)
-        statement = statement.where(_ME.c.id.in_(counted.having(sa.func.count() == len(each))))
-    for names in query.required:
-        if len(names) > 1:
-            statement = statement.where(_ME.c.id.in_(_having(names)))
-    if query.forbidden:
-        statement = statement.where(_ME.c.id.not_in(_having(query.forbidden)))
-    for name, amount in query.resources.items():
-        statement = statement.where(_ME.c.id.in_(_with_room(name, amount)))
-    return tuple(Provider(*row) for row in heeding(connection.execute(statement)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +151,7 @@ def update(
     """
     provider = get(tx.connection, uuid)
     if name != provider.name:
-        _require_free(tx.connection, name)
+        require_free(tx.connection, name)
     values: dict[str, Any] = {"name": name, "updated_at": tx.now}
     moved = [provider.id]
     if move and parent_uuid != provider.parent_uuid:
@@ -296,32 +243,7 @@ _RISE = ManyRows(
 )
 
 
-def ensure_for_node(
-    tx: Transaction, uuid: str, name: str, inventories: Sequence[Inventory], traits: Sequence[str]
-) -> int:
-    """Bring the root provider of a hypervisor to what its agent reports; repeating it changes nothing.
-
-    Keeps what is used, ``COMPUTE_STATUS_DISABLED`` and traits of kinds that no agent reports. A class that is still
-    allocated stays although the agent no longer reports it. Returns the row id.
-
-    Raises: InvalidRequest for a resource class or trait that is neither known nor ``CUSTOM_``.
-    """
-    provider = find(tx.connection, uuid)
-    if provider is None:
-        provider = create(tx, uuid, name)
-    changed = _report_inventories(tx, provider.id, inventories)
-    changed = _report_traits(tx, provider.id, traits) or changed
-    if provider.name != name:
-        _require_free(tx.connection, name)
-        tx.execute(sa.update(_ME).where(_ME.c.id == provider.id).values(name=name))
-        changed = True
-    if changed:
-        touch(tx, [provider.id])
-        provider_states.log_stored(tx, [provider.id])
-    return provider.id
-
-
-# --- what mirrors are told ------------------------------------------------------------------------------------------
+# --- statements -----------------------------------------------------------------------------------------------------
 
 
 _BY_UUID = PROVIDERS.where(_ME.c.uuid == sa.bindparam("uuid"))
@@ -369,6 +291,9 @@ _USAGES = Prepared(
 )
 
 
+# --- what mirrors are told ------------------------------------------------------------------------------------------
+
+
 def log_usage(tx: Transaction, provider_ids: Collection[int]) -> None:
     """Log the generation and the use of providers whose allocations changed, in one query."""
     if not provider_ids:
@@ -396,35 +321,6 @@ def aggregate_uuids(connection: Connection, provider_id: int) -> list[str]:
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 
-def _members(aggregates: Collection[str]) -> sa.Select[Any]:
-    links = t.resource_provider_aggregates
-    statement = sa.select(links.c.resource_provider_id).join(
-        t.placement_aggregates, t.placement_aggregates.c.id == links.c.aggregate_id
-    )
-    return statement.where(t.placement_aggregates.c.uuid.in_(list(aggregates)))
-
-
-def _having(traits: Collection[str]) -> sa.Select[Any]:
-    links = t.resource_provider_traits
-    statement = sa.select(links.c.resource_provider_id).join(t.traits, t.traits.c.id == links.c.trait_id)
-    return statement.where(t.traits.c.name.in_(list(traits)))
-
-
-def _with_room(name: str, amount: int) -> sa.Select[Any]:
-    table = t.inventories
-    return (
-        sa.select(table.c.resource_provider_id)
-        .join(t.resource_classes, t.resource_classes.c.id == table.c.resource_class_id)
-        .where(
-            t.resource_classes.c.name == name,
-            table.c.used <= table.c.capacity - amount,
-            table.c.min_unit <= amount,
-            table.c.max_unit >= amount,
-            sa.literal(amount) % table.c.step_size == 0,
-        )
-    )
-
-
 def _parent_of(connection: Connection, parent_uuid: str | None) -> Provider | None:
     if parent_uuid is None:
         return None
@@ -438,7 +334,7 @@ def _root_id(connection: Connection, provider_id: int) -> int:
     return int(connection.execute(sa.select(_ME.c.root_provider_id).where(_ME.c.id == provider_id)).scalar_one())
 
 
-def _require_free(connection: Connection, name: str) -> None:
+def require_free(connection: Connection, name: str) -> None:
     if connection.execute(sa.select(_ME.c.id).where(_ME.c.name == name)).first() is not None:
         raise name_taken(name)
 
@@ -453,71 +349,4 @@ def _subtree(connection: Connection, provider: Provider) -> list[int]:
     found = [provider.id]
     for row_id in found:
         found += children.get(row_id, [])
-    return found
-
-
-def _report_inventories(tx: Transaction, provider_id: int, inventories: Sequence[Inventory]) -> bool:
-    table = t.inventories
-    class_ids = _known(tx, t.resource_classes, [inventory.resource_class for inventory in inventories])
-    present = {
-        row["resource_class_id"]: row
-        for row in tx.connection.execute(sa.select(table).where(table.c.resource_provider_id == provider_id)).mappings()
-    }
-    changed = False
-    for inventory in inventories:
-        class_id = class_ids[inventory.resource_class]
-        values = inventory_values(inventory)
-        old = present.pop(class_id, None)
-        if old is None:
-            keys = {"resource_provider_id": provider_id, "resource_class_id": class_id, "used": 0, "created_at": tx.now}
-            tx.execute(sa.insert(table), {**values, **keys})
-        elif any(old[name] != value for name, value in values.items()):
-            row = sa.update(table).where(
-                table.c.resource_provider_id == provider_id, table.c.resource_class_id == class_id
-            )
-            tx.execute(row.values(**values, updated_at=tx.now))
-        else:
-            continue
-        changed = True
-    for class_id in present:
-        unused = (
-            (table.c.resource_provider_id == provider_id)
-            & (table.c.resource_class_id == class_id)
-            & (table.c.used == 0)
-        )
-        changed = tx.execute(sa.delete(table).where(unused)).rowcount > 0 or changed
-    return changed
-
-
-def _report_traits(tx: Transaction, provider_id: int, traits: Sequence[str]) -> bool:
-    links = t.resource_provider_traits
-    wanted = _known(tx, t.traits, traits)
-    mine = sa.select(t.traits.c.name, t.traits.c.id).join(links, links.c.trait_id == t.traits.c.id)
-    has = mapping(tx.connection, mine.where(links.c.resource_provider_id == provider_id))
-    added = [trait_id for name, trait_id in wanted.items() if name not in has]
-    gone = [
-        trait_id
-        for name, trait_id in has.items()
-        if name not in wanted and name != STATUS_DISABLED and name.startswith(_REPORTED)
-    ]
-    if added:
-        tx.execute(
-            sa.insert(links), [{"resource_provider_id": provider_id, "trait_id": trait_id} for trait_id in added]
-        )
-    if gone:
-        tx.execute(sa.delete(links).where(links.c.resource_provider_id == provider_id, links.c.trait_id.in_(gone)))
-    return bool(added or gone)
-
-
-def _known(tx: Transaction, table: sa.Table, names: Sequence[str]) -> dict[str, int]:
-    """Return the ids of names, creating custom ones. Raises: InvalidRequest for others that are missing."""
-    statement = sa.select(table.c.name, table.c.id).where(table.c.name.in_(list(names)))
-    found: dict[str, int] = mapping(tx.connection, statement)
-    missing = [name for name in dict.fromkeys(names) if name not in found]
-    unknown = [name for name in missing if not is_custom(name)]
-    if unknown:
-        raise InvalidRequest(f"Unknown in {table.name.replace('_', ' ')}: {', '.join(unknown)}.")
-    if missing:
-        tx.execute(sa.insert(table), [{"name": name, "created_at": tx.now} for name in missing])
-        found = mapping(tx.connection, statement)
     return found

@@ -8,7 +8,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import aggregates, compute_nodes, providers, server_migrations
+from kilonova.db import aggregates, compute_nodes, node_reports, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedHeartbeat, LoggedService
 from kilonova.db.mirror_source import epoch
@@ -127,7 +127,7 @@ def update(
 
 def mark_providers(tx: Transaction, host: str, *, disabled: bool) -> None:
     """Make COMPUTE_STATUS_DISABLED of the providers of ``host`` say whether it is disabled. Safe to repeat."""
-    trait_id = tx.execute(sa.select(t.traits.c.id).where(t.traits.c.name == providers.STATUS_DISABLED)).scalar_one()
+    trait_id = tx.execute(sa.select(t.traits.c.id).where(t.traits.c.name == node_reports.STATUS_DISABLED)).scalar_one()
     table = t.resource_provider_traits
     for provider_id in compute_nodes.provider_ids(tx.connection, host):
         mine = sa.and_(table.c.resource_provider_id == provider_id, table.c.trait_id == trait_id)

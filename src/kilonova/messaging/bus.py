@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from kilonova.messaging.codec import VERSION
 from kilonova.messaging.lanes import AgentLane
-from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans
+from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,17 @@ class Work:
 
     lane: AgentLane
     run: Callable[[], "Work | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who asks, as the bus vouches for it. ``agent``: its name at the broker, "" inside this process.
+
+    ``version``: of the messages that it writes.
+    """
+
+    agent: str = ""
+    version: int = VERSION
 
 
 #: Takes a message in order, without waiting for anything, and returns the work to do for it now, if any.
@@ -37,8 +49,14 @@ class AgentBus(Protocol):
         ``urgent``: ahead of all that is not; for what comes of interrupts and deletes.
         """
 
-    def announce(self, message: HostsStarted) -> Orphans:
-        """Tell the conductor of agents that start, and wait for its answer. Raises: Unavailable when none comes."""
+    def begin_session(self, session: str) -> None:
+        """Take only messages for this session from now on.
+
+        One for another session is answered as a step that is unknown, so that it is sent anew.
+        """
+
+    def ask(self, question: Question) -> Answer:
+        """Ask the conductor, and wait for its answer. Raises: Unavailable when none comes in time."""
 
 
 class ConductorBus(Protocol):
@@ -49,9 +67,9 @@ class ConductorBus(Protocol):
         """How much work waits for a thread, by the name of its queue."""
 
     def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], on_agents_started: Callable[[HostsStarted], Orphans]
+        self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
     ) -> None:
-        """Have messages of agents go to ``handler``, and announcements to ``on_agents_started``."""
+        """Have messages of agents go to ``handler``, and what they ask to ``answer``."""
 
     def cast(self, host: str, message: AgentMessage) -> None:
         """Hand a message to the agent of ``host``. Raises: Unavailable when this process knows of none."""

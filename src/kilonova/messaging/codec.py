@@ -1,45 +1,100 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages as bytes: JSON with the name of the message and a version.
+"""Messages as bytes: JSON with the name of the message, whom it is for, and a version.
 
 A field that the reader does not know is passed over, and one that the writer did not know gets its default, so that two
-releases can talk. ``VERSION`` rises when a message comes to mean something else; what is newer is refused.
+releases can talk. ``VERSION`` rises with whatever is added. ``NEEDS`` is the least version that a reader must know to
+act rightly on what is written; it rises only when something comes to mean something else, a release after every reader
+has learnt it.
+
+====  ==================================================================
+ 1    the message alone
+ 2    the host, the session, who awaits the answer, and questions (ADR 20)
+====  ==================================================================
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import msgspec
 
-from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans
+from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 
-VERSION = 1
-Message = AgentMessage | ConductorMessage | HostsStarted | Orphans
+VERSION = 2
+NEEDS = 2
+Message = AgentMessage | ConductorMessage | Question | Answer
 MESSAGES: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Message)}
 
 
-class _Envelope(msgspec.Struct):
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A message, and what the way to its reader needs to know.
+
+    ``host``: which of its hosts an agent process is told something about.
+    ``session``: the life of an agent process that the message is meant for.
+    ``reply_to``: the control process that awaits the reply; any may take it when this is "".
+    ``question``: what a question and its answer have in common, and no others; "" for what is neither.
+    ``urgent``: it must not wait behind what is not.
+    ``version``: of the messages that its writer knows.
+    """
+
+    message: Message
+    host: str = ""
+    session: str = ""
+    reply_to: str = ""
+    question: str = ""
+    urgent: bool = False
+    version: int = VERSION
+
+
+class _Version(msgspec.Struct):
+    version: int
+    needs: int | None = None
+
+
+class _Wire(msgspec.Struct, omit_defaults=True):
     version: int
     message: str
     body: msgspec.Raw
+    needs: int | None = None
+    host: str = ""
+    session: str = ""
+    reply_to: str = ""
+    question: str = ""
+    urgent: bool = False
 
 
-def encode(message: Message) -> bytes:
+def encode(envelope: Envelope) -> bytes:
     """Return a message as bytes."""
-    body = msgspec.Raw(msgspec.json.encode(message, enc_hook=_plain))
-    return msgspec.json.encode(_Envelope(VERSION, type(message).__name__, body))
+    message = envelope.message
+    wire = _Wire(
+        VERSION,
+        type(message).__name__,
+        msgspec.Raw(msgspec.json.encode(message, enc_hook=_plain)),
+        NEEDS,
+        envelope.host,
+        envelope.session,
+        envelope.reply_to,
+        envelope.question,
+        envelope.urgent,
+    )
+    return msgspec.json.encode(wire)
 
 
-def decode(data: bytes) -> Message:
-    """Return the message in ``data``. Raises: msgspec.DecodeError, which says where and what is wrong."""
-    envelope = msgspec.json.decode(data, type=_Envelope)
-    if envelope.version > VERSION:
-        raise msgspec.ValidationError(f"Version {envelope.version} is not understood, only those up to {VERSION}")
-    kind = MESSAGES.get(envelope.message)
+def decode(data: bytes) -> Envelope:
+    """Return what is in ``data``. Raises: msgspec.DecodeError, which says where and what is wrong."""
+    written = msgspec.json.decode(data, type=_Version)
+    needs = written.version if written.needs is None else written.needs
+    if needs > VERSION:
+        raise msgspec.ValidationError(
+            f"Version {written.version} of the messages is not understood, only those up to {VERSION}"
+        )
+    wire = msgspec.json.decode(data, type=_Wire)
+    kind = MESSAGES.get(wire.message)
     if kind is None:
-        raise msgspec.ValidationError(f"There is no message {envelope.message!r}")
-    message: Any = msgspec.json.decode(envelope.body, type=kind)
-    checked: Message = message
-    return checked
+        raise msgspec.ValidationError(f"There is no message {wire.message!r}")
+    message: Any = msgspec.json.decode(wire.body, type=kind)
+    return Envelope(message, wire.host, wire.session, wire.reply_to, wire.question, wire.urgent, wire.version)
 
 
 def _plain(value: Any) -> Any:

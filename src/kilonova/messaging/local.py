@@ -4,9 +4,9 @@
 from collections.abc import Callable, Mapping
 
 from kilonova.errors import Unavailable
-from kilonova.messaging.bus import Accept, Work
+from kilonova.messaging.bus import Accept, Speaker, Work
 from kilonova.messaging.lanes import AgentLane, ConductorLane, Lanes
-from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsStarted, Orphans
+from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 
 _AGENT_THREADS = {AgentLane.INTERRUPT: 4, AgentLane.DELETE: 16, AgentLane.ORDINARY: 32, AgentLane.MOVE: 64}
 _CONDUCTOR_THREADS = {ConductorLane.BLOCKING: 16, ConductorLane.ORDINARY: 4, ConductorLane.URGENT: 4}
@@ -18,7 +18,7 @@ class LocalBus:
     def __init__(self) -> None:
         self._agents: dict[str, Accept] = {}
         self._conductor: Callable[[ConductorMessage], None] | None = None
-        self._on_agents_started: Callable[[HostsStarted], Orphans] | None = None
+        self._answer: Callable[[Question, Speaker], Answer] | None = None
         self._is_closing = False
         self._agent_lanes = Lanes("agent", _AGENT_THREADS)
         self._conductor_lanes = Lanes("conductor", _CONDUCTOR_THREADS)
@@ -27,9 +27,9 @@ class LocalBus:
         self._agents[host] = accept
 
     def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], on_agents_started: Callable[[HostsStarted], Orphans]
+        self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
     ) -> None:
-        self._conductor, self._on_agents_started = handler, on_agents_started
+        self._conductor, self._answer = handler, answer
 
     def cast(self, host: str, message: AgentMessage) -> None:
         accept = self._agents.get(host)
@@ -44,10 +44,13 @@ class LocalBus:
         lane = ConductorLane.URGENT if urgent else ConductorLane.ORDINARY
         self._conductor_lanes.run(lane, lambda: conductor(message))
 
-    def announce(self, message: HostsStarted) -> Orphans:
-        if self._on_agents_started is None:
+    def begin_session(self, session: str) -> None:
+        """Do nothing: no message outlives the process, and its agents drop those that wait when their session ends."""
+
+    def ask(self, question: Question) -> Answer:
+        if self._answer is None:
             raise Unavailable("No conductor is there.")
-        return self._on_agents_started(message)
+        return self._answer(question, Speaker())
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
         self._conductor_lanes.run(ConductorLane.ORDINARY, work)

@@ -217,6 +217,11 @@ class AskGuests:
     step: StepId
     instance_uuids: tuple[str, ...]
 
+    @property
+    def instance_uuid(self) -> str:
+        """It is about none in particular."""
+        return ""
+
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
 Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
@@ -313,23 +318,46 @@ class MigrationProgress:
         return 100 * (self.memory_processed_bytes + self.disk_processed_bytes) // total if total else 0
 
 
+# --- sessions ---------------------------------------------------------------------------------------------------------
+#
+# One life of a process with agents, from its report of hosts and guests to its end or the lapse of its lease, is a
+# session (ADR 20). What an agent of an earlier one was sent is void.
+
+
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """These hosts are alive."""
+    """A process with agents is alive, and so are its ``hosts``. ``number`` counts up within its ``session``."""
 
-    hosts: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
+    session: str = ""
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatAnswer:
+    """Answer to :class:`Heartbeat`. ``counts``: whether the session is alive for all others, too.
+
+    Where it is not its hosts may be counted as gone, so the process reports them again, in a new session.
+    """
+
+    session: str
+    number: int
+    counts: bool
 
 
 @dataclass(frozen=True, slots=True)
 class HostsStarted:
     """Agents came up: what their hypervisors are and which guests they found.
 
+    ``session``: which life of their process; several of these messages may belong to one. ``release``: what it runs.
     ``marked``: host → guest → when the order to make it was given, for guests that bear our mark. An agent of a release
     that knows no marks leaves it empty, and none of its guests is removed.
     """
 
     reports: tuple[NodeReport, ...]
     guests: Mapping[str, Mapping[str, PowerState]] = field(default_factory=dict)
+    session: str = ""
+    release: str = ""
     marked: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
 
 
@@ -347,9 +375,17 @@ class GuestsFound:
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Answer to :class:`HostsStarted`: host → guests that a record says have to go; see :class:`RemoveGuest`."""
+    """Answer to :class:`HostsStarted`.
+
+    ``removals``: host → guests that a record says have to go; see :class:`RemoveGuest`.
+    ``lease_s``: how long the process may act for its hosts after it has said that it is alive.
+    """
 
     removals: Mapping[str, tuple[Removal, ...]] = field(default_factory=dict)
+    lease_s: float = 60.0
 
 
-ConductorMessage = StepReply | StepStatus | MigrationProgress | Heartbeat | GuestsFound
+ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound
+#: What a process with agents asks, and waits for the :data:`Answer` of.
+Question = HostsStarted | Heartbeat
+Answer = Orphans | HeartbeatAnswer

@@ -10,19 +10,24 @@ from typing import Any
 
 import pytest
 
-from kilonova.compute.agent import Agent, start_agents
+from kilonova.compute.agent import Agent
 from kilonova.compute.heartbeat import HeartbeatTimer
+from kilonova.compute.sessions import start_agents
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError
+from kilonova.messaging.bus import Speaker
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AbortLiveMigration,
+    Answer,
     AskStep,
     DestroyGuest,
     Heartbeat,
+    HeartbeatAnswer,
     HostsStarted,
     LiveMigrate,
     Orphans,
+    Question,
     RebootGuest,
     SpawnGuest,
     StartGuest,
@@ -46,18 +51,17 @@ class Replies:
 
     def __init__(self) -> None:
         self.got: list[Any] = []
+        self.heartbeats: list[Heartbeat] = []
 
     def handle(self, message: Any) -> None:
         self.got.append(message)
 
-    def on_agents_started(self, message: HostsStarted) -> Orphans:
-        now = datetime.now(UTC).replace(tzinfo=None)
-        return Orphans(
-            {
-                host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests)
-                for host, guests in message.guests.items()
-            }
-        )
+    def answer(self, question: Question, _speaker: Speaker) -> Answer:
+        if isinstance(question, Heartbeat):
+            self.heartbeats.append(question)
+            return HeartbeatAnswer(question.session, question.number, counts=True)
+        now, found = datetime.now(UTC).replace(tzinfo=None), question.guests.items()
+        return Orphans({host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found})
 
 
 def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_path: Path) -> None:
@@ -84,7 +88,7 @@ def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_pa
                 running[uuid] -= 1
 
     bus, replies = LocalBus(), Replies()
-    bus.serve_conductor(replies.handle, replies.on_agents_started)
+    bus.serve_conductor(replies.handle, replies.answer)
     agent = Agent("node1", Slow(host("node1"), tmp_path / "n.json", PLAIN), bus)
     bus.serve_agent("node1", agent.accept)
     for _ in range(10):
@@ -100,7 +104,7 @@ def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_pa
 
 def test_every_message_is_answered_with_what_came_of_it(tmp_path: Path) -> None:
     bus, replies = ManualBus(), Replies()
-    bus.serve_conductor(replies.handle, replies.on_agents_started)
+    bus.serve_conductor(replies.handle, replies.answer)
     driver = fake(tmp_path)
     bus.serve_agent("node1", Agent("node1", driver, bus).accept)
     messages = (
@@ -136,7 +140,7 @@ def test_a_bus_that_refuses_a_reply_does_not_block_the_instance(tmp_path: Path) 
             super().tell(message, urgent=urgent)
 
     bus, replies = Refusing(), Replies()
-    bus.serve_conductor(replies.handle, replies.on_agents_started)
+    bus.serve_conductor(replies.handle, replies.answer)
     agent = Agent("node1", fake(tmp_path), bus)
     bus.serve_agent("node1", agent.accept)
     bus.cast("node1", SpawnGuest(new_step(), guest("a")))
@@ -150,21 +154,21 @@ def test_starting_agents_destroy_what_belongs_to_nobody(tmp_path: Path) -> None:
     driver = fake(tmp_path)
     driver.spawn(guest("a"))
     bus, replies = ManualBus(), Replies()
-    bus.serve_conductor(replies.handle, replies.on_agents_started)
+    bus.serve_conductor(replies.handle, replies.answer)
     start_agents([Agent("node1", driver, bus)], bus)
     assert driver.list_guests() == {}
 
 
 def test_heartbeats(tmp_path: Path) -> None:
     bus, replies = LocalBus(), Replies()
-    bus.serve_conductor(replies.handle, replies.on_agents_started)
+    bus.serve_conductor(replies.handle, replies.answer)
     timer = HeartbeatTimer(bus, ["a", "b"], 0.01)
     timer.start()
     time.sleep(0.1)
     timer.stop()
     bus.close()
-    assert len(replies.got) > 2
-    assert set(replies.got) == {Heartbeat(("a", "b"))}
+    assert len(replies.heartbeats) > 2
+    assert set(replies.heartbeats) == {Heartbeat(("a", "b"))}
 
 
 def test_a_simulated_hypervisor_outlives_its_agent(tmp_path: Path) -> None:
@@ -215,8 +219,9 @@ def test_every_hypervisor_is_announced_as_one_of_this_service(tmp_path: Path) ->
     announced: list[HostsStarted] = []
 
     class Bus(ManualBus):
-        def announce(self, message: HostsStarted) -> Orphans:
-            announced.append(message)
+        def ask(self, question: Question) -> Answer:
+            assert isinstance(question, HostsStarted)
+            announced.append(question)
             return Orphans({})
 
     driver = fake(tmp_path, traits=("CUSTOM_A",))

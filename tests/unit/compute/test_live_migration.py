@@ -49,6 +49,10 @@ def source(folder: Path, **options: object) -> OneHost:
     return host
 
 
+def nothing_to_say(*_asked: object) -> Orphans:
+    return Orphans()
+
+
 def migrate(workflow: str = "w") -> LiveMigrate:
     return LiveMigrate(new_step(workflow), "a", "node2")
 
@@ -291,7 +295,9 @@ def test_a_kill_after_it_was_handed_over_lets_the_next_agent_say_so(tmp_path: Pa
 def test_many_migrations_race_their_aborts_and_each_has_one_end(tmp_path: Path) -> None:
     bus = LocalBus()
     told: list[StepReply] = []
-    bus.serve_conductor(lambda message: told.append(message) if isinstance(message, StepReply) else None, Orphans)
+    bus.serve_conductor(
+        lambda message: told.append(message) if isinstance(message, StepReply) else None, lambda *_: Orphans()
+    )
     driver = FakeDriver(SimulatedHost("node1", live_migration_s=0.03), tmp_path / "n.json", AllocationRatios())
     bus.serve_agent("node1", Agent("node1", driver, bus).accept)
     orders = [LiveMigrate(StepId(f"w{n}", "copy", 1), f"guest-{n}", "node2") for n in range(128)]

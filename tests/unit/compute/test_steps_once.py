@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Any
 
-from kilonova.compute.agent import start_agents
+from kilonova.compute.sessions import start_agents
 from kilonova.compute.step_memory import StepMemory
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.messaging.messages import (

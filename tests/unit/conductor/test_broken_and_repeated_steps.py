@@ -18,7 +18,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.conductor.workflows.power import POWER
-from kilonova.db import instances
+from kilonova.db import instance_lists
 from kilonova.db import tables as t
 from kilonova.messaging.messages import LiveMigrate
 from kilonova.model.transitions import TRANSITIONS
@@ -307,4 +307,4 @@ def test_a_crowd_in_any_order(sqlite_template: Path, tmp_path: Path, seed: int) 
 
 def _all(cell: Cell) -> list[str]:
     with cell.database.read() as connection:
-        return [instance.uuid for instance in instances.list_page(connection, instances.InstanceQuery())]
+        return [instance.uuid for instance in instance_lists.list_page(connection, instance_lists.InstanceQuery())]

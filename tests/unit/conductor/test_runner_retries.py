@@ -8,7 +8,7 @@ import pytest
 from kilonova.conductor.events import Phase
 from kilonova.conductor.runner import MAX_TRIES
 from kilonova.conductor.stuck import failure_of
-from kilonova.conductor.workflow import Completed, Effect, Failed, Failure, Run
+from kilonova.conductor.workflow import Completed, Do, Effect, Failed, Failure, Run
 from kilonova.db import workflows
 from kilonova.db.database import Database
 from kilonova.errors import Unavailable
@@ -104,6 +104,23 @@ def test_what_can_go_neither_on_nor_back_is_stuck(sqlite: Database, why: str) ->
     bench.wait(3600)
     assert len(bench.sent) == sent, "until somebody decides"
     assert bench.row(row) == stuck
+
+
+@pytest.mark.parametrize("do", [break_down, lambda *_: Failed(Failure("No room."))])
+@pytest.mark.parametrize("max_tries", [1, 3])
+def test_a_workflow_that_cannot_be_turned_back_is_stuck(sqlite: Database, do: Do[Facts], max_tries: int) -> None:
+    """The database refuses what is written as it turns back, each time: the name of the event that ends is no text."""
+    flow = workflow(step("act", do, event=object()), action="reboot")
+    bench = Workbench(sqlite, [flow], max_tries)
+    row = bench.begin(flow)
+    for _ in range(max_tries):
+        bench.wait(60)
+    stuck = bench.row(row)
+    assert stuck is not None
+    assert (stuck.stuck, stuck.undoing) == (True, False)
+    server = bench.instance(row)
+    assert (server.vm_state, server.task_state) == (VmState.ERROR, None)
+    assert bench.phases() == [Phase.BROKE] * (max_tries - 1) + [Phase.STUCK]
 
 
 def test_what_failed_first_is_still_known_when_its_undo_is_stuck(sqlite: Database) -> None:

@@ -3,7 +3,7 @@
 
 import pytest
 
-from kilonova.db import provider_traits, providers
+from kilonova.db import node_reports, provider_traits, providers
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 
@@ -12,9 +12,9 @@ NODE = "11111111-1111-4111-8111-111111111111"
 
 def traits_after(sqlite: Database, present: tuple[str, ...], reported: tuple[str, ...]) -> set[str]:
     def job(tx: Transaction) -> set[str]:
-        provider_id = providers.ensure_for_node(tx, NODE, "node1", (), ("CUSTOM_A",))
+        provider_id = node_reports.ensure_for_node(tx, NODE, "node1", (), ("CUSTOM_A",))
         provider_traits.replace(tx, providers.get(tx.connection, NODE), list(present))
-        providers.ensure_for_node(tx, NODE, "node1", (), reported)
+        node_reports.ensure_for_node(tx, NODE, "node1", (), reported)
         return {word.name for word in provider_traits.of_provider(tx.connection, provider_id)}
 
     return sqlite.write(job)

@@ -10,13 +10,15 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from kilonova.messaging.codec import MESSAGES, VERSION, decode, encode
+from kilonova.messaging.codec import MESSAGES, NEEDS, VERSION, Envelope, Message, decode, encode
 from kilonova.messaging.messages import LiveMigrate, StepId, StepReply, StopGuest
 
 
 def a_value_of(kind: Any) -> Any:
     """A value of a type in which nothing is left at its default."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if kind == Message:
+        return a_value_of(StopGuest)
     if kind is Any:
         return {"nested": [1, None, "\u00fc"]}
     if origin is tuple:
@@ -46,28 +48,38 @@ def test_every_message_has_its_name() -> None:
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_message_comes_out_as_it_went_in(name: str) -> None:
     message = a_value_of(MESSAGES[name])
-    back = decode(encode(message))
-    assert back == message
-    assert type(back) is MESSAGES[name]
+    back = decode(encode(Envelope(message)))
+    assert back.message == message
+    assert type(back.message) is MESSAGES[name]
+
+
+def test_what_the_way_to_the_reader_needs_comes_along() -> None:
+    sent = a_value_of(Envelope)
+    assert decode(encode(sent)) == dataclasses.replace(sent, version=VERSION)
 
 
 def test_a_message_of_a_newer_release_is_read_as_far_as_it_is_known() -> None:
-    sent = json.loads(encode(LiveMigrate(StepId("w", "copy", 1), "a", "node2")))
+    message = LiveMigrate(StepId("w", "copy", 1), "a", "node2")
+    sent = json.loads(encode(Envelope(message)))
     sent["body"]["bandwidth"] = {"limit": 3}
     sent["priority"] = 1
-    assert decode(json.dumps(sent).encode()) == LiveMigrate(StepId("w", "copy", 1), "a", "node2")
+    sent["version"] = VERSION + 1
+    assert sent["needs"] == NEEDS <= VERSION
+    assert decode(json.dumps(sent).encode()) == Envelope(message, version=VERSION + 1)
 
 
 def test_a_message_of_an_older_release_gets_the_defaults() -> None:
-    sent = json.loads(encode(StepReply(StepId("w", "copy", 1), "node1", "a", "No.", aborted=True)))
+    sent = json.loads(encode(Envelope(StepReply(StepId("w", "copy", 1), "node1", "a", "No.", aborted=True))))
     del sent["body"]["aborted"]
-    assert decode(json.dumps(sent).encode()) == StepReply(StepId("w", "copy", 1), "node1", "a", "No.")
+    assert decode(json.dumps(sent).encode()).message == StepReply(StepId("w", "copy", 1), "node1", "a", "No.")
 
 
 @pytest.mark.parametrize(
     ("changed", "wrong"),
     [
-        ({"version": VERSION + 1}, f"Version {VERSION + 1} is not understood"),
+        ({"needs": VERSION + 1}, f"Version {VERSION} of the messages is not understood, only those up to {VERSION}"),
+        ({"version": 9, "needs": None}, f"Version 9 of the messages is not understood, only those up to {VERSION}"),
+        ({"version": "2"}, r"\$\.version"),
         ({"message": "Nonsense"}, "There is no message 'Nonsense'"),
         ({"body": {}}, "missing required field `step`"),
         (
@@ -77,6 +89,6 @@ def test_a_message_of_an_older_release_gets_the_defaults() -> None:
     ],
 )
 def test_what_cannot_be_understood_is_refused(changed: dict[str, Any], wrong: str) -> None:
-    sent = {**json.loads(encode(StopGuest(StepId("w", "s", 1), "a"))), **changed}
+    sent = {**json.loads(encode(Envelope(StopGuest(StepId("w", "s", 1), "a")))), **changed}
     with pytest.raises(msgspec.DecodeError, match=wrong):
         decode(json.dumps(sent).encode())

@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from kilonova.errors import Unavailable
 from kilonova.messaging.bus import Work
 from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.local import LocalBus
@@ -12,8 +13,8 @@ from kilonova.messaging.messages import (
     AskStep,
     DestroyGuest,
     ForceCompleteLiveMigration,
-    Heartbeat,
     LiveMigrate,
+    MigrationProgress,
     Orphans,
     StepId,
     StepReply,
@@ -22,21 +23,36 @@ from kilonova.messaging.messages import (
 from support.waiting import wait_until
 
 
+def nothing_to_say(*_asked: object) -> Orphans:
+    return Orphans()
+
+
+def progress(uuid: str) -> MigrationProgress:
+    return MigrationProgress(StepId("w", "s", 1), "node1", uuid)
+
+
 def test_what_a_handler_raises_is_logged_and_the_next_message_comes(caplog: pytest.LogCaptureFixture) -> None:
     bus = LocalBus()
     came = threading.Event()
 
     def handle(message: object) -> None:
-        if message == Heartbeat(("bad",)):
+        if message == progress("bad"):
             raise ZeroDivisionError
         came.set()
 
-    bus.serve_conductor(handle, lambda _: Orphans())
-    bus.tell(Heartbeat(("bad",)))
-    bus.tell(Heartbeat(("good",)))
+    bus.serve_conductor(handle, lambda *_: Orphans())
+    bus.tell(progress("bad"))
+    bus.tell(progress("good"))
     assert came.wait(10)
     bus.close()
     assert "A message could not be handled" in caplog.text
+
+
+def test_without_a_conductor_nobody_listens() -> None:
+    bus = LocalBus()
+    with pytest.raises(Unavailable):
+        bus.tell(progress("a"))
+    bus.close()
 
 
 def test_closing_waits_for_what_runs() -> None:
@@ -92,10 +108,12 @@ def test_interrupts_and_deletes_do_not_wait_behind_moves_and_builds() -> None:
 
 def test_urgent_work_of_the_conductor_does_not_wait_behind_other_work() -> None:
     bus, release, came = LocalBus(), threading.Event(), threading.Event()
-    urgent = Heartbeat(("urgent",))
-    bus.serve_conductor(lambda message: came.set() if message == urgent else release.wait(30) and None, Orphans)
+    urgent = progress("urgent")
+    bus.serve_conductor(
+        lambda message: came.set() if message == urgent else release.wait(30) and None, lambda *_: Orphans()
+    )
     for _ in range(50):
-        bus.tell(Heartbeat(("slow",)))
+        bus.tell(progress("slow"))
         bus.run_blocking(lambda: release.wait(30) and None)
     done = threading.Event()
     bus.run_urgently(done.set)

@@ -12,7 +12,16 @@ import sqlalchemy as sa
 from msgspec import structs
 from sqlalchemy.engine import Connection
 
-from kilonova.db import aggregates, change_log, compute_nodes, instances, providers, resource_classes, services
+from kilonova.db import (
+    aggregates,
+    change_log,
+    compute_nodes,
+    instances,
+    node_reports,
+    providers,
+    resource_classes,
+    services,
+)
 from kilonova.db import tables as t
 from kilonova.db.changes import Change, Commit, LoggedAggregate, LoggedProvider, LoggedUse
 from kilonova.db.database import Database
@@ -36,7 +45,7 @@ def add_host(database: Database, name: str, vcpus: int = 8) -> str:
         services.ensure(tx, name, "nova-compute")
         has = (Inventory("VCPU", vcpus),)
         node = compute_nodes.report(tx, NodeReport(name, name, Capabilities(), has))
-        providers.ensure_for_node(tx, node.uuid, name, has, ())
+        node_reports.ensure_for_node(tx, node.uuid, name, has, ())
         return node.uuid
 
     return database.write(job)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions that move a server: resize, confirm, revert, cold and live migration. Source: spec COMPUTE_API §1.4."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kilonova.api.compute.flavors import find_asked
@@ -18,6 +18,7 @@ from kilonova.db import request_specs, services
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance
+from kilonova.model.requester import Requester
 from kilonova.model.transitions import TRANSITIONS
 from kilonova.scheduler.devices.pci_request import read_aliases
 
@@ -57,24 +58,23 @@ def resize(ctx: Context, request: Request) -> Reply:
 
 def confirm_resize(ctx: Context, request: Request) -> Reply:
     """Keep what a resize or a cold migration has made of a server.  Errors: 400, 404, 409."""
-    instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:confirm_resize")
-    check_allowed(instance, TRANSITIONS["confirm-resize"])
-    try:
-        ctx.backend.conductor.operations.confirm_resize(instance, ctx.requester)
-    except NotFound as error:
-        raise InvalidRequest(error.message) from None
+    _end_move(ctx, request, "confirm_resize", ctx.backend.conductor.operations.confirm_resize)
     return Reply(204)
 
 
 def revert_resize(ctx: Context, request: Request) -> Reply:
     """Make a resized or cold-migrated server what and where it was.  Errors: 400, 404, 409."""
-    instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:revert_resize")
-    check_allowed(instance, TRANSITIONS["revert-resize"])
+    _end_move(ctx, request, "revert_resize", ctx.backend.conductor.operations.revert_resize)
+    return Reply(202)
+
+
+def _end_move(ctx: Context, request: Request, action: str, operation: Callable[[Instance, Requester], Any]) -> None:
+    instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:{action}")
+    check_allowed(instance, TRANSITIONS[action.replace("_", "-")])
     try:
-        ctx.backend.conductor.operations.revert_resize(instance, ctx.requester)
+        operation(instance, ctx.requester)
     except NotFound as error:
         raise InvalidRequest(error.message) from None
-    return Reply(202)
 
 
 def migrate(ctx: Context, request: Request) -> Reply:

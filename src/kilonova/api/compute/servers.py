@@ -15,8 +15,8 @@ from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import servers as schemas
 from kilonova.api.validation import invalid_parameter, shortened
-from kilonova.db import instances
-from kilonova.db.instances import InstanceQuery
+from kilonova.db import instance_lists, instances
+from kilonova.db.instance_lists import InstanceQuery
 from kilonova.deadline import heeding
 from kilonova.errors import Forbidden, InvalidRequest, NotFound
 from kilonova.model.instance import Instance, TaskState, VmState, states_of
@@ -148,7 +148,7 @@ def _page(ctx: Context, request: Request, action: str) -> tuple[tuple[Instance, 
     if query is None or limit == 0:
         return (), {}
     with ctx.backend.database.read() as connection:
-        found = instances.list_page(connection, query)
+        found = instance_lists.list_page(connection, query)
     links = {"servers_links": [next_link(request, found[-1].uuid)]} if found and len(found) == limit else {}
     return found, links
 

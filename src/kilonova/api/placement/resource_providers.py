@@ -21,9 +21,10 @@ from kilonova.api.placement.requests import (
 )
 from kilonova.api.placement.validation import BodySchemas, normal_uuid
 from kilonova.api.schemas import placement_resource_providers as schemas
-from kilonova.db import provider_edits, providers, resource_classes, traits
+from kilonova.db import provider_edits, provider_lists, providers, resource_classes, traits
 from kilonova.db.provider_edits import Edited, ProviderEdit
-from kilonova.db.providers import NewProvider, ProviderQuery
+from kilonova.db.provider_lists import ProviderQuery
+from kilonova.db.providers import NewProvider
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
@@ -59,7 +60,7 @@ def list_providers(ctx: Context, request: Request) -> Reply:
         )
         names = {name for names in query.required for name in names} | set(query.forbidden)
         _require_known(lambda: traits.ids(connection, names), 'trait(s) in "required" parameter')
-        found = providers.list_matching(connection, query)
+        found = provider_lists.list_matching(connection, query)
     changed_at = newest(*(provider.updated_at or provider.created_at for provider in found))
     return dated(
         request, {"resource_providers": [provider_view(request, provider) for provider in heeding(found)]}, changed_at

@@ -10,7 +10,6 @@
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     NOTHING,
-    Completed,
     Effect,
     Gone,
     Interrupt,
@@ -20,6 +19,7 @@ from kilonova.conductor.workflow import (
     Workflow,
     Write,
 )
+from kilonova.conductor.workflows.move_steps import abandon, switch
 from kilonova.conductor.workflows.moves import (
     Claiming,
     MoveFacts,
@@ -35,7 +35,6 @@ from kilonova.conductor.workflows.outcomes import done_without_its_host, gone_wi
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import (
-    AbandonMove,
     AbortLiveMigration,
     ActivateMigrated,
     ConfirmMove,
@@ -64,10 +63,6 @@ def _prepare(services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.host, PrepareLiveMigration(run.step_id, guest, run.facts.source))
 
 
-def _abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
-
-
 def _copy(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.source, LiveMigrate(run.step_id, run.instance_uuid, run.facts.host))
 
@@ -89,13 +84,6 @@ def _force(_services: Services, run: Run[MoveFacts]) -> Effect:
 
 def _activate(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.host, ActivateMigrated(run.step_id, run.instance_uuid, run.facts.paused))
-
-
-def _switch(_services: Services, run: Run[MoveFacts]) -> Effect:
-    def switch(tx: Transaction) -> None:
-        moves.switch(tx, server_migrations.get(tx.connection, run.facts.migration))
-
-    return Completed(write=switch)
 
 
 def _clean_up(_services: Services, run: Run[MoveFacts]) -> Effect:
@@ -124,7 +112,7 @@ LIVE_MIGRATE = Workflow(
         Step(
             "prepare",
             do=_prepare,
-            undo=_abandon,
+            undo=abandon,
             on_undone=gone_with_its_host,
             on_reply=advance(MigrationStatus.RUNNING),
             event="compute_pre_live_migration",
@@ -142,7 +130,7 @@ LIVE_MIGRATE = Workflow(
             },
         ),
         Step("activate", do=_activate, undo=NOTHING, event="compute_post_live_migration_at_destination"),
-        Step("switch", do=_switch, undo=NOTHING),
+        Step("switch", do=switch, undo=NOTHING),
         Step("clean-up", do=_clean_up, undo=NOTHING, on_reply=done_without_its_host),
     ),
     TRANSITIONS["live-migrate"],

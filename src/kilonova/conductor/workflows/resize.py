@@ -9,7 +9,6 @@
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     NOTHING,
-    Completed,
     Do,
     Effect,
     Gone,
@@ -20,6 +19,7 @@ from kilonova.conductor.workflow import (
     Workflow,
     Write,
 )
+from kilonova.conductor.workflows.move_steps import abandon, return_home, switch
 from kilonova.conductor.workflows.moves import (
     Claiming,
     MoveFacts,
@@ -27,15 +27,13 @@ from kilonova.conductor.workflows.moves import (
     came_to_nothing,
     claim_destination,
     give_destination_back,
-    guest_at_home,
     guest_there,
     settled_as,
     status_write,
 )
 from kilonova.conductor.workflows.outcomes import gone_with_its_host
-from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
-from kilonova.messaging.messages import AbandonMove, FinishMove, MoveAway, ReturnHome
+from kilonova.messaging.messages import FinishMove, MoveAway
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.server_migration import MigrationStatus, MoveKind
 from kilonova.model.transitions import TRANSITIONS
@@ -46,30 +44,12 @@ def _move_away(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(facts.source, MoveAway(run.step_id, run.instance_uuid, facts.host))
 
 
-def _return_home(services: Services, run: Run[MoveFacts]) -> Effect:
-    guest = guest_at_home(services, run)
-    if guest is None:
-        return Gone()
-    return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, run.facts.runs))
-
-
-def _switch(_services: Services, run: Run[MoveFacts]) -> Effect:
-    def switch(tx: Transaction) -> None:
-        moves.switch(tx, server_migrations.get(tx.connection, run.facts.migration))
-
-    return Completed(write=switch)
-
-
 def _finish(services: Services, run: Run[MoveFacts]) -> Effect:
     facts = run.facts
     guest = guest_there(services, run)
     if guest is None:
         return Gone()
     return SendToAgent(facts.host, FinishMove(run.step_id, guest, facts.source, facts.runs))
-
-
-def _abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
 
 
 def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | None) -> Write:
@@ -101,16 +81,16 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
             Step(
                 "move-away",
                 do=_move_away,
-                undo=_return_home,
+                undo=return_home,
                 on_reply=advance(MigrationStatus.POST_MIGRATING, touched=True),
                 shows=TaskState.RESIZE_MIGRATING,
                 event="compute_resize_instance",
             ),
-            Step("switch", do=_switch, undo=NOTHING, shows=TaskState.RESIZE_MIGRATED),
+            Step("switch", do=switch, undo=NOTHING, shows=TaskState.RESIZE_MIGRATED),
             Step(
                 "finish",
                 do=_finish,
-                undo=_abandon,
+                undo=abandon,
                 on_undone=gone_with_its_host,
                 shows=TaskState.RESIZE_FINISH,
                 event="compute_finish_resize",

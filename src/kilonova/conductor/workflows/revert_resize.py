@@ -7,24 +7,18 @@ from kilonova.conductor.workflow import (
     Completed,
     Effect,
     Ended,
-    Gone,
     Run,
-    SendToAgent,
     Step,
     Workflow,
     Write,
 )
-from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home, settled_as
+from kilonova.conductor.workflows.move_steps import abandon, return_home
+from kilonova.conductor.workflows.moves import MoveFacts, settled_as
 from kilonova.conductor.workflows.outcomes import done_without_its_host
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
-from kilonova.messaging.messages import AbandonMove, ReturnHome
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
-
-
-def _abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
 
 
 def _switch_back(_services: Services, run: Run[MoveFacts]) -> Effect:
@@ -32,13 +26,6 @@ def _switch_back(_services: Services, run: Run[MoveFacts]) -> Effect:
         moves.revert(tx, server_migrations.get(tx.connection, run.facts.migration))
 
     return Completed(write=switch)
-
-
-def _return_home(services: Services, run: Run[MoveFacts]) -> Effect:
-    guest = guest_at_home(services, run)
-    if guest is None:
-        return Gone()
-    return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, run.facts.runs))
 
 
 def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | None) -> Write:
@@ -53,9 +40,9 @@ REVERT_RESIZE = Workflow(
     "revert-resize",
     MoveFacts,
     (
-        Step("abandon", do=_abandon, undo=NOTHING, on_reply=done_without_its_host, event="compute_revert_resize"),
+        Step("abandon", do=abandon, undo=NOTHING, on_reply=done_without_its_host, event="compute_revert_resize"),
         Step("switch-back", do=_switch_back, undo=NOTHING),
-        Step("return-home", do=_return_home, undo=NOTHING, event="compute_finish_revert_resize"),
+        Step("return-home", do=return_home, undo=NOTHING, event="compute_finish_revert_resize"),
     ),
     TRANSITIONS["revert-resize"],
     settle=_settle,

@@ -75,4 +75,4 @@ def configured_request_filters(config: SchedulerConfig) -> tuple[RequestFilter, 
         (True, TpmSecretSecurityFilter()),
         (True, OwnerNovaFilter()),
     )
-    return tuple(request_filter for is_on, request_filter in switched if is_on)
+    return tuple(request_filter for enabled, request_filter in switched if enabled)

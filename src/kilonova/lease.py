@@ -39,9 +39,10 @@ class Lease:
         """Return the moment to be handed to :meth:`renew`, taken before the sign of life is written."""
         return self._clock()
 
-    def renew(self, since: float) -> None:
-        """Note a sign of life that others have seen since then at the latest."""
+    def renew(self, since: float, duration: timedelta | None = None) -> None:
+        """Note a sign of life that others have seen since then at the latest. ``duration``: what others say it is."""
         with self._lock:
+            self.duration = duration or self.duration
             self._until = since + self.duration.total_seconds()
 
     def lapse(self) -> None:

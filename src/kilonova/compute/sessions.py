@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One life of a process with agents: it begins with a report of hosts and guests, and others count it as alive or not.
+
+Whoever may have been counted as dead meanwhile begins a new session (ADR 20).
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import kilonova
+from kilonova.compute.agent import Agent, guests_of
+from kilonova.errors import Unavailable
+from kilonova.identifiers import new_uuid
+from kilonova.lease import Lease
+from kilonova.messaging.bus import AgentBus
+from kilonova.messaging.messages import Heartbeat, HeartbeatAnswer, HostsStarted, Orphans
+from kilonova.model.host import NODE_TRAITS, NodeReport
+
+LOG = logging.getLogger(__name__)
+_ANNOUNCED_TOGETHER = 200
+
+
+def start_agents(agents: Sequence[Agent], bus: AgentBus, session: str = "") -> None:
+    """Announce hypervisors and their guests, have guests go that a record says have to, then take messages.
+
+    ``session``: of the process that the agents are in.
+    """
+    for _ in _start_in_groups(agents, bus, session):
+        pass
+
+
+class Sessions:
+    """The sessions of a process with agents, one after the other, each with a lease that others gave it.
+
+    ``lease``: whether the agents may act. It counts from when a sign of life was sent, so it lapses before anybody
+    counts the session as dead. ``interval_s``: seconds between two heartbeats, unless the lease wants more of them.
+    """
+
+    def __init__(
+        self,
+        agents: Sequence[Agent],
+        bus: AgentBus,
+        lease: Lease,
+        interval_s: float,
+        *,
+        new_session: Callable[[], str] = new_uuid,
+    ) -> None:
+        self._agents = tuple(agents)
+        self._bus = bus
+        self._lease = lease
+        self._interval_s = interval_s
+        self._new_session = new_session
+        self._session = ""
+        self._heartbeats = 0
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait before the next :meth:`turn`."""
+        return min(self._interval_s, self._lease.renewal_s)
+
+    def turn(self) -> None:
+        """Give a sign of life, or begin a new session where others may count this one as dead.
+
+        Raises: Unavailable when nobody answers.
+        """
+        if self._session and self._lease.is_held:
+            if self._is_counted():
+                return
+            LOG.warning("This process is counted as dead, or another one has its hosts; they report their guests again")
+        elif self._session:
+            LOG.warning(
+                "No sign of life was answered for longer than the lease of %s; the hosts report their guests again",
+                self._lease.duration,
+            )
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lease.lapse()
+        self._session, self._heartbeats = "", 0
+        session = self._new_session()
+        self._bus.begin_session(session)
+        for since, answer in _start_in_groups(self._agents, self._bus, session, now=self._lease.now):
+            self._lease.renew(since, timedelta(seconds=answer.lease_s))
+        self._session = session
+        LOG.info("Session %s begins: %d hosts are reported", session, len(self._agents))
+
+    def _is_counted(self) -> bool:
+        self._heartbeats += 1
+        asked = Heartbeat(tuple(agent.host for agent in self._agents), self._session, self._heartbeats)
+        since = self._lease.now()
+        answer = self._bus.ask(asked)
+        if answer == HeartbeatAnswer(asked.session, asked.number, counts=True):
+            self._lease.renew(since)
+            return True
+        if answer == HeartbeatAnswer(asked.session, asked.number, counts=False):
+            return False
+        raise Unavailable("What was answered to a heartbeat was not meant for it.")
+
+
+def _start_in_groups(
+    agents: Sequence[Agent], bus: AgentBus, session: str, now: Callable[[], float] = float
+) -> Iterator[tuple[float, Orphans]]:
+    """Start some agents after the other. Yields when each group was announced, by ``now``, and what was answered."""
+    for agent in agents:
+        agent.begin_session()
+    for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
+        group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
+        since = now()
+        orphans = bus.ask(_report(group, session))
+        if not isinstance(orphans, Orphans):
+            raise Unavailable("What was answered to the report of the hosts was not meant for it.")
+        for host, removals in orphans.removals.items():
+            group[host].remove(removals)
+        yield since, orphans
+        for agent in group.values():
+            bus.serve_agent(agent.host, agent.accept)
+
+
+def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:
+    reports: list[NodeReport] = []
+    for agent in group.values():
+        said = agent.driver.report()
+        reports.append(replace(said, traits=(*NODE_TRAITS, *said.traits)))
+    found = guests_of(tuple(group.values()))
+    return HostsStarted(tuple(reports), found.guests, session, kilonova.__version__, found.marked)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of instances: what may be asked of them, and one page at a time."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.instances import complete, stored_value, task_is_one_of
+from kilonova.db.name_patterns import matching, read_pattern
+from kilonova.errors import InvalidRequest
+from kilonova.model.instance import Instance, TaskState, VmState
+
+_I = t.instances.c
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceQuery:
+    """Which instances to list. Fields left at their defaults do not restrict.
+
+    ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
+    ``name``: a regular expression. ``sort``: (column, descending) pairs; creation time and id follow.
+    ``tags``: has all of them; ``tags_any``: has one; ``not_tags``: has not all; ``not_tags_any``: has none.
+    """
+
+    project_id: str | None = None
+    deleted: bool | None = False
+    states: tuple[tuple[VmState, frozenset[TaskState | None]], ...] | None = None
+    equals: Mapping[str, Collection[Any]] = field(default_factory=dict)
+    name: str | None = None
+    changed_since: datetime | None = None
+    changed_before: datetime | None = None
+    tags: tuple[str, ...] = ()
+    tags_any: tuple[str, ...] = ()
+    not_tags: tuple[str, ...] = ()
+    not_tags_any: tuple[str, ...] = ()
+    sort: tuple[tuple[str, bool], ...] = ()
+    limit: int = 1000
+    marker: str | None = None
+
+
+def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, ...]:
+    """Return one page. Raises: InvalidRequest for an unknown marker or a bad regular expression."""
+    pattern = None if query.name is None else read_pattern("name", query.name)
+    conditions = _conditions(query)
+    sort = [*query.sort]
+    for column in ("created_at", "id"):
+        if column not in {name for name, _ in sort}:
+            sort.append((column, True))
+    if query.marker is not None:
+        conditions.append(_after(connection, query.marker, query.project_id, sort))
+    order = [part for name, descending in sort for part in _ordered(_I[name], descending)]
+    if pattern is not None:
+        names = sa.select(_I.id, _I.name).where(*conditions).order_by(*order).execution_options(yield_per=1000)
+        with connection.execute(names) as rows:
+            found = matching("name", pattern, ((row.id, row.name) for row in rows), query.limit)
+        conditions = [_I.id.in_(found)]
+    page = sa.select(t.instances).where(*conditions).order_by(*order).limit(query.limit)
+    return complete(connection, connection.execute(page).mappings().all())
+
+
+def _conditions(query: InstanceQuery) -> list[Any]:
+    conditions: list[Any] = []
+    if query.deleted is not None:
+        conditions.append(_I.deleted.is_(query.deleted))
+    if query.project_id is not None:
+        conditions.append(_I.project_id == query.project_id)
+    if query.states is not None:
+        pairs = [sa.and_(_I.vm_state == vm.value, task_is_one_of(tasks)) for vm, tasks in query.states]
+        conditions.append(sa.or_(sa.false(), *pairs))
+    for name, values in query.equals.items():
+        column = _I[name]
+        present = [stored_value(value) for value in values if value is not None]
+        either = [column.in_(present)] if present else []
+        if None in values:
+            either.append(column.is_(None))
+        conditions.append(sa.or_(*either) if either else sa.false())
+    if query.tags:
+        conditions.append(_tagged_with_all(query.tags))
+    if query.tags_any:
+        conditions.append(_tagged(query.tags_any))
+    if query.not_tags:
+        conditions.append(sa.not_(_tagged_with_all(query.not_tags)))
+    if query.not_tags_any:
+        conditions.append(sa.not_(_tagged(query.not_tags_any)))
+    moment = sa.func.coalesce(_I.updated_at, _I.created_at)
+    if query.changed_since is not None:
+        conditions.append(moment >= query.changed_since)
+    if query.changed_before is not None:
+        conditions.append(moment <= query.changed_before)
+    return conditions
+
+
+def _after(connection: Connection, marker: str, project_id: str | None, sort: Sequence[tuple[str, bool]]) -> Any:
+    """Return the condition "comes after the marker in this order"; NULL sorts first, as on SQLite and MariaDB."""
+    row = connection.execute(sa.select(t.instances).where(_I.uuid == marker)).mappings().first()
+    if row is None or project_id not in {None, row["project_id"]}:
+        raise InvalidRequest(f"marker [{marker}] not found")
+    after: Any = sa.false()
+    for name, descending in reversed(sort):
+        column, value = _I[name], row[name]
+        if value is None:
+            beyond: Any = sa.false() if descending else column.is_not(None)
+            same = column.is_(None)
+        else:
+            beyond = sa.or_(column < value, column.is_(None)) if descending else column > value
+            same = column == value
+        after = sa.or_(beyond, sa.and_(same, after))
+    return after
+
+
+def _ordered(column: Any, descending: bool) -> list[Any]:
+    """Return what to sort by so that NULL is the smallest, which PostgreSQL sees otherwise."""
+    keys = [column.is_not(None), column] if column.nullable else [column]
+    return [key.desc() if descending else key.asc() for key in keys]
+
+
+def _tagged(tags: Collection[str]) -> Any:
+    table = t.instance_tags.c
+    return _I.uuid.in_(sa.select(table.instance_uuid).where(table.tag.in_(list(tags))))
+
+
+def _tagged_with_all(tags: Collection[str]) -> Any:
+    table, wanted = t.instance_tags.c, set(tags)
+    having = sa.select(table.instance_uuid).where(table.tag.in_(sorted(wanted))).group_by(table.instance_uuid)
+    return _I.uuid.in_(having.having(sa.func.count() == len(wanted)))

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a process with agents: reads ``to.<agent>``, writes ``from.<agent>``, and declares nothing.
+
+A message is acknowledged once the agent of its host has accepted it. One that is meant for another session of this
+process is dropped, and the sender told that the step is unknown here, so that it is sent anew.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from kilonova.errors import Unavailable
+from kilonova.messaging.bus import Accept
+from kilonova.messaging.codec import Envelope, decode, encode
+from kilonova.messaging.local import LocalBus
+from kilonova.messaging.messages import (
+    AbortLiveMigration,
+    AgentMessage,
+    Answer,
+    ConductorMessage,
+    ForceCompleteLiveMigration,
+    GuestsFound,
+    Question,
+    StepState,
+    StepStatus,
+)
+from kilonova.messaging.rabbit.complaints import Complaints
+from kilonova.messaging.rabbit.letters import Delivery, Letter, always
+from kilonova.messaging.rabbit.link import Link
+from kilonova.messaging.rabbit.topology import from_agent, to_agent
+from kilonova.messaging.rabbit.transport_url import Transport
+
+LOG = logging.getLogger(__name__)
+#: Messages for hosts that are about to be served.
+_MOST_EARLY = 1000
+#: Workflows of which is remembered who awaits their replies.
+_MOST_AWAITED = 20_000
+
+
+class RabbitAgentBus:
+    """``agent``: the name of this process at the broker, which its account has, too.
+
+    ``response_timeout_s``: how long a question may take.
+    """
+
+    def __init__(
+        self, agent: str, transport: Transport, new_id: Callable[[], str], response_timeout_s: float = 60.0
+    ) -> None:
+        self._agent = agent
+        self._new_id = new_id
+        self._response_timeout_s = response_timeout_s
+        self._session = ""
+        self._is_closing = False
+        self._local = LocalBus()
+        self._link = Link(transport, f"agent {agent}", self._connected)
+        #: Question → where its answer goes; None tells that the bus is closed.
+        self._questions: dict[str, queue.SimpleQueue[Answer | None]] = {}
+        #: Workflow → the control process that sent its latest message, oldest first. Written by the link's thread.
+        self._awaiting: dict[str, str] = {}
+        self._early_lock = threading.Lock()
+        self._early: list[tuple[str, AgentMessage]] = []
+        self._complaints = Complaints(LOG)
+
+    def start(self) -> None:
+        self._link.start()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the broker can be reached at present."""
+        return self._link.is_connected
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        return {**self._local.waiting, "to the broker": self._link.waiting}
+
+    def begin_session(self, session: str) -> None:
+        """Take only messages for this session from now on."""
+        with self._early_lock:
+            self._session = session
+            self._early.clear()
+
+    def serve_agent(self, host: str, accept: Accept) -> None:
+        with self._early_lock:
+            self._local.serve_agent(host, accept)
+            came = [message for each, message in self._early if each == host]
+            self._early = [(each, message) for each, message in self._early if each != host]
+            for message in came:
+                self._local.cast(host, message)
+
+    def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
+        reply_to = "" if isinstance(message, GuestsFound) else self._awaiting.get(message.step.workflow, "")
+        self._send(Envelope(message, session=self._session, reply_to=reply_to, urgent=urgent))
+
+    def ask(self, question: Question) -> Answer:
+        """Ask the control side, and wait for its answer. Raises: Unavailable when none comes in time."""
+        number = self._new_id()
+        answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+        self._questions[number] = answers
+        try:
+            envelope = Envelope(question, session=self._session, question=number, urgent=True)
+            self._send(envelope, lambda: number in self._questions)
+            answer = answers.get(timeout=self._response_timeout_s)
+        except queue.Empty:
+            raise Unavailable(f"No control process has answered within {self._response_timeout_s:g} s.") from None
+        finally:
+            del self._questions[number]
+        if answer is None:
+            raise Unavailable("This process ends.")
+        return answer
+
+    def close(self) -> None:
+        """Take nothing more, wait for what runs, and send what came of it."""
+        for answers in list(self._questions.values()):
+            answers.put(None)
+        self._is_closing = True
+        self._local.close()
+        self._link.close()
+
+    def _send(self, envelope: Envelope, is_wanted: Callable[[], bool] = always) -> None:
+        self._link.send(Letter(from_agent(self._agent), "", encode(envelope), is_wanted), urgent=envelope.urgent)
+
+    # --- on the thread of the link ---
+
+    def _connected(self) -> None:
+        self._link.consume(self._link.epoch, to_agent(self._agent), self._take)
+
+    def _take(self, delivery: Delivery) -> None:
+        if self._is_closing:
+            return  # not acknowledged, it comes to whoever reads the queue next
+        try:
+            envelope = decode(delivery.body)
+        except msgspec.DecodeError as error:
+            self._complaints.complain("not understood", f"A message from the control side is dropped: {error}")
+        else:
+            self._accept(envelope)
+        self._link.acknowledge(delivery)
+
+    def _accept(self, envelope: Envelope) -> None:
+        message = envelope.message
+        if isinstance(message, Answer):
+            answers = self._questions.get(envelope.question)
+            if answers is not None:  # else nobody waits any more
+                answers.put(message)
+        elif isinstance(message, AgentMessage):
+            self._note_sender(message.step.workflow, envelope.reply_to)
+            with self._early_lock:
+                if envelope.session != self._session:
+                    self._refuse(envelope.host, message)
+                else:
+                    self._deliver(envelope.host, message)
+        else:
+            self._complaints.complain("not for agents", f"A {type(message).__name__} came to an agent and is dropped")
+
+    def _deliver(self, host: str, message: AgentMessage) -> None:
+        try:
+            self._local.cast(host, message)
+        except Unavailable:
+            if len(self._early) < _MOST_EARLY:
+                self._early.append((host, message))
+            else:
+                self._complaints.complain(f"early {host}", f"No agent serves host {host}; a message for it is dropped")
+
+    def _refuse(self, host: str, message: AgentMessage) -> None:
+        """Drop what is meant for another session, and have it sent anew."""
+        LOG.info("Host %s: %s was meant for another session and is dropped", host, type(message).__name__)
+        if not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
+            self.tell(StepStatus(message.step, host, message.instance_uuid, StepState.UNKNOWN), urgent=True)
+
+    def _note_sender(self, workflow: str, sender: str) -> None:
+        if not workflow:
+            return
+        self._awaiting.pop(workflow, None)
+        self._awaiting[workflow] = sender
+        if len(self._awaiting) > _MOST_AWAITED:
+            del self._awaiting[next(iter(self._awaiting))]

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a control process: its own simulated hosts in process, and agents elsewhere through the broker, at once.
+
+A host that has a route is reached over the broker; any other one is served in this process, if at all. Each control
+process reads the queues of all agents. A reply that another one awaits is passed on to it. What the broker does not
+vouch for is dropped, and so is what speaks for a host that its writer was not enrolled for.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import msgspec
+
+from kilonova.errors import Forbidden
+from kilonova.messaging.bus import Accept, Speaker
+from kilonova.messaging.codec import Envelope, decode, encode
+from kilonova.messaging.local import LocalBus
+from kilonova.messaging.messages import (
+    AgentMessage,
+    Answer,
+    ConductorMessage,
+    MigrationProgress,
+    Question,
+    StepReply,
+    StepStatus,
+)
+from kilonova.messaging.rabbit.complaints import Complaints
+from kilonova.messaging.rabbit.letters import Delivery, Letter, always
+from kilonova.messaging.rabbit.link import Link
+from kilonova.messaging.rabbit.queue_keeper import QueueKeeper
+from kilonova.messaging.rabbit.speakers import check_hosts, check_writer
+from kilonova.messaging.rabbit.topology import TO_AGENTS, TO_QUEUES, to_control
+from kilonova.messaging.rabbit.transport_url import Transport
+from kilonova.messaging.routes import Routes
+
+LOG = logging.getLogger(__name__)
+#: The largest message that is read. It takes 200 hosts with 5,000 guests each to make one of half the size.
+_MOST_BYTES = 64 * 2**20
+_REPLIES = StepReply | StepStatus | MigrationProgress
+
+
+class RabbitConductorBus:
+    """``process``: this control process among the others. ``routes``: the agents beyond it.
+
+    ``may_send``: whether this process may act; what it has not sent by the time it may not is dropped.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        process: str,
+        routes: Routes,
+        local: LocalBus,
+        may_send: Callable[[], bool] = always,
+    ) -> None:
+        self._process = process
+        self._routes = routes
+        self._local = local
+        self._may_send = may_send
+        self._handler: Callable[[ConductorMessage], None] | None = None
+        self._answerer: Callable[[Question, Speaker], Answer] | None = None
+        name = f"control {process}"
+        self._link = Link(transport, name, self._connected)
+        self._keeper = QueueKeeper(transport, name, self._link, routes, process, self._hear, self._take_passed_on)
+        self._complaints = Complaints(LOG)
+
+    def start(self) -> None:
+        """Begin to hear agents. Call it when the conductor is served."""
+        self._link.start()
+        self._keeper.start()
+
+    def serve_agent(self, host: str, accept: Accept) -> None:
+        """Serve a host in this process."""
+        self._local.serve_agent(host, accept)
+
+    def serve_conductor(
+        self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
+    ) -> None:
+        self._handler, self._answerer = handler, answer
+        self._local.serve_conductor(handler, answer)
+
+    def cast(self, host: str, message: AgentMessage) -> None:
+        route = self._routes.of(host)
+        if route is None:
+            self._local.cast(host, message)
+            return
+        self._send(route.agent, Envelope(message, host=host, session=route.session, reply_to=self._process))
+
+    def agents_changed(self) -> None:
+        """Look at once which agents are enrolled, rather than in some seconds. Waits for nothing."""
+        self._keeper.look()
+
+    def run_in_conductor(self, work: Callable[[], None]) -> None:
+        self._local.run_in_conductor(work)
+
+    def run_urgently(self, work: Callable[[], None]) -> None:
+        self._local.run_urgently(work)
+
+    def run_blocking(self, work: Callable[[], None]) -> None:
+        self._local.run_blocking(work)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the broker can be reached at present, and every enrolled agent is heard."""
+        return self._link.is_connected and self._keeper.hears_all
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        return {**self._local.waiting, "to the broker": self._link.waiting}
+
+    def close(self) -> None:
+        self._keeper.close()
+        self._local.close()
+        self._link.close()
+
+    def _send(self, agent: str, envelope: Envelope) -> None:
+        self._link.send(Letter(TO_AGENTS, agent, encode(envelope), self._may_send))
+
+    # --- on the thread of the link ---
+
+    def _connected(self) -> None:
+        self._keeper.look()
+
+    def _hear(self, agent: str, delivery: Delivery) -> None:
+        """Take what came through the queue of an agent."""
+        try:
+            check_writer(self._routes, agent, delivery)
+            envelope = _read(delivery)
+            check_hosts(self._routes, agent, envelope.message)
+        except (Forbidden, msgspec.DecodeError) as error:
+            self._drop(f"agent {agent}", delivery, error)
+            return
+        message = envelope.message
+        if isinstance(message, Question):
+            self._local.run_blocking(partial(self._answer, agent, envelope, message, delivery))
+        elif isinstance(message, _REPLIES) and envelope.reply_to not in ("", self._process):
+            self._link.send(Letter(TO_QUEUES, to_control(envelope.reply_to), delivery.body), urgent=envelope.urgent)
+            self._link.acknowledge(delivery)
+        elif isinstance(message, ConductorMessage):
+            self._handle(message, delivery, urgent=envelope.urgent)
+
+    def _take_passed_on(self, delivery: Delivery) -> None:
+        """Take a reply that another control process has heard and checked: no agent may write to this queue."""
+        try:
+            envelope = _read(delivery)
+        except msgspec.DecodeError as error:
+            self._drop("another control process", delivery, error)
+            return
+        if isinstance(envelope.message, _REPLIES):
+            self._handle(envelope.message, delivery, urgent=envelope.urgent)
+        else:
+            self._link.acknowledge(delivery)
+
+    def _handle(self, message: ConductorMessage, delivery: Delivery, *, urgent: bool) -> None:
+        run = self._local.run_urgently if urgent else self._local.run_in_conductor
+        run(partial(self._handle_now, message, delivery))
+
+    def _drop(self, whose: str, delivery: Delivery, why: Exception) -> None:
+        self._complaints.complain(whose, f"A message of {whose} is dropped: {why}")
+        self._link.acknowledge(delivery)
+
+    # --- on threads of the lanes. Only then is a message acknowledged: what a flood can occupy here is limited. ---
+
+    def _handle_now(self, message: ConductorMessage, delivery: Delivery) -> None:
+        try:
+            if self._handler is not None:
+                self._handler(message)
+        finally:
+            self._link.acknowledge(delivery)
+
+    def _answer(self, agent: str, envelope: Envelope, message: Question, delivery: Delivery) -> None:
+        try:
+            if self._answerer is not None:
+                answer = self._answerer(message, Speaker(agent, envelope.version))
+                self._send(agent, Envelope(answer, session=envelope.session, question=envelope.question))
+        finally:
+            self._link.acknowledge(delivery)
+
+
+def _read(delivery: Delivery) -> Envelope:
+    """Return what was delivered. Raises: msgspec.DecodeError."""
+    if len(delivery.body) > _MOST_BYTES:
+        raise msgspec.DecodeError(f"It has {len(delivery.body)} bytes, more than {_MOST_BYTES}")
+    return decode(delivery.body)

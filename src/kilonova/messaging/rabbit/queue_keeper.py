@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Has the queues of all enrolled agents there and read, whatever becomes of the broker.
+
+Queues are made over a connection of their own, so that one which never answers, because it has lost its leader, holds
+nothing else up.
+"""
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import amqp
+
+from kilonova.messaging.rabbit.complaints import Complaints
+from kilonova.messaging.rabbit.connection import BROKEN, close, connect, discard
+from kilonova.messaging.rabbit.letters import Delivery
+from kilonova.messaging.rabbit.link import Link
+from kilonova.messaging.rabbit.topology import declare_agent, declare_control, from_agent, to_agent, to_control
+from kilonova.messaging.rabbit.transport_url import Transport
+from kilonova.messaging.routes import Routes
+
+LOG = logging.getLogger(__name__)
+#: How often agents that were enrolled or revoked are looked for.
+_EVERY_S = 5.0
+#: What the operator's own broker says when definitions made the queue and this user may not, or it differs from ours.
+_NOT_OURS = (amqp.AccessRefused, amqp.PreconditionFailed)
+
+
+class QueueKeeper:
+    """Reads for ``process`` over ``link``. ``hear``: takes what comes from an agent; ``take``: from other processes."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        name: str,
+        link: Link,
+        routes: Routes,
+        process: str,
+        hear: Callable[[str, Delivery], None],
+        take: Callable[[Delivery], None],
+    ) -> None:
+        self._transport = transport
+        self._name = name
+        self._link = link
+        self._routes = routes
+        self._process = process
+        self._hear = hear
+        self._take = take
+        self._epoch = 0
+        #: The agents whose queues are read over the present connection of the link.
+        self._read: set[str] = set()
+        self._addresses = itertools.cycle(transport.url.brokers)
+        self._look = threading.Event()
+        self._is_closing = False
+        self._complaints = Complaints(LOG)
+        self._thread = threading.Thread(target=self._run, name=f"{name} queues", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def hears_all(self) -> bool:
+        """Whether the queues of all agents are read."""
+        return self._epoch == self._link.epoch and self._read >= set(self._routes.enrolled())
+
+    def look(self) -> None:
+        self._look.set()
+
+    def close(self) -> None:
+        self._is_closing = True
+        self._look.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_closing:
+            try:
+                self._follow()
+            except BROKEN as error:
+                self._complaints.complain("broken", f"{self._name}: queues could not be looked at: {error}")
+            except Exception:
+                LOG.exception("%s: queues could not be looked at", self._name)
+            self._look.wait(_EVERY_S)
+            self._look.clear()
+
+    def _follow(self) -> None:
+        """Read the queues of those who are enrolled now, and of nobody else."""
+        epoch = self._link.epoch
+        if not epoch:
+            return
+        is_new = epoch != self._epoch
+        if is_new:
+            self._read = set()
+        enrolled = set(self._routes.enrolled())
+        for agent in self._read - enrolled:
+            self._link.cancel(epoch, from_agent(agent))
+            self._read.discard(agent)
+        added = sorted(enrolled - self._read)
+        if not is_new and not added:
+            return
+        connection = connect(self._transport, next(self._addresses), f"{self._name} queues")
+        try:
+            if is_new:
+                self._begin(connection, epoch)
+            for agent in added:
+                if self._is_closing:
+                    break
+                if self._is_there(connection, agent):
+                    self._link.consume(epoch, from_agent(agent), partial(self._hear, agent))
+                    self._read.add(agent)
+        except BaseException:
+            discard(connection)
+            raise
+        close(connection)
+
+    def _begin(self, connection: amqp.Connection, epoch: int) -> None:
+        """Read what other control processes pass on."""
+        channel = connection.channel()
+        declare_control(channel, self._process)
+        channel.close()
+        self._link.consume(epoch, to_control(self._process), self._take)
+        self._epoch = epoch
+
+    def _is_there(self, connection: amqp.Connection, agent: str) -> bool:
+        """Make what an agent needs; tell whether it is there."""
+        try:
+            channel = connection.channel()
+            declare_agent(channel, agent)
+            channel.close()
+        except _NOT_OURS as error:
+            why = error
+        else:
+            return True
+        try:  # the broker closes a channel on which something failed
+            channel = connection.channel()
+            for queue in (to_agent(agent), from_agent(agent)):
+                channel.queue_declare(queue, passive=True)
+            channel.close()
+        except (amqp.NotFound, *_NOT_OURS):
+            self._complaints.complain(
+                f"missing {agent}",
+                f"{self._name}: agent {agent} cannot be heard: its queues are not in the broker, and this user may not "
+                f"make them ({why}). Import the definitions that its enrolment printed.",
+            )
+            return False
+        return True

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A RabbitMQ for tests, one a session, with users for many agents: each test takes names that no other one uses."""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kilonova.companions.rabbitmq import RabbitMQ, ServerCertificate
+from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions
+from kilonova.messaging.rabbit.transport_url import Tls, Transport, parse_transport_url
+
+_PREFIX = "kilonova-broker-"
+CONTROL = "control"
+_AGENTS = tuple(f"agent{number}" for number in range(300))
+#: A queue whose broker is killed within about a second of being made may stay without a leader for ever.
+SETTLED_S = 4.0
+
+
+class Broker:
+    """Users of this broker have their names for passwords."""
+
+    def __init__(self, certificate: ServerCertificate | None = None) -> None:
+        _remove_leftovers()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+        users = [control_user(CONTROL, CONTROL), *(agent_user(name, name) for name in _AGENTS)]
+        self.server = RabbitMQ(self.folder, definitions("/", users, ()), certificate)
+        self._names = iter(_AGENTS)
+
+    def start(self) -> None:
+        """Start the broker and wait until it listens."""
+        self.server.start()
+        self.server.wait()
+
+    def new_agent(self) -> str:
+        """Return the name of an agent that has an account, and that nobody has used."""
+        return next(self._names)
+
+    def transport(self, user: str, *, port: int | None = None, tls: Tls | None = None) -> Transport:
+        """Return how ``user`` reaches the broker: through a proxy at ``port``, or with a certificate."""
+        if port is None:
+            port = self.server.port if tls is None else self.server.tls_port
+        account = user if tls is not None and tls.cert_file is not None else f"{user}:{user}"
+        url = parse_transport_url(f"rabbit://{account}@localhost:{port}/")
+        return replace(Transport(url, tls), retry_interval_s=0.1, retry_backoff_s=0.1, max_retry_interval_s=0.5)
+
+    def restart(self) -> None:
+        """Kill the broker as a crash would, and start it on the same port."""
+        self.server.kill()
+        self.start()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop the broker meanwhile: its connections stay, and more are accepted by the system."""
+        os.kill(self.server.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.server.pid, signal.SIGCONT)
+
+    def stop(self) -> None:
+        """End the broker and throw away what it kept."""
+        self.server.kill()
+        self.server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """The broker of the session. A test that breaks it starts one of its own."""
+    made = Broker()
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def _remove_leftovers() -> None:
+    """Remove the folders of processes that were killed; their brokers died with them."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        if not Path(f"/proc/{folder.name.removeprefix(_PREFIX).split('-')[0]}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
