@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from kilonova.clock import utc_now
 from kilonova.db import host_agents
 from kilonova.db import tables as t
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
 from kilonova.lease import Lease
 from kilonova.messaging.messages import StepReply
 from kilonova.model.instance import PowerState, VmState

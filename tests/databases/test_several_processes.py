@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from kilonova.clock import utc_now
 from kilonova.db import aggregates, change_log, host_agents
 from kilonova.db import tables as t
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import SpawnGuest
 from kilonova.mirror.mirror import Mirror

@@ -9,8 +9,9 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
+from kilonova.clock import utc_now
 from kilonova.db import flavors, instances, request_specs, schema, workflows
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image

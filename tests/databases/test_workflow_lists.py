@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from kilonova.clock import utc_now
 from kilonova.db import host_agents, workflows
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
 from kilonova.db.workflows import Count, WorkflowRow
 from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid

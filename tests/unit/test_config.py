@@ -222,3 +222,38 @@ def test_settings_cannot_be_changed(tmp_path: Path) -> None:
     settings = read(tmp_path, MINIMAL)
     with pytest.raises(AttributeError):
         settings.log = settings.log  # type: ignore[misc]
+
+
+def test_the_broker_as_operators_write_it(tmp_path: Path) -> None:
+    assert read(tmp_path, MINIMAL).rabbit.transport is None
+    url = "[DEFAULT]\ntransport_url = rabbit://a:x%40y%2C@r1,a:z@r2:5673/nova\n"
+    more = "[oslo_messaging_rabbit]\nrabbit_retry_interval = 3\nrabbit_login_method = PLAIN\n"
+    settings = read(tmp_path, url + more + MINIMAL)
+    transport = settings.rabbit.transport
+    assert transport is not None
+    assert (transport.url.virtual_host, transport.login_method, transport.retry_interval_s) == ("nova", "PLAIN", 3.0)
+    assert [(each.host, transport.port_of(each)) for each in transport.url.brokers] == [("r1", 5672), ("r2", 5673)]
+    assert transport.url.brokers[0].password == "x@y,"
+    assert "x@y" not in repr(settings)
+    assert "transport_url" not in public_options(settings.conf)["DEFAULT"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        ("transport_url = http://a:secret@r1", r"\[DEFAULT\] transport_url must begin with rabbit://"),
+        ("transport_url = rabbit://a:secret@r1:port", r"names 'r1:port', whose port is none"),
+        ("transport_url = rabbit://a:secret@r1/v?ssl=1", r"is set in \[oslo_messaging_rabbit\]"),
+        ("transport_url = rabbit://a@r1", "needs a password for each user"),
+        ("[oslo_messaging_rabbit]\nssl_ca_file = /ca.pem", "ssl_ca_file needs ssl = true"),
+        (
+            "transport_url = rabbit://a:secret@r1\n[oslo_messaging_rabbit]\nssl = true\nssl_ca_file = /nowhere",
+            "certificates cannot be used: .*No such file",
+        ),
+        ("[oslo_messaging_rabbit]\nssl_version = SSLv3", "ssl_version"),
+    ],
+)
+def test_what_the_broker_cannot_be(tmp_path: Path, wrong: str, what: str) -> None:
+    with pytest.raises(ConfigurationError, match=what) as raised:
+        read(tmp_path, f"[DEFAULT]\n{wrong}\n{MINIMAL}")
+    assert "secret" not in str(raised.value)

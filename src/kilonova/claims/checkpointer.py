@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
 
+from kilonova.clock import utc_now
 from kilonova.db import checkpoints, mirror_source
 from kilonova.db.changes import Change
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
 from kilonova.periodic import PeriodicThread
 
 _LOOK_EVERY_S = 15.0

@@ -18,6 +18,7 @@ from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
+from kilonova.clock import utc_now
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.retries import MAX_TRIES, pause_s
@@ -26,7 +27,7 @@ from kilonova.conductor.upkeep import Upkeep
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
 from kilonova.db import workflows
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease

@@ -184,7 +184,8 @@ class RabbitMQ:
                 "ssl_options.fail_if_no_peer_cert = false",
                 "ssl_cert_login_from = common_name",
                 "auth_mechanisms.1 = PLAIN",
-                "auth_mechanisms.2 = EXTERNAL",
+                "auth_mechanisms.2 = AMQPLAIN",
+                "auth_mechanisms.3 = EXTERNAL",
             ]
         write_private(self.folder / "rabbitmq.conf", "\n".join([*conf, ""]))
         write_private(self.folder / "definitions.json", json.dumps(self._definitions))

@@ -3,7 +3,7 @@
 
 from datetime import datetime
 
-from kilonova.conductor.times import utc_now
+from kilonova.clock import utc_now
 from kilonova.db import host_devices
 from kilonova.db.database import Database
 from kilonova.model.guest_devices import GuestDevices

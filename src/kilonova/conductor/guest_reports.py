@@ -13,7 +13,7 @@ from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from kilonova.conductor.times import utc_now
+from kilonova.clock import utc_now
 from kilonova.db import departures, guest_placement, odd_guests
 from kilonova.db.database import Database
 from kilonova.db.guest_placement import Found

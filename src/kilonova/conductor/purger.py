@@ -4,8 +4,9 @@
 import logging
 from datetime import timedelta
 
+from kilonova.clock import utc_now
 from kilonova.db import purge
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
 from kilonova.periodic import PeriodicThread
 
 LOG = logging.getLogger(__name__)

@@ -7,6 +7,8 @@ from oslo_config import cfg
 
 _COUNTED = "servers are counted when they are stored."
 _REMOVED = "Nova removed it, too."
+_QUORUM = "queues are always durable quorum queues."
+_ONE = "each process has one connection."
 _QUOTAS = "see docs/quotas.md."
 
 #: Group → options. The help says why they do nothing.
@@ -38,6 +40,27 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
             default=10,
             help="failed builds always count for BuildFailureWeigher.",
         ),
+    ),
+    "oslo_messaging_rabbit": (
+        cfg.BoolOpt("rabbit_quorum_queue", default=True, help=_QUORUM),
+        cfg.BoolOpt("rabbit_transient_quorum_queue", default=False, help=_QUORUM),
+        cfg.BoolOpt("rabbit_ha_queues", default=False, help=_QUORUM),
+        cfg.BoolOpt("amqp_durable_queues", default=True, help=_QUORUM),
+        cfg.IntOpt("rabbit_qos_prefetch_count", help="how much is read ahead is fixed."),
+        cfg.IntOpt(
+            "rabbit_transient_queues_ttl", help="no queue of replies outlives its process by more than a minute."
+        ),
+        cfg.IntOpt("heartbeat_rate", help="heartbeats are looked at every second."),
+        cfg.BoolOpt("heartbeat_in_pthread", help="they always have a thread of the system's."),
+        cfg.IntOpt("rpc_conn_pool_size", help=_ONE),
+        cfg.IntOpt("conn_pool_min_size", help=_ONE),
+        cfg.IntOpt("conn_pool_ttl", help=_ONE),
+        cfg.FloatOpt("kombu_reconnect_delay", help="see rabbit_retry_interval."),
+        cfg.StrOpt("kombu_compression", help="messages are small."),
+        cfg.BoolOpt("direct_mandatory_flag", help="a message that leads nowhere is always noticed."),
+        cfg.BoolOpt("enable_cancel_on_failover", help="a queue that was moved is always read again."),
+        cfg.BoolOpt("use_queue_manager", help="queues have fixed names, see docs/operating.md."),
+        cfg.BoolOpt("rabbit_stream_fanout", help="there are no broadcasts."),
     ),
     "cinder": (cfg.BoolOpt("cross_az_attach", default=True, help="there is no volume service."),),
     "workarounds": (

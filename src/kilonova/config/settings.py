@@ -21,6 +21,7 @@ from kilonova.config.operator import OperatorSettings
 from kilonova.config.placement import PlacementSettings
 from kilonova.config.prometheus import PrometheusSettings
 from kilonova.config.quota import QuotaSettings
+from kilonova.config.rabbit import RabbitSettings
 from kilonova.config.scheduler import scheduler_options
 from kilonova.config.section import Section, settings_of
 from kilonova.scheduler.settings import SchedulerConfig
@@ -43,6 +44,7 @@ class Settings:
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     prometheus: PrometheusSettings = field(default_factory=PrometheusSettings)
     quota: QuotaSettings = field(default_factory=QuotaSettings)
+    rabbit: RabbitSettings = field(default_factory=RabbitSettings)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     conf: Any = None
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 from sqlalchemy.engine import Connection, Engine
@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from kilonova import deadline
+from kilonova.clock import utc_now
 from kilonova.db.changes import Commit
 from kilonova.db.engines import (
     checked_url,
@@ -41,11 +42,6 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
-
-
-def utc_now() -> datetime:
-    """Return the present in UTC, without zone, as the tables keep it."""
-    return datetime.now(UTC).replace(tzinfo=None)
 
 
 class Database:

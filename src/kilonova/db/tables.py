@@ -521,6 +521,21 @@ odd_guests = _table(
     UniqueConstraint("host", "instance_uuid"),
 )
 
+# Agent processes by their users at the broker. ``version``: of their last change, among all.
+enrolled_agents = _table(
+    "enrolled_agents",
+    Column("name", String(128), primary_key=True),
+    Column("version", BigInteger, nullable=False, index=True),
+    Column("created_at", Time, nullable=False),
+    Column("revoked_at", Time),
+)
+
+enrolled_hosts = _table(
+    "enrolled_hosts",
+    Column("host", String(255), primary_key=True),
+    Column("agent", ForeignKey("enrolled_agents.name"), nullable=False, index=True),
+)
+
 decisions = _table(
     "decisions",
     _key(),

@@ -8,9 +8,9 @@ from kilonova.api.compute.times import stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, ANYONE, rule
 from kilonova.api.schemas import queries
+from kilonova.clock import utc_now
 from kilonova.config.compute import ComputeSettings
 from kilonova.db import aggregates, services
-from kilonova.db.database import utc_now
 from kilonova.deadline import heeding
 from kilonova.model.host import COMPUTE, Service
 

@@ -16,9 +16,9 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import hypervisors as schemas
 from kilonova.api.schemas import queries
 from kilonova.api.schemas.types import as_bool
+from kilonova.clock import utc_now
 from kilonova.db import compute_nodes, services
 from kilonova.db.compute_nodes import NodeKey, NodeUsage
-from kilonova.db.database import utc_now
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.host import COMPUTE, ComputeNode, Service

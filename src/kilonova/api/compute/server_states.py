@@ -2,8 +2,8 @@
 """What the state of a server, or of its host, says against an action."""
 
 from kilonova.api.http import Context
+from kilonova.clock import utc_now
 from kilonova.db import services
-from kilonova.db.database import utc_now
 from kilonova.errors import Conflict
 from kilonova.model.instance import Instance, TaskState
 from kilonova.model.transitions import Transition

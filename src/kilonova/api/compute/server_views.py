@@ -12,8 +12,8 @@ from kilonova.api.compute.links import bookmark_links
 from kilonova.api.compute.times import stored_time, whole_seconds
 from kilonova.api.http import Context, Request
 from kilonova.api.microversion import Version
+from kilonova.clock import utc_now
 from kilonova.db import aggregates, request_specs, services
-from kilonova.db.database import utc_now
 from kilonova.model.host import Service
 from kilonova.model.instance import Instance, VmState, status_of
 from kilonova.model.request_spec import RequestSpec, StoredRequest

@@ -13,8 +13,8 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import queries
 from kilonova.api.schemas import services as schemas
 from kilonova.api.schemas.types import as_bool
+from kilonova.clock import utc_now
 from kilonova.db import aggregates, services
-from kilonova.db.database import utc_now
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound

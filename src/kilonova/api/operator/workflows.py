@@ -13,11 +13,11 @@ from kilonova.api.operator.paging import flag
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import workflows as schemas
 from kilonova.api.validation import invalid_parameter
+from kilonova.clock import utc_now
 from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.stuck import LeftOver, failure_of
-from kilonova.conductor.workflow import Workflow
+from kilonova.conductor.stuck import LeftOver
+from kilonova.conductor.workflow import Workflow, failure_of
 from kilonova.db import host_agents, workflows
-from kilonova.db.database import utc_now
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NotFound
 

@@ -69,7 +69,7 @@ class BuildFacts:
 
 @dataclass(frozen=True, slots=True)
 class BuildMemo:
-    """What a build has at hand: its server and request, and what the claim took of the host's cells and devices."""
+    """What a build has at hand, so that it need not be read again: its server, and what was asked for it."""
 
     instance: Instance
     request: StoredRequest

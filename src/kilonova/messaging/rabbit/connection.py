@@ -23,7 +23,7 @@ def connect(transport: Transport, address: BrokerAddress, name: str) -> amqp.Con
         f"{host}:{transport.port_of(address)}",
         address.user,
         address.password or "",
-        login_method="EXTERNAL" if address.password is None else "PLAIN",
+        login_method="EXTERNAL" if address.password is None else transport.login_method,
         virtual_host=transport.url.virtual_host,
         client_properties={"connection_name": name, "product": "Kilonova"},
         ssl=False if transport.tls is None else _tls_options(transport.tls, address.host),

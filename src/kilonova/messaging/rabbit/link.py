@@ -7,7 +7,6 @@ was received is acknowledged when its taker says so. A connection that breaks is
 """
 
 import contextlib
-import itertools
 import logging
 import os
 import select
@@ -126,7 +125,7 @@ class Link:
 
     def _run(self) -> None:
         failures = 0
-        addresses = itertools.cycle(self._transport.url.brokers)
+        addresses = self._transport.servers()
         while not self._is_over():
             began_at = time.monotonic()
             self._try(next(addresses))

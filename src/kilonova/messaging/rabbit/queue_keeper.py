@@ -5,7 +5,6 @@ Queues are made over a connection of their own, so that one which never answers,
 nothing else up.
 """
 
-import itertools
 import logging
 import threading
 from collections.abc import Callable
@@ -51,7 +50,7 @@ class QueueKeeper:
         self._epoch = 0
         #: The agents whose queues are read over the present connection of the link.
         self._read: set[str] = set()
-        self._addresses = itertools.cycle(transport.url.brokers)
+        self._addresses = transport.servers()
         self._look = threading.Event()
         self._is_closing = False
         self._complaints = Complaints(LOG)

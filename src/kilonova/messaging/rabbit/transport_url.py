@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the broker is and how it is talked to: ``transport_url`` as operators know it from nova.conf."""
 
+import itertools
+import random
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 _PORT, _TLS_PORT = 5672, 5671
 
@@ -36,22 +39,38 @@ class Tls:
     key_file: Path | None = None
     minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
 
+    def check(self) -> None:
+        """Hold the files to be there and of use. Raises: OSError."""
+        context = ssl.create_default_context(cafile=self.ca_file)
+        if self.cert_file is not None:
+            context.load_cert_chain(self.cert_file, self.key_file)
+
 
 @dataclass(frozen=True, slots=True)
 class Transport:
     """A broker and how to talk to it. Units: seconds.
 
+    ``login_method``: PLAIN, AMQPLAIN or EXTERNAL; a user without a password uses the latter.
     ``heartbeat_s``: after twice that a silent connection counts as broken, at both ends. Keep it below half a lease.
     ``retry_interval_s``: the pause after no server could be reached, growing by ``retry_backoff_s`` up to
-    ``max_retry_interval_s``.
+    ``max_retry_interval_s``. ``is_shuffled``: whether each process tries the servers in an order of its own.
     """
 
     url: TransportUrl
     tls: Tls | None = None
+    login_method: str = "AMQPLAIN"
     heartbeat_s: int = 10
     retry_interval_s: float = 1.0
     retry_backoff_s: float = 2.0
     max_retry_interval_s: float = 30.0
+    is_shuffled: bool = False
+
+    def servers(self) -> Iterator[BrokerAddress]:
+        """Yield the servers of the broker in the order in which they are tried, round and round."""
+        brokers = list(self.url.brokers)
+        if self.is_shuffled:
+            random.shuffle(brokers)
+        return itertools.cycle(brokers)
 
     def pause_s(self, rounds: int) -> float:
         """Return how long to wait after no server could be reached ``rounds`` times in a row."""
@@ -65,15 +84,16 @@ class Transport:
 
 def parse_transport_url(text: str) -> TransportUrl:
     """Read a URL. Raises: ValueError, whose message never has a password in it."""
-    url = urlsplit(text)
-    if url.scheme != "rabbit":
+    scheme, _, rest = text.partition("://")
+    if scheme != "rabbit":
         raise ValueError("must begin with rabbit://, the only kind of broker there is")
-    if url.query or url.fragment:
+    servers, _, virtual_host = rest.partition("/")
+    if "?" in virtual_host:
         raise ValueError("must end with the virtual host; what it has after '?' is set in [oslo_messaging_rabbit]")
-    brokers = tuple(_broker(part) for part in url.netloc.split(",") if part)
+    brokers = tuple(_broker(part) for part in servers.split(",") if part)
     if not brokers:
         raise ValueError("names no host")
-    return TransportUrl(brokers, unquote(url.path.removeprefix("/")) or "/")
+    return TransportUrl(brokers, unquote(virtual_host) or "/")
 
 
 def _broker(part: str) -> BrokerAddress:
