@@ -18,6 +18,7 @@ from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
 from kilonova.compute.heartbeat import HeartbeatTimer
+from kilonova.compute.report_timer import ReportTimer
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
@@ -46,6 +47,7 @@ class ControlProcess:
     purger: Purger
     application: WsgiApp
     heartbeat: HeartbeatTimer | None
+    reports: ReportTimer
     lock: IO[bytes] | None
     metrics_server: Server | None
 
@@ -72,6 +74,7 @@ class ControlProcess:
             self.metrics_server.stop()
         if self.heartbeat is not None:
             self.heartbeat.stop()
+        self.reports.stop()
         self.checkpointer.stop()
         self.purger.stop()
         self.core.upkeep.stop()
@@ -115,6 +118,9 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
             )
             heartbeat.start()
             undo.callback(heartbeat.stop)
+        reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
+        reports.start()
+        undo.callback(reports.stop)
         if core.resumed:
             LOG.info("%d unfinished operations are resumed", core.resumed)
         backend = Backend(
@@ -141,7 +147,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, app, heartbeat, lock, metrics_server)
+    return ControlProcess(settings, core, checkpointer, purger, app, heartbeat, reports, lock, metrics_server)
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

@@ -17,6 +17,7 @@ from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
+from kilonova.conductor.strays import Strays
 from kilonova.conductor.stuck import StuckWorkflows
 from kilonova.db import host_agents, services
 from kilonova.db.database import Database
@@ -53,6 +54,7 @@ class Conductor:
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
+    ``strays``: what operators do about guests that are not where they are recorded.
     ``membership``: this process among others.
     """
 
@@ -89,6 +91,7 @@ class Conductor:
         self.membership = Membership(database, self.runner, owner, self.lease)
         self.operations = Operations(self._services, self.runner)
         self.stuck = StuckWorkflows(database, self.runner, owner)
+        self.strays = Strays(database, self.runner.guests)
         self._store = ServerStore(self._services, self.runner)
         bus.serve_conductor(self.handle, self.answer)
 

@@ -54,6 +54,7 @@ _WITH_GUEST = [
         VmState.SOFT_DELETED,
     )
 ]
+_AT_REST = _I.deleted.is_(False), _I.task_state.is_(None), _I.vm_state.in_(_WITH_GUEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +113,19 @@ def belongs(connection: Connection, host: str, uuid: str) -> bool:
     return uuid in places and host in places[uuid].hosts
 
 
+def is_at_rest(connection: Connection, host: str, uuid: str) -> bool:
+    """Tell whether a server is recorded on a host, has a guest by its state, and nothing is under way for it."""
+    wanted = sa.select(_I.id).where(_I.uuid == uuid, _I.host == host, *_AT_REST)
+    return connection.execute(wanted).first() is not None
+
+
 def missing(connection: Connection, found: Found) -> tuple[OddGuest, ...]:
     """Return the servers recorded on these hosts, at rest, of which the hosts report no guest."""
     lacking: list[OddGuest] = []
     hosts = list(found)
     for start in range(0, len(hosts), _AT_ONCE):
-        here = (_I.host.in_(hosts[start : start + _AT_ONCE]), _I.deleted.is_(False), _I.task_state.is_(None))
-        wanted = sa.select(_I.uuid, _I.host, _I.power_state).where(*here, _I.vm_state.in_(_WITH_GUEST))
+        here = _I.host.in_(hosts[start : start + _AT_ONCE])
+        wanted = sa.select(_I.uuid, _I.host).where(here, *_AT_REST)
         lacking += [
             OddGuest(row.host, row.uuid, Oddity.MISSING, recorded_host=row.host)
             for row in connection.execute(wanted)

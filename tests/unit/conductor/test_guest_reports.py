@@ -9,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.compute.agent import guests_of
-from kilonova.db import departures, odd_guests, purge
+from kilonova.db import audit, departures, odd_guests, purge
 from kilonova.db import tables as t
+from kilonova.errors import Conflict
 from kilonova.messaging.messages import (
     DestroyGuest,
     GuestsFound,
@@ -227,6 +228,30 @@ def test_records_go_when_the_guest_is_gone_for_long(cell: Cell) -> None:
     report(cell)
     with cell.database.read() as connection:
         assert set(departures.of(connection, ["old", "new"])) == {("node1", "new")}
+
+
+def test_an_audit_names_strays_and_servers_without_a_guest_and_mends_neither(cell: Cell) -> None:
+    lost, (moved,) = cell.boot(force_host="node1"), cell.boot(force_host="node1")
+    cell.bus.run()
+    guest = spawned(cell)
+    cell.drivers["node1"].destroy(lost[0])
+    cell.drivers["node2"].spawn(replace(guest, uuid=moved))
+    report(cell)
+    with cell.database.read() as connection:
+        found = audit.find_all(connection)
+    assert [(each.kind, each.where) for each in found] == [
+        ("guest", f"guest {moved} on host node2"),
+        ("guest", f"server {lost[0]}"),
+    ]
+    for each in found:
+        with pytest.raises(Conflict):
+            cell.database.write(each.mend)
+    assert there(cell, "node2") == {moved}
+    cell.delete(lost[0])
+    cell.live_migrate(moved, "node2")
+    cell.work_off()
+    with cell.database.read() as connection:
+        assert not [each for each in audit.find_all(connection) if each.where == f"server {lost[0]}"], "it is gone"
 
 
 def test_only_workflows_have_guests_destroyed_without_a_record(cell: Cell) -> None:
