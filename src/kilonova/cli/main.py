@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "audit": "kilonova.cli.audit:app",
     "hosts": "kilonova.cli.hosts:app",
     "workflows": "kilonova.cli.workflows:app",
+    "compute": "kilonova.cli.compute:app",
     "demo": "kilonova.cli.demo:demo",
     "docs": "kilonova.cli.docs:app",
 }
