@@ -13,7 +13,6 @@ from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from kilonova.clock import utc_now
 from kilonova.db import departures, guest_placement, odd_guests
 from kilonova.db.database import Database
 from kilonova.db.guest_placement import Found
@@ -93,7 +92,7 @@ class GuestReports:
         if not self._may_act():
             return
         with self._database.read() as connection:
-            reported = read_report(connection, message, utc_now())
+            reported = read_report(connection, message, self._database.clock.now())
         for host, removals in reported.removals.items():
             for removal in removals:
                 self._cast(host, RemoveGuest(_STEP, removal))

@@ -71,14 +71,17 @@ def _leave(
     instances.change(tx, run.instance_uuid, expected_tasks=tasks, **values)
 
 
-def leave_behind(tx: Transaction, host: str, instance_uuid: str, departure: Departure = Departure.LEFT) -> None:
+def leave_behind(
+    services: Services, tx: Transaction, host: str, instance_uuid: str, departure: Departure = Departure.LEFT
+) -> None:
     """Count the guest of an instance as gone from a host that could not be reached, and record that it has to go.
 
     Raises: HostIsBackError if some live process has the agent of that host. That is asked in the same transaction: a
     process that takes the host afterwards finds the record.
     """
     process = host_agents.process_of(tx.connection, host)
-    if process is not None and host_agents.is_alive(tx, process):
+    is_own = process == services.owner and services.database.is_sole_process  # which knows of none, so there is none
+    if process is not None and not is_own and host_agents.is_alive(tx, process):
         raise HostIsBackError(host)
     departures.note(tx, host, instance_uuid, departure)
 
@@ -89,12 +92,12 @@ def gone_with_its_host(services: Services, run: Run[Any], reply: StepReply) -> E
     What it has to remove when it comes back is recorded.
     """
     if is_unreachable(reply):
-        return Completed(write=lambda tx: leave_behind(tx, reply.host, run.instance_uuid))
+        return Completed(write=lambda tx: leave_behind(services, tx, reply.host, run.instance_uuid))
     return complete_or_repeat(services, run, reply)
 
 
 def done_without_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
     """What the reply to a step means that has nothing left to do where the host is not there."""
     if is_unreachable(reply):
-        return Completed(write=lambda tx: leave_behind(tx, reply.host, run.instance_uuid))
+        return Completed(write=lambda tx: leave_behind(services, tx, reply.host, run.instance_uuid))
     return complete_or_fail(services, run, reply)

@@ -8,7 +8,7 @@ from alembic import op
 from sqlalchemy.dialects import mysql
 
 revision = "0012"
-down_revision = "0013"
+down_revision = "0010"
 
 _OPTIONS: dict[str, Any] = {
     f"{dialect}_{option}": value
