@@ -2,6 +2,7 @@
 """What both ends rely on, whichever bus there is; that of the tests is held to it like the others."""
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ from kilonova.messaging.bus import Work
 from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import AgentMessage, HostsStarted, MigrationProgress, Orphans, StepId, StopGuest
+from kilonova.model.found_guest import Departure, Removal
 from support.manual_bus import ManualBus
 from support.rabbit_ends import RabbitEnds
 from support.waiting import wait_until
 
 STEP = StepId("w", "s", 1)
+ORPHANS = Orphans({"node1": (Removal("a", Departure.LEFT, datetime.fromisoformat("2026-01-01")),)})
 
 
 def progress(host: str) -> MigrationProgress:
@@ -88,11 +91,11 @@ def test_work_is_done_and_then_what_waits_behind_it(bus: Any) -> None:
 
 def test_what_agents_tell_and_what_the_conductor_runs_itself_comes_once(bus: Any) -> None:
     came: list[object] = []
-    bus.serve_conductor(came.append, lambda question, speaker: Orphans({"node1": ("a",)}))
+    bus.serve_conductor(came.append, lambda question, speaker: ORPHANS)
     bus.tell(progress("node1"))
     bus.tell(progress("node2"), urgent=True)
     for number, run in enumerate((bus.run_in_conductor, bus.run_urgently, bus.run_blocking)):
         run(lambda number=number: came.append(number))
     settle(bus, lambda: len(came) == 5)
     assert sorted(map(str, came)) == sorted(map(str, [0, 1, 2, progress("node1"), progress("node2")]))
-    assert bus.ask(HostsStarted(())) == Orphans({"node1": ("a",)})
+    assert bus.ask(HostsStarted(())) == ORPHANS

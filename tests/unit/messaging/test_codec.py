@@ -2,6 +2,7 @@
 import dataclasses
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -32,6 +33,8 @@ def a_value_of(kind: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind)
         return kind(**{field.name: a_value_of(hints[field.name]) for field in dataclasses.fields(kind)})
+    if kind is datetime:
+        return datetime.fromisoformat("2026-03-29T02:30:00.123456")
     if issubclass(kind, Enum):
         return list(kind)[-1]
     return {str: 'l\u00fctt\n\x00"', int: 2**53 + 1, float: 0.1, bool: True}[kind]

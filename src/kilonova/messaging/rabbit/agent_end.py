@@ -22,6 +22,7 @@ from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
     ForceCompleteLiveMigration,
+    GuestsFound,
     Question,
     StepState,
     StepStatus,
@@ -90,7 +91,7 @@ class RabbitAgentBus:
                 self._local.cast(host, message)
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        reply_to = self._awaiting.get(message.step.workflow, "")
+        reply_to = "" if isinstance(message, GuestsFound) else self._awaiting.get(message.step.workflow, "")
         self._send(Envelope(message, session=self._session, reply_to=reply_to, urgent=urgent))
 
     def ask(self, question: Question) -> Answer:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from kilonova.errors import Forbidden
 from kilonova.messaging.codec import Message
-from kilonova.messaging.messages import Heartbeat, HostsStarted, MigrationProgress, StepReply, StepStatus
+from kilonova.messaging.messages import GuestsFound, Heartbeat, HostsStarted, MigrationProgress, StepReply, StepStatus
 from kilonova.messaging.rabbit.letters import Delivery
 from kilonova.messaging.rabbit.topology import from_agent
 from kilonova.messaging.routes import Routes
@@ -37,6 +37,8 @@ def _hosts_of(message: Message) -> Iterator[str]:
             yield from message.hosts
         case HostsStarted():
             yield from (report.host for report in message.reports)
+            yield from message.guests
+        case GuestsFound():
             yield from message.guests
         case StepStatus():
             yield message.host
