@@ -13,6 +13,14 @@ from support.databases import (
     open_database,
     sqlite_template,
 )
+from support.samples import sampled
+from support.side_by_side import (
+    pytest_collection_modifyitems,
+    pytest_configure_node,
+    pytest_make_parametrize_id,
+    pytest_runtest_protocol,
+    pytest_xdist_make_scheduler,
+)
 
 __all__ = [
     "broker",
@@ -22,10 +30,15 @@ __all__ = [
     "empty_database_url",
     "kind",
     "open_database",
+    "pytest_collection_modifyitems",
+    "pytest_configure_node",
+    "pytest_make_parametrize_id",
+    "pytest_runtest_protocol",
+    "pytest_xdist_make_scheduler",
     "sqlite_template",
 ]
 
 #: ``same`` tries the same examples every time, so that a change is judged by what it changes; ``new`` others each time.
-settings.register_profile("same", derandomize=True)
+settings.register_profile("same", derandomize=True, max_examples=sampled(100, sample=40))
 settings.register_profile("new", max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

@@ -30,7 +30,7 @@ _OUTCOMES: Mapping[Phase, str] = {
     Phase.STUCK: "stuck",
 }
 #: After these, a step or its undo has come to an end.
-_STEP_ENDS = frozenset(Phase) - {Phase.BEGUN, Phase.BROKE, Phase.STUCK}
+_STEP_ENDS = frozenset(Phase) - {Phase.BROKE, Phase.STUCK}
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ def seconds(ask: Callable[[], tuple[int, Any]]) -> float:
     return time.perf_counter() - began
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"], indirect=True)
 def test_others_hardly_notice_a_request_for_a_thousand_servers(served: Served) -> None:

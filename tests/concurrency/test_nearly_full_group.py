@@ -21,11 +21,12 @@ from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, host, start_cell
 from support.manual_bus import ManualBus
 from support.orders import order
+from support.samples import sampled
 from support.world import check_books
 
 HOSTS = 5
 #: Backend → rounds, each of which places two servers.
-ROUNDS = {"postgresql": 500, "mariadb": 100}
+ROUNDS = {"postgresql": sampled(500, sample=80), "mariadb": sampled(100, sample=40)}
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def courses() -> Iterator[Course]:
             if kind in _NOT_INTERRUPTED:
                 continue
             for why in sorted({Interrupt.DELETE, *workflow.overtaken_by, *step.interrupts}):
-                if why is Interrupt.REBOOT and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
+                if why is Interrupt.OTHER_ACTION and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
                     continue
                 yield Course(kind, first, interrupted=step.name, why=why)
 

@@ -87,6 +87,6 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
 INTERRUPTERS: Mapping[Interrupt, Act] = {
     Interrupt.DELETE: _on_first(Cell.delete),
     Interrupt.ABORT: _on_first(Cell.abort),
-    Interrupt.REBOOT: _on_first(Cell.power, "hard-reboot"),
+    Interrupt.OTHER_ACTION: _on_first(Cell.power, "hard-reboot"),
     Interrupt.FORCE_COMPLETE: _on_first(Cell.force_complete),
 }

@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 
+from kilonova.clock import utc_now
 from kilonova.db import resource_classes
 from kilonova.db import tables as t
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from kilonova.clock import utc_now
 from kilonova.db import instance_actions, instances, server_migrations
 from kilonova.db import tables as t
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
 from kilonova.db.instance_actions import Action, ActionQuery, EndedEvent, NewAction
 from kilonova.db.server_migrations import MigrationQuery
 from kilonova.db.transaction import Transaction

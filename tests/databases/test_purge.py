@@ -10,10 +10,11 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
+from kilonova.clock import utc_now
 from kilonova.conductor.purger import Purger
 from kilonova.db import audit, decisions, instances, purge, request_specs
 from kilonova.db import tables as t
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor

@@ -25,7 +25,7 @@ from kilonova.api.operator.family import OperatorFamily
 from kilonova.api.placement.family import PlacementFamily
 
 _WANTED = os.environ.get("KILONOVA_FUZZ_REQUESTS")
-_REQUESTS = int(_WANTED or 1500)
+_REQUESTS = int(_WANTED or 600)
 _REPLENISH_EVERY = 40
 
 ROUTES = [

@@ -23,6 +23,7 @@ from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter, HostWeigh
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers.base import BaseHostWeigher
+from support.samples import sampled
 
 SERVERS = 14
 POLICIES = (None, "affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
@@ -113,7 +114,7 @@ def outcome(decide: object) -> object:
         return f"{type(error).__name__}: {error}"
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=sampled(250, sample=80))
 @given(seed=st.integers(0, 2**32))
 def test_each_server_of_a_batch_gets_what_a_whole_decision_gives_it(seed: int) -> None:
     chance = random.Random(seed)

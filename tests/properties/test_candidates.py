@@ -19,6 +19,7 @@ from kilonova.placement.candidate_query import CandidateQuery, Group
 from kilonova.placement.candidates import Candidates, candidate_at, find_candidates, roots_with_candidates
 from kilonova.placement.provider_table import ProviderRecord, ProviderTable, build_provider_table
 from kilonova.placement.tree_search import TreeCandidate
+from support.samples import sampled
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 CLASSES = ("VCPU", "DISK_GB", "CUSTOM_NIC")
@@ -313,7 +314,7 @@ def plain_of_json(body: Mapping[str, Any]) -> list[Plain]:
 # --- the laws --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=sampled(600, sample=120), deadline=None)
 @given(questions())
 def test_candidates_equal_the_reference_and_none_comes_twice(
     question: tuple[list[ProviderRecord], CandidateQuery],
@@ -325,7 +326,7 @@ def test_candidates_equal_the_reference_and_none_comes_twice(
     assert set(found) == reference(records, query)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sampled(200, sample=50), deadline=None)
 @given(questions(), st.integers(1, 6), st.sampled_from((-1, 2)), st.integers(0, 3))
 def test_a_limit_gives_that_many_of_them_in_any_order(
     question: tuple[list[ProviderRecord], CandidateQuery], limit: int, maximum: int, seed: int
@@ -344,7 +345,7 @@ def test_a_limit_gives_that_many_of_them_in_any_order(
             assert sorted(candidates.order) == list(range(wanted))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampled(150, sample=40), deadline=None)
 @given(questions())
 def test_the_encoded_answer_says_the_same_and_describes_the_trees_involved(
     question: tuple[list[ProviderRecord], CandidateQuery],
@@ -375,7 +376,7 @@ def test_the_encoded_answer_says_the_same_and_describes_the_trees_involved(
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampled(150, sample=40), deadline=None)
 @given(questions())
 def test_each_root_is_told_apart_by_whether_it_has_a_candidate(
     asked: tuple[list[ProviderRecord], CandidateQuery],

@@ -21,6 +21,7 @@ from kilonova.model.flavor import Flavor
 from support.cell import Cell, host, new_cell
 from support.mirrors import assert_equal, assert_use_adds_up
 from support.orders import order
+from support.samples import sampled
 from support.world import check_books
 
 FLAVORS = st.builds(
@@ -48,7 +49,9 @@ def run(cell: Cell, wanted: Order, group: str | None, *, released: bool) -> None
         cell.database.write(free)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=sampled(15, sample=5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(HOSTS, ORDERS)
 def test_capacity_and_groups_hold(sqlite_template: Path, sizes: list[tuple[int, int]], asked: list[Any]) -> None:
     with TemporaryDirectory() as place:

@@ -18,6 +18,7 @@ from kilonova.scheduler.explain import explain
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
+from support.samples import sampled
 
 MILD = ("AggregateMultiTenancyIsolation", "IoOpsFilter", "AggregateNumInstancesFilter", "ServerGroupAntiAffinityFilter")
 ENGINE = build_engine(
@@ -180,7 +181,7 @@ def test_room_is_what_placement_says_it_is(cloud: Cloud, spec: RequestSpec) -> N
         assert verdicts[f"Placement: {name}"].tolist() == expected
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=sampled(200, sample=60))
 @given(cloud=clouds(), spec=requests, seed=st.integers(0, 2**32), engine=st.sampled_from((ENGINE, CHANCE, ASKS)))
 def test_a_batch_decides_as_one_whole_decision_a_server_would(
     cloud: Cloud, spec: RequestSpec, seed: int, engine: Engine

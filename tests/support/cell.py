@@ -203,7 +203,7 @@ class Cell:
 
     def renew_leases(self) -> None:
         """The moment has come at which the process does what it does every few seconds."""
-        Upkeep(self.conductor, "control", (), self.announce).renew()
+        Upkeep(self.conductor, (), self.announce).renew()
 
     def announce(self) -> None:
         """The agents introduce themselves (again)."""
@@ -224,10 +224,10 @@ class Cell:
         assert not self.conductor.runner.waits_for_agents
         return states
 
-    def restart(self, bus: Any = None, **changed: Any) -> "Cell":
+    def restart(self, bus: Any = None, database: Database | None = None, **changed: Any) -> "Cell":
         """A new process on the same files. The old one is not told."""
         hosts = tuple(replace(host, **changed) for host in self.hosts)
-        return start_cell(self.folder, hosts, bus=bus, database=Database(str(self.database.url)))
+        return start_cell(self.folder, hosts, bus=bus, database=database or Database(str(self.database.url)))
 
 
 def start_cell(

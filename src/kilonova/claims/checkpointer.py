@@ -8,7 +8,7 @@ from itertools import islice
 
 from kilonova.db import checkpoints, mirror_source
 from kilonova.db.changes import Change
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
 from kilonova.periodic import PeriodicThread
 
 _LOOK_EVERY_S = 15.0
@@ -45,7 +45,7 @@ class Checkpointer:
         """Take a checkpoint and return the seq whose state it holds; None when none is due."""
         every, commits = self._every, self._commits
         with self._database.read() as connection:  # mostly there is nothing to write
-            if not checkpoints.is_due(connection, utc_now(), every=every, commits=commits):
+            if not checkpoints.is_due(connection, self._database.clock.now(), every=every, commits=commits):
                 return None
         checkpoint_id = self._database.write(lambda tx: checkpoints.begin(tx, every=every, commits=commits))
         if checkpoint_id is None:

@@ -17,7 +17,6 @@ from kilonova.cli.database_lock import lock_database, warn_if_exposed
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
-from kilonova.compute.heartbeat import HeartbeatTimer
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
@@ -45,7 +44,6 @@ class ControlProcess:
     checkpointer: Checkpointer
     purger: Purger
     application: WsgiApp
-    heartbeat: HeartbeatTimer | None
     lock: IO[bytes] | None
     metrics_server: Server | None
 
@@ -70,8 +68,6 @@ class ControlProcess:
         self.claimer.close()
         if self.metrics_server is not None:
             self.metrics_server.stop()
-        if self.heartbeat is not None:
-            self.heartbeat.stop()
         self.checkpointer.stop()
         self.purger.stop()
         self.core.upkeep.stop()
@@ -108,13 +104,6 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         warn_if_exposed(database)
         schema.require_current(database)
         core = start_core(settings, database, hosts, undo, replace(parts, rules=rules))
-        heartbeat = None
-        if core.agents:
-            heartbeat = HeartbeatTimer(
-                core.bus, [each.host for each in core.agents], settings.compute.report_interval_s
-            )
-            heartbeat.start()
-            undo.callback(heartbeat.stop)
         if core.resumed:
             LOG.info("%d unfinished operations are resumed", core.resumed)
         backend = Backend(
@@ -141,7 +130,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, app, heartbeat, lock, metrics_server)
+    return ControlProcess(settings, core, checkpointer, purger, app, lock, metrics_server)
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+import kilonova
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
@@ -26,7 +27,8 @@ from kilonova.conductor.upkeep import Upkeep
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
 from kilonova.db import workflows
-from kilonova.db.database import Database, utc_now
+from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
@@ -119,13 +121,21 @@ def start_core(
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
+        process=Process(owner, os.uname().nodename, release_version=kilonova.__version__),
     )
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 
     def announce() -> None:
         start_agents(agents, bus, owner)
 
-    upkeep = Upkeep(conductor, os.uname().nodename, _SERVICES, announce)
+    down_time = timedelta(seconds=settings.compute.service_down_time_s)
+    upkeep = Upkeep(
+        conductor,
+        _SERVICES,
+        announce,
+        report_interval_s=settings.compute.report_interval_s,
+        down_time=down_time,
+    )
     upkeep.register()
     resumed = conductor.membership.enter(announce)
     metrics.watch(
@@ -141,4 +151,4 @@ def start_core(
 
 def _under_way(database: Database) -> tuple[datetime, Sequence[Count]]:
     with database.read() as connection:
-        return utc_now(), workflows.counts(connection)
+        return database.clock.now(), workflows.counts(connection)

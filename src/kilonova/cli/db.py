@@ -50,10 +50,11 @@ def purge(
 ) -> None:
     """Remove deleted servers with their faults, decisions and request specs for good. Runs beside a running cloud."""
     from kilonova.cli.up import default_folder  # noqa: PLC0415
+    from kilonova.clock import utc_now  # noqa: PLC0415
     from kilonova.config.load import load_settings  # noqa: PLC0415
     from kilonova.db import purge as purging  # noqa: PLC0415
     from kilonova.db import schema  # noqa: PLC0415
-    from kilonova.db.database import Database, utc_now  # noqa: PLC0415
+    from kilonova.db.database import Database  # noqa: PLC0415
 
     if before > utc_now():
         raise InvalidRequest(f"--before {before.isoformat()} is in the future: it would remove every deleted server")

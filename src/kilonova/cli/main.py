@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = {
     "whatif": "kilonova.cli.whatif:whatif",
     "audit": "kilonova.cli.audit:app",
     "workflows": "kilonova.cli.workflows:app",
+    "compute": "kilonova.cli.compute:app",
     "demo": "kilonova.cli.demo:demo",
     "docs": "kilonova.cli.docs:app",
 }

@@ -9,7 +9,6 @@ from enum import StrEnum
 class Phase(StrEnum):
     """What has happened to a workflow. ``BROKE``: its step is tried again."""
 
-    BEGUN = "begun"
     STEP_DONE = "step done"
     STEP_FAILED = "step failed"
     BROKE = "broke"

@@ -4,16 +4,16 @@
 from datetime import timedelta
 
 from kilonova.db import aggregates, compute_nodes, host_agents, instances, node_reports, providers, services
+from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import HostsStarted, Orphans
 from kilonova.model.host import COMPUTE
 
 
-def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None, lease: timedelta) -> Orphans:
+def register_hosts(tx: Transaction, message: HostsStarted, process: Process, lease: timedelta) -> Orphans:
     """Register hypervisors that start and tell which of their guests do not belong there.
 
-    ``owner``: the process that has their agents from now on; None where there is only one.
-    ``lease``: how long that counts as alive from now on.
+    ``process``: has their agents from now on. ``lease``: how long it counts as alive from now on.
     """
     for report in message.reports:
         service = services.ensure(tx, report.host, COMPUTE)
@@ -24,10 +24,7 @@ def register_hosts(tx: Transaction, message: HostsStarted, owner: str | None, le
             aggregates.mirror_into_placement(tx, report.host)
             services.mark_providers(tx, report.host, disabled=service.disabled)
     hosts = [report.host for report in message.reports]
-    services.record_heartbeats(tx, hosts)
-    if owner is not None:
-        host_agents.take(tx, hosts, owner)
-        host_agents.keep_alive(tx, owner, lease)
+    host_agents.register(tx, process, hosts, lease)
     orphans: dict[str, tuple[str, ...]] = {}
     unknown: dict[str, tuple[str, ...]] = {}
     for host in hosts:

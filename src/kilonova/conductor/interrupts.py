@@ -54,8 +54,8 @@ def _concerns(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> bool
 
 
 #: Whoever sends these begins something of its own when all else has ended.
-_WAITED_FOR = {Interrupt.REBOOT, Interrupt.DELETE}
-_STRENGTH = (Interrupt.FORCE_COMPLETE, Interrupt.ABORT, Interrupt.REBOOT, Interrupt.DELETE)
+_WAITED_FOR = {Interrupt.OTHER_ACTION, Interrupt.DELETE}
+_STRENGTH = (Interrupt.FORCE_COMPLETE, Interrupt.ABORT, Interrupt.OTHER_ACTION, Interrupt.DELETE)
 
 
 def interrupted(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> WorkflowRow:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one transaction of the runner: the turns of many workflows, with everything that belongs to them."""
+"""What the runner reads and writes: the turns of many workflows, with everything that belongs to them, and more."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kilonova.conductor.turns import Turn
 from kilonova.conductor.workflow import Batched
-from kilonova.db import instance_actions, instances, workflows
+from kilonova.db import host_agents, instance_actions, instances, workflows
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction, batched
 from kilonova.db.workflows import WorkflowRow
@@ -33,6 +34,56 @@ class Journal:
         """
         released: tuple[WorkflowRow, ...] = self._database.write_batched(self._write, tuple(turns))
         return released
+
+    def find(self, uuid: str) -> WorkflowRow | None:
+        """Return a workflow as it is now; None when it is over, or another process has it."""
+        with self._database.read() as connection:
+            return workflows.get(connection, uuid, self._owner)
+
+    def end(self, row: WorkflowRow) -> tuple[WorkflowRow, ...]:
+        """Remove a workflow that has nothing left to do, if it is as we know it: its action has failed.
+
+        Returns the workflows that waited for it to end.
+        """
+
+        def end(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            if workflows.finish_present(tx, [row], self._owner) and row.instance_uuid:
+                instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
+            return workflows.release_waiting(tx, row.instance_uuid, self._owner)
+
+        return self._database.write(end)
+
+    def release_waiting(self, instance_uuid: str) -> tuple[WorkflowRow, ...]:
+        """Let the workflows begin that waited for the others of an instance, if these have ended; return them."""
+        return self._database.write(lambda tx: workflows.release_waiting(tx, instance_uuid, self._owner))
+
+    def count_try(self, row: WorkflowRow) -> WorkflowRow:
+        """Note that the present step broke once more; return the row as it is then. Raises: ConcurrentUpdate."""
+        after = replace(row, tries=row.tries + 1, attempt=row.attempt + 1, version=row.version + 1)
+        self._database.write(lambda tx: workflows.move(tx, after, self._owner))
+        return after
+
+    def hand_over(self, row: WorkflowRow, host: str) -> bool:
+        """Give a workflow to the live process in which the agent of a host runs (ADR 6). Tells whether there is one.
+
+        Raises: ConcurrentUpdate when it is not as we know it.
+        """
+        if self._database.is_sole_process:
+            return False
+
+        def hand_over(tx: Transaction) -> bool:
+            heir = host_agents.process_of(tx.connection, host)
+            if heir is None or heir == self._owner or not host_agents.is_alive(tx, heir):
+                return False
+            workflows.hand_over(tx, row, self._owner, heir)
+            return True
+
+        return self._database.write(hand_over)
+
+    def has_agent_of(self, host: str) -> bool:
+        """Tell whether the agent of a host runs in this process, as far as the others know."""
+        with self._database.read() as connection:
+            return host_agents.process_of(connection, host) == self._owner
 
     def _write_batch(
         self, tx: Transaction, items: Sequence[tuple[Turn, ...]]

@@ -57,10 +57,10 @@ class NewServers:
         return replace(self, instances=self.instances[some], rows=self.rows[some], at_least=at_least)
 
 
-def build_row(instance: Instance, request_id: str, batch_uuid: str | None = None) -> WorkflowRow:
+def build_row(instance: Instance, request_id: str) -> WorkflowRow:
     """Return the workflow that builds an instance."""
     ids = new_uuid(), BUILD.kind, instance.uuid, instance.reservation_id, request_id
-    return BUILD.first_row(WorkflowRow(*ids, "", batch_uuid=batch_uuid), BuildFacts())
+    return BUILD.first_row(WorkflowRow(*ids, ""), BuildFacts())
 
 
 class ServerStore:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be done to servers that exist: each is stored as a workflow with its action, and then runs by itself."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from kilonova.conductor.runner import Runner
@@ -84,7 +85,7 @@ class Operations:
                 expected_tasks=transition.tasks,
                 **({"task_state": transition.shown[0]} if transition.shown else {}),
             )
-            others = self._runner.interrupt(tx, instance.uuid, Interrupt.REBOOT)
+            others = self._runner.interrupt(tx, instance.uuid, Interrupt.OTHER_ACTION)
             row = workflow.first_row(replace(flow, waiting=bool(others)), facts)
             workflows.insert(tx, [row], self._services.owner)
             instance_actions.begin(tx, [_action(workflow, instance, who)])
@@ -111,13 +112,9 @@ class Operations:
         Raises: NotFound, UnexpectedTaskState, OverQuota.
         """
         migration = _migration(instance, MigrationType.RESIZE, MigrationStatus.PRE_MIGRATING, who, flavor)
-
-        def write(tx: Transaction) -> None:
-            moves.begin(tx, migration, self._services.limits, limits)
-            if disk_config is not None:
-                instances.change(tx, instance.uuid, disk_config=disk_config)
-
-        self._start_move(RESIZE, migration, instance, who, write, stays=stays)
+        facts = _facts(instance, migration, stays=stays)
+        values = {} if disk_config is None else {"disk_config": disk_config}
+        self._start_move(RESIZE, facts, instance, migration, who, limits, values)
 
     def migrate(self, instance: Instance, who: Requester, *, host: str | None = None) -> None:
         """Start to move a server that is off meanwhile, to ``host`` if that is given.
@@ -125,7 +122,7 @@ class Operations:
         Raises: NotFound, UnexpectedTaskState.
         """
         migration = _migration(instance, MigrationType.MIGRATION, MigrationStatus.PRE_MIGRATING, who)
-        self._start_move(MIGRATE, migration, instance, who, host=host)
+        self._start_move(MIGRATE, _facts(instance, migration, requested=host), instance, migration, who)
 
     def live_migrate(
         self, instance: Instance, who: Requester, *, host: str | None = None, forced: bool = False
@@ -135,7 +132,8 @@ class Operations:
         Raises: NotFound, UnexpectedTaskState.
         """
         migration = _migration(instance, MigrationType.LIVE_MIGRATION, MigrationStatus.ACCEPTED, who)
-        self._start_move(LIVE_MIGRATE, migration, instance, who, host=host, forced=forced)
+        facts = _facts(instance, migration, requested=host, forced=forced)
+        self._start_move(LIVE_MIGRATE, facts, instance, migration, who)
 
     def confirm_resize(self, instance: Instance, who: Requester) -> None:
         """Start to give up the source. Raises: NotFound without such a move; UnexpectedTaskState, ConcurrentUpdate."""
@@ -182,34 +180,25 @@ class Operations:
     def _start_move(
         self,
         workflow: Workflow[MoveFacts],
-        migration: ServerMigration,
+        facts: MoveFacts,
         instance: Instance,
+        migration: ServerMigration,
         who: Requester,
-        write: Callable[[Transaction], object] | None = None,
-        *,
-        host: str | None = None,
-        forced: bool = False,
-        stays: bool = False,
+        limits: Limits | None = None,
+        values: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """Store a migration with its workflow. ``write``: what does the first, and more; None: only that."""
-        facts = MoveFacts(
-            migration.uuid,
-            migration.source_host,
-            requested=host,
-            forced=forced,
-            stays=stays,
-            runs=instance.vm_state is not VmState.STOPPED,
-            paused=instance.vm_state is VmState.PAUSED,
-        )
+        """Store a migration with its workflow. ``values``: columns of the instance that change with it.
+
+        Raises: ConcurrentUpdate when the server is no longer where it was.
+        """
 
         def begin(tx: Transaction) -> None:
             present = instances.get(tx.connection, instance.uuid)
             if (present.host, present.node, present.flavor) != (instance.host, instance.node, instance.flavor):
                 raise ConcurrentUpdate(f"Instance {instance.uuid} was moved meanwhile.")
-            if write is None:
-                moves.begin(tx, migration, self._services.limits)
-            else:
-                write(tx)
+            moves.begin(tx, migration, self._services.limits, limits)
+            if values:
+                instances.change(tx, instance.uuid, **values)
 
         self.start(workflow, facts, instance, who, begin)
 
@@ -274,6 +263,12 @@ def _migration(
     return ServerMigration(
         new_uuid(), instance.uuid, kind, status, *source, instance.flavor, flavor or instance.flavor, *asked
     )
+
+
+def _facts(instance: Instance, migration: ServerMigration, **wanted: Any) -> MoveFacts:
+    """Return what a move that begins remembers. ``wanted``: what was asked for, by name."""
+    stopped, paused = instance.vm_state is VmState.STOPPED, instance.vm_state is VmState.PAUSED
+    return MoveFacts(migration.uuid, migration.source_host, runs=not stopped, paused=paused, **wanted)
 
 
 def _action(workflow: Workflow[Any], instance: Instance, who: Requester) -> NewAction:

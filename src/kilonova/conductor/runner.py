@@ -14,15 +14,14 @@ from functools import partial
 from typing import Any
 
 from kilonova.conductor import turns
-from kilonova.conductor.events import Observer, Phase, WorkflowEvent
-from kilonova.conductor.guests import GuestsElsewhere
+from kilonova.conductor.events import Observer, Phase
 from kilonova.conductor.interrupts import interrupt
 from kilonova.conductor.journal import Journal
 from kilonova.conductor.parking import RESPONSE_TIMEOUT_S, Parking
 from kilonova.conductor.retries import MAX_TRIES, Retries, pause_s
 from kilonova.conductor.runs import Runs
 from kilonova.conductor.services import Services
-from kilonova.conductor.times import utc_now
+from kilonova.conductor.stray_guests import StrayGuests
 from kilonova.conductor.turns import Turn
 from kilonova.conductor.workflow import (
     TAKEN_OVER,
@@ -41,7 +40,7 @@ from kilonova.conductor.workflow import (
     UndoFailedError,
     Workflow,
 )
-from kilonova.db import host_agents, instance_actions, instances, workflows
+from kilonova.db import instances
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState
@@ -76,7 +75,7 @@ class Runner:
         self._lease = lease
         self._observers = tuple(observers)
         self._journal = Journal(self._database, self._owner, lambda kind: registry[kind].transition)
-        self._guests = GuestsElsewhere(self._database, bus, lambda: self.may_act)
+        self._stray_guests = StrayGuests(self._database, bus, lambda: self.may_act)
         self._parking = Parking(bus, lambda: self.may_act, clock, response_timeout_s)
         self._retries = Retries(pause_s, max_tries, clock)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
@@ -148,14 +147,13 @@ class Runner:
 
     def _look_again(self, uuid: str, *, resumed: bool = True) -> None:
         """Go on from what the journal says, since somebody else may have changed it."""
-        with self._database.read() as connection:
-            row = workflows.get(connection, uuid, self._owner)
+        row = self._journal.find(uuid)
         known = self._runs.get(uuid)
         if row is None or row.stuck:
             if known is not None:
                 self._forget(known)
             if known is not None and row is None:
-                self._guests.look_at(known.instance_uuid, known.facts.host)
+                self._stray_guests.look_at(known.instance_uuid, known.facts.host)
             return
         run = self._remember(row)
         if run is not None and not row.waiting:
@@ -268,15 +266,9 @@ class Runner:
 
     def _end_quietly(self, run: Run[Any]) -> None:
         """Remove a workflow that has nothing left to do, its action failed, and let those begin that waited for it."""
-
-        def end(tx: Transaction) -> tuple[WorkflowRow, ...]:
-            removed = workflows.finish_present(tx, [run.row], self._owner)
-            instance_actions.fail(tx, [(row.instance_uuid, row.request_id) for row in removed if row.instance_uuid])
-            return workflows.release_waiting(tx, run.instance_uuid, self._owner)
-
-        released = self._database.write(end)
+        released = self._journal.end(run.row)
         self._forget(run)
-        self._guests.look_at(run.instance_uuid, run.facts.host)
+        self._stray_guests.look_at(run.instance_uuid, run.facts.host)
         self._begin_released(released)
 
     def _begin_released(self, released: Sequence[WorkflowRow]) -> None:
@@ -306,19 +298,9 @@ class Runner:
         return (step.on_undone if run.row.undoing else step.on_reply)(self.services, run, reply)
 
     def _hand_over(self, run: Run[Any], host: str) -> bool:
-        """Give a workflow to the live process in which the agent of a host runs, if there is one (ADR 6)."""
-        if self._database.is_sole_process:
-            return False
-
-        def hand_over(tx: Transaction) -> bool:
-            heir = host_agents.process_of(tx.connection, host)
-            if heir is None or heir == self._owner or not host_agents.is_alive(tx, heir):
-                return False
-            workflows.hand_over(tx, run.row, self._owner, heir)
-            return True
-
+        """Give a workflow to the process that has a host's agent; also True when it is no longer ours to give."""
         try:
-            given = self._database.write(hand_over)
+            given = self._journal.hand_over(run.row, host)
         except TAKEN_OVER:
             self._look_again_soon(run.row.uuid)
             return True
@@ -332,12 +314,12 @@ class Runner:
             self._runs.post(reply.step.workflow, partial(self._resume, reply))
         else:
             LOG.debug("Late reply dropped: %r", reply)
-            self._guests.destroy_stray(reply)
+            self._stray_guests.destroy_stray(reply)
 
     def _resume(self, reply: StepReply) -> None:
         run = self._runs.get(reply.step.workflow)
         if run is None or run.row.attempt != reply.step.attempt:
-            self._guests.destroy_stray(reply)
+            self._stray_guests.destroy_stray(reply)
             return
         try:
             effect = self._meaning(run, reply)
@@ -397,8 +379,7 @@ class Runner:
     def begin_waiting(self, instance_uuids: Collection[str]) -> None:
         """Let workflows begin whose instances have nothing else under way."""
         for uuid in instance_uuids:
-            released = self._database.write(partial(workflows.release_waiting, instance_uuid=uuid, owner=self._owner))
-            self._begin_released(released)
+            self._begin_released(self._journal.release_waiting(uuid))
 
     # --- what breaks --------------------------------------------------------------------------------------------------
 
@@ -415,9 +396,8 @@ class Runner:
             return
         self._tell(Turn(run, run.row, Phase.BROKE, message=str(error)))
         self._retries.later(run.row.uuid, run.row.tries + 1)
-        row = replace(run.row, tries=run.row.tries + 1, attempt=run.row.attempt + 1, version=run.row.version + 1)
         try:
-            self._database.write(lambda tx: workflows.move(tx, row, self._owner))
+            row = self._journal.count_try(run.row)
         except ConcurrentUpdate:
             pass  # somebody else has changed it, and it is looked at again
         except Exception as second:  # noqa: BLE001 - the database is away as well: tried again, uncounted
@@ -449,9 +429,7 @@ class Runner:
 
     def _host_is_back(self, run: Run[Any], error: HostIsBackError) -> None:
         """Have the present step sent once more; a bit later when the host's agent is our own."""
-        with self._database.read() as connection:
-            process = host_agents.process_of(connection, error.host)
-        if process == self._owner:
+        if self._journal.has_agent_of(error.host):
             self._break(run, error)
         else:
             self._look_again(run.row.uuid)
@@ -467,7 +445,7 @@ class Runner:
 
     def look_at_late_guests(self) -> None:
         """Look at the guests of replies that came while this process might not act."""
-        self._guests.look_at_late_ones()
+        self._stray_guests.look_at_late_ones()
 
     def forget_everything(self) -> None:
         """Forget what this process remembers, since others may have gone on with it."""
@@ -487,9 +465,6 @@ class Runner:
         return self.registry[run.row.kind].step(run.row.step)
 
     def _tell(self, turn: Turn) -> None:
-        row = turn.run.row
-        seconds = max(0.0, (utc_now() - row.since).total_seconds()) if row.since is not None else 0.0
-        facts = row.kind, turn.step or row.step, row.instance_uuid, row.request_id, turn.host
-        event = WorkflowEvent(turn.phase, *facts, self.registry[row.kind].done, turn.message, seconds, row.undoing)
+        event = turns.told(turn, self._workflow(turn.run))
         for observer in self._observers:
             observer(event)

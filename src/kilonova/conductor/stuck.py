@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kilonova.conductor import facts as codec
 from kilonova.conductor import story
 from kilonova.conductor.runner import Runner
-from kilonova.conductor.workflow import Failure
+from kilonova.conductor.workflow import Failure, failure_of
 from kilonova.db import instance_actions, instances, server_migrations, workflows
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
@@ -25,16 +24,6 @@ class LeftOver:
 
     hosts: tuple[str, ...]
     migration: ServerMigration | None
-
-
-def failure_of(row: WorkflowRow) -> Failure | None:
-    """Return why a workflow is being undone or is stuck; None when neither is so. Of another release: the message."""
-    if row.failure is None:
-        return None
-    try:
-        return codec.decode({"version": 1, **row.failure}, Failure)
-    except codec.UnknownFactsError:
-        return Failure(str(row.failure.get("message", "")))
 
 
 class StuckWorkflows:

@@ -4,9 +4,9 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kilonova.conductor.events import Phase
+from kilonova.clock import utc_now
+from kilonova.conductor.events import Phase, WorkflowEvent
 from kilonova.conductor.services import Services
-from kilonova.conductor.times import utc_now
 from kilonova.conductor.workflow import Completed, Ended, Failure, Run, Step, Workflow, Write
 from kilonova.db import instances
 from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent
@@ -81,7 +81,7 @@ def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes:
     if isinstance(last, Ended):
         phase = Phase.FAILED if run.interrupted is None else Phase.INTERRUPTED
         message = failure.message if run.interrupted is None else run.interrupted.value
-        return Turn(run, None, phase, writes, failed=last.failed, message=message, host=failure.host)
+        return Turn(run, None, phase, writes, failed=workflow.action is not None, message=message, host=failure.host)
     after = workflow.at(run, workflow.steps[0].name, undoing=False, facts=last.facts, failure=None)
     return Turn(run, after, Phase.RESTARTED, writes, message=failure.message, host=failure.host, step=failure.step)
 
@@ -127,3 +127,11 @@ def stuck(run: Run[Any], failure: Failure, server: Instance | None) -> Turn:
         instances.change(tx, run.instance_uuid, vm_state=VmState.ERROR, task_state=None)
 
     return Turn(run, row, Phase.STUCK, (write,), failed=True, message=failure.message, host=failure.host)
+
+
+def told(turn: Turn, workflow: Workflow[Any]) -> WorkflowEvent:
+    """Return what observers are told of a turn."""
+    row = turn.run.row
+    seconds = max(0.0, (utc_now() - row.since).total_seconds()) if row.since is not None else 0.0
+    what = row.kind, turn.step or row.step, row.instance_uuid, row.request_id, turn.host
+    return WorkflowEvent(turn.phase, *what, workflow.done, turn.message, seconds, row.undoing)

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from kilonova.clock import utc_now
 from kilonova.conductor.facts import UnknownFactsError
-from kilonova.conductor.times import utc_now
 from kilonova.conductor.workflow import Workflow
 from kilonova.db import workflows
 from kilonova.db.instance_actions import Event

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
+from kilonova.clock import utc_now
 from kilonova.conductor import facts as codec
 from kilonova.conductor.services import Services
-from kilonova.conductor.times import utc_now
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
@@ -37,7 +37,8 @@ class Interrupt(StrEnum):
     """Why a workflow is to end, or to end sooner. All but the last have it walk back where it still can."""
 
     DELETE = "delete"
-    REBOOT = "reboot"
+    #: Another action takes its place. Journals have it under the name of the first action that did.
+    OTHER_ACTION = "reboot"
     ABORT = "abort"
     FORCE_COMPLETE = "force-complete"
 
@@ -89,8 +90,8 @@ class Failure:
         return Fault(self.code, self.message, self.details or self.message)
 
     @property
-    def guest_runs(self) -> bool:
-        return self.power_state == PowerState.RUNNING
+    def known_power_state(self) -> PowerState | None:
+        return None if self.power_state is None else PowerState(self.power_state)
 
 
 #: Error of the reply that a workflow gives itself when its host has no agent.
@@ -100,6 +101,16 @@ UNREACHABLE = "The host of the instance cannot be reached."
 def is_unreachable(reply: StepReply) -> bool:
     """Tell whether the host never heard of the step."""
     return reply.error == UNREACHABLE
+
+
+def failure_of(row: WorkflowRow) -> Failure | None:
+    """Return why a workflow is being undone or is stuck; None when neither is so. Of another release: the message."""
+    if row.failure is None:
+        return None
+    try:
+        return codec.decode({"version": 1, **row.failure}, Failure)
+    except codec.UnknownFactsError:
+        return Failure(str(row.failure.get("message", "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +137,7 @@ class Run(Generic[F]):
     @property
     def failure(self) -> Failure:
         """Why it is being undone."""
-        return codec.decode({"version": 1, **(self.row.failure or {"message": ""})}, Failure)
+        return failure_of(self.row) or Failure("")
 
     @property
     def interrupt(self) -> Interrupt | None:
@@ -151,7 +162,7 @@ class Batched(Generic[T]):
 
 
 #: What a step changes beside the journal, in the same transaction.
-Write = Batched[Any] | Callable[[Transaction], None]
+Write = Batched[Any] | Callable[[Transaction], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +226,9 @@ Effect = SendToAgent | Completed[Any] | Journalled | Failed | Again[Any] | Gone
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The workflow has walked back and is over. ``failed``: the action counts as failed."""
+    """The workflow has walked back and is over: its action has failed."""
 
     write: Write | None = None
-    failed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +307,7 @@ class Workflow(Generic[F]):
     steps: tuple[Step[F], ...]
     transition: Transition
     settle: Callable[[Services, Run[F], PowerState | None], Write]
-    unwound: Callable[[Services, Run[F]], Unwound]
+    unwound: Callable[[Services, Run[F]], Unwound] = lambda _services, _run: Ended()
     action: str | None = None
     done: str = "done"
     point_of_no_return: str | None = None

@@ -10,11 +10,10 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedGroup
-from kilonova.db.statements import mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound, OverQuota
-from kilonova.model.server_group import GroupView, ServerGroup
+from kilonova.model.server_group import ServerGroup
 
 
 def get(connection: Connection, uuid: str) -> ServerGroup:
@@ -28,16 +27,6 @@ def list_for(connection: Connection, project_id: str | None) -> tuple[ServerGrou
     if project_id is not None:
         statement = statement.where(t.server_groups.c.project_id == project_id)
     return _groups(connection, connection.execute(statement).mappings().all())
-
-
-def view_of(connection: Connection, uuid: str) -> GroupView:
-    """Return a group as a decision needs it. Raises: NotFound."""
-    row = _row(connection, uuid)
-    group = _groups(connection, [row])[0]
-    table = t.server_group_hosts
-    counted = sa.select(table.c.host, table.c.members).where(table.c.group_id == row["id"], table.c.members > 0)
-    hosts = mapping(connection, counted.order_by(table.c.host))
-    return GroupView(group.uuid, group.policy, group.max_server_per_host, hosts, frozenset(group.members))
 
 
 def count(connection: Connection, project_id: str, user_id: str | None = None) -> int:

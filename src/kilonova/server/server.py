@@ -50,6 +50,7 @@ class Server:
     ) -> None:
         self.limits = replace(limits, connections=connections_possible(limits.connections))
         self.stopping = False
+        self._swept_enough = threading.Event()
         self._application = application
         self._listener = listener
         self._threads = threads
@@ -89,6 +90,7 @@ class Server:
     def stop(self) -> None:
         """Take no new requests, let those finish that are being answered, then close everything."""
         self.stopping = True
+        self._swept_enough.set()
         self._listener.close()
         deadline = time.monotonic() + self.limits.stop_s
         while time.monotonic() < deadline:
@@ -189,8 +191,7 @@ class Server:
         return connection
 
     def _sweep_forever(self) -> None:
-        while not self.stopping:
-            time.sleep(_SWEEP_S)
+        while not self._swept_enough.wait(_SWEEP_S):
             now = time.monotonic()
             for connection in list(self._connections.values()):
                 if connection.until < now and connection.lock.acquire(blocking=False):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from placement_service import Placement
 
 from kilonova.api.placement.family import PlacementFamily
+from support.samples import sampled
 
 UUIDS = tuple(str(uuid4()) for _ in range(3))
 WORDS = (
@@ -108,7 +109,9 @@ def requests(draw: st.DrawFn) -> tuple[str, str, Any, str]:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"], indirect=True)
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=sampled(300, sample=100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(request=requests())
 def test_any_request_is_answered_and_what_is_refused_changed_nothing(

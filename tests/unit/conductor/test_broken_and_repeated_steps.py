@@ -161,7 +161,7 @@ def some(name: str, count: int, at_most: int) -> list[int]:
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_killed_anywhere(sqlite_template: Path, tmp_path: Path, name: str) -> None:
+def test_a_kill_at_any_point_leaves_nothing_half_done(sqlite_template: Path, tmp_path: Path, name: str) -> None:
     undisturbed = start(sqlite_template, tmp_path / "whole", name, seen := Death(), known := [])
     before = outcome(undisturbed)
     carry_out(undisturbed, name, known)
@@ -186,31 +186,23 @@ def test_killed_anywhere(sqlite_template: Path, tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_killed_twice(sqlite_template: Path, tmp_path: Path, name: str) -> None:
-    """The process that mends is killed as well."""
+def test_a_process_that_recovers_from_a_kill_is_killed_too(sqlite_template: Path, tmp_path: Path, name: str) -> None:
     rng = random.Random(name)
-    death, known = Death(), []
-    cell = start(sqlite_template, tmp_path / "cell", name, death, known)
-    death.points_left = rng.randrange(1, 8)
+    first, second, known = Death(), Death(), []
+    cell = start(sqlite_template, tmp_path / "cell", name, first, known)
+    first.points_left = rng.randrange(1, 5)
     with pytest.raises(Killed):
         carry_out(cell, name, known)
-        raise Killed
-    second = Death()
     mortal = MortalDatabase(str(cell.database.url))
     mortal.event = second
-    second.points_left = rng.randrange(2, 14)
-    try:
-        halfway = cell.restart(ManualBus(event=second))
-        halfway.bus.run()
-        halfway.database.close()
-    except Killed:
-        pass
+    second.points_left = rng.randrange(2, 12)
+    with pytest.raises(Killed):
+        cell.restart(ManualBus(event=second), mortal).bus.run()
     again = cell.restart()
     again.bus.run()
     again.check()
-    for used in (again, cell):
-        used.database.close()
-    mortal.close()
+    for used in (again.database, cell.database, mortal):
+        used.close()
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)

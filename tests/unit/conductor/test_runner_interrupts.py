@@ -97,7 +97,7 @@ def test_behind_the_point_of_no_return_it_goes_on(bench: Workbench) -> None:
 
 def test_what_walks_back_already_walks_back_once(bench: Workbench) -> None:
     row = bench.begin(PLAIN)
-    bench.interrupt(row, Interrupt.REBOOT)
+    bench.interrupt(row, Interrupt.OTHER_ACTION)
     bench.interrupt(row, Interrupt.DELETE)
     assert kinds(bench) == [RebootGuest, StopGuest]
     assert present(bench, row).interrupt == "delete"
@@ -140,7 +140,7 @@ def test_a_delete_takes_the_place_of_an_undo_that_cannot_be_done(sqlite: Databas
 def test_a_delete_drops_what_has_not_begun(bench: Workbench) -> None:
     row = bench.begin(PLAIN)
     later = bench.begin(PLAIN, server=row.instance_uuid, waiting=True)
-    bench.interrupt(row, Interrupt.REBOOT)
+    bench.interrupt(row, Interrupt.OTHER_ACTION)
     assert present(bench, later).waiting
     bench.interrupt(row, Interrupt.DELETE)
     assert bench.row(later) is None

@@ -7,8 +7,7 @@ import pytest
 
 from kilonova.conductor.events import Phase
 from kilonova.conductor.runner import MAX_TRIES
-from kilonova.conductor.stuck import failure_of
-from kilonova.conductor.workflow import Completed, Do, Effect, Failed, Failure, Run
+from kilonova.conductor.workflow import Completed, Do, Effect, Failed, Failure, Run, failure_of
 from kilonova.db import workflows
 from kilonova.db.database import Database
 from kilonova.errors import Unavailable

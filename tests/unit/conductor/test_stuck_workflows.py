@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from kilonova.conductor.stuck import failure_of
+from kilonova.conductor.workflow import failure_of
 from kilonova.db import server_migrations, workflows
 from kilonova.db import tables as t
 from kilonova.db.workflows import WorkflowRow

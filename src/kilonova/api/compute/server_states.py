@@ -3,7 +3,6 @@
 
 from kilonova.api.http import Context
 from kilonova.db import services
-from kilonova.db.database import utc_now
 from kilonova.errors import Conflict
 from kilonova.model.instance import Instance, TaskState
 from kilonova.model.transitions import Transition
@@ -35,4 +34,4 @@ def host_is_up(ctx: Context, host: str | None) -> bool:
     """Tell whether the compute service of a host has been heard of lately."""
     with ctx.backend.database.read() as connection:
         service = services.find_by_host(connection, host or "")
-    return service is not None and service.is_up(utc_now(), ctx.backend.settings.compute.service_down_time_s)
+    return service is not None and service.is_up

@@ -14,10 +14,9 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import workflows as schemas
 from kilonova.api.validation import invalid_parameter
 from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.stuck import LeftOver, failure_of
-from kilonova.conductor.workflow import Workflow
+from kilonova.conductor.stuck import LeftOver
+from kilonova.conductor.workflow import Workflow, failure_of
 from kilonova.db import host_agents, workflows
-from kilonova.db.database import utc_now
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NotFound
 
@@ -102,10 +101,8 @@ def _detail(ctx: Context, connection: Connection, row: WorkflowRow) -> dict[str,
 
 
 def _views(ctx: Context, connection: Connection, rows: Sequence[WorkflowRow]) -> list[dict[str, Any]]:
-    now = utc_now()
-    ours = frozenset({ctx.backend.conductor.owner})
-    # One process has an SQLite database, and needs no lease.
-    living = ours if ctx.backend.database.is_sole_process else host_agents.living(connection, now)
+    now = ctx.backend.database.clock.now()
+    living = host_agents.living(connection, now)
     return [_view(row, now, is_alive=row.owner in living) for row in rows]
 
 

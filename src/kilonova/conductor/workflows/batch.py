@@ -27,7 +27,6 @@ from kilonova.conductor.workflow import (
     Again,
     Completed,
     Effect,
-    Ended,
     Failed,
     Failure,
     Run,
@@ -157,10 +156,6 @@ def _settle(_services: Services, _run: Run[BatchFacts], _power_state: PowerState
     return lambda _tx: None
 
 
-def _unwound(_services: Services, _run: Run[BatchFacts]) -> Ended:
-    return Ended(failed=False)
-
-
 BATCH = Workflow(
     "batch",
     BatchFacts,
@@ -171,7 +166,6 @@ BATCH = Workflow(
     ),
     TRANSITIONS["build"],
     settle=_settle,
-    unwound=_unwound,
     point_of_no_return="claim",
     overtaken_by=frozenset(),
 )

@@ -69,7 +69,7 @@ class BuildFacts:
 
 @dataclass(frozen=True, slots=True)
 class BuildMemo:
-    """What a build has at hand: its server and request, and what the claim took of the host's cells and devices."""
+    """What a build has at hand, so that it need not be read again: its server, and what was asked for it."""
 
     instance: Instance
     request: StoredRequest
@@ -128,7 +128,7 @@ def _claim_one(services: Services, run: Run[BuildFacts]) -> Effect:
     return claim_together(services, [run])[0]
 
 
-def _release(_services: Services, run: Run[BuildFacts]) -> Effect:
+def _release(services: Services, run: Run[BuildFacts]) -> Effect:
     """Give back what was claimed, if anything was; a host that could not clean up must still be away."""
     facts = run.facts
     if facts.host is None:
@@ -141,7 +141,7 @@ def _release(_services: Services, run: Run[BuildFacts]) -> Effect:
 
     def release(tx: Transaction) -> None:
         if facts.unreachable:
-            require_absent(tx, host)
+            require_absent(services, tx, host)
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
         expected = {TaskState.SPAWNING} if run.interrupted is None else None
         instances.change(tx, run.instance_uuid, expected_tasks=expected, **values)

@@ -82,10 +82,10 @@ def _guest_destroyed(_services: Services, run: Run[DeleteFacts], reply: StepRepl
     return Completed(facts, final=not facts.left)
 
 
-def _vanish(_services: Services, run: Run[DeleteFacts], _power_state: PowerState | None) -> Write:
+def _vanish(services: Services, run: Run[DeleteFacts], _power_state: PowerState | None) -> Write:
     def vanish(tx: Transaction) -> None:
         for host in run.facts.absent:
-            require_absent(tx, host)
+            require_absent(services, tx, host)
         release_server(tx, run.instance_uuid)
         group_guards.forget_members(tx, [run.instance_uuid])
         instances.mark_deleted(tx, run.instance_uuid)

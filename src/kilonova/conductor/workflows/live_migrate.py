@@ -19,29 +19,31 @@ from kilonova.conductor.workflow import (
     Workflow,
     Write,
 )
-from kilonova.conductor.workflows.move_steps import abandon, switch
+from kilonova.conductor.workflows.move_steps import (
+    abandon,
+    advance,
+    drop_source,
+    return_home,
+    switch,
+    undo_abandoned,
+)
 from kilonova.conductor.workflows.moves import (
     Claiming,
     MoveFacts,
-    advance,
     came_to_nothing,
     claim_destination,
     give_destination_back,
-    guest_at_home,
     guest_there,
-    settled_as,
 )
-from kilonova.conductor.workflows.outcomes import done_without_its_host, gone_with_its_host
+from kilonova.conductor.workflows.outcomes import done_without_its_host, settle
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     ActivateMigrated,
-    ConfirmMove,
     ForceCompleteLiveMigration,
     LiveMigrate,
     PrepareLiveMigration,
-    ReturnHome,
 )
 from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.server_migration import MigrationStatus, MoveKind
@@ -67,13 +69,6 @@ def _copy(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.source, LiveMigrate(run.step_id, run.instance_uuid, run.facts.host))
 
 
-def _stay(services: Services, run: Run[MoveFacts]) -> Effect:
-    guest = guest_at_home(services, run)
-    if guest is None:
-        return Gone()
-    return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, power_on=True))
-
-
 def _abort(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.source, AbortLiveMigration(run.step_id, run.instance_uuid))
 
@@ -86,16 +81,12 @@ def _activate(_services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.host, ActivateMigrated(run.step_id, run.instance_uuid, run.facts.paused))
 
 
-def _clean_up(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.source, ConfirmMove(run.step_id, run.instance_uuid))
-
-
 def _settle(_services: Services, run: Run[MoveFacts], _power_state: PowerState | None) -> Write:
-    def settle(tx: Transaction) -> None:
+    def write(tx: Transaction) -> None:
         moves.confirm(tx, server_migrations.get(tx.connection, run.facts.migration))
-        settled_as(run, tx, None, None)
+        settle(tx, run, None, None)
 
-    return settle
+    return write
 
 
 LIVE_MIGRATE = Workflow(
@@ -113,14 +104,14 @@ LIVE_MIGRATE = Workflow(
             "prepare",
             do=_prepare,
             undo=abandon,
-            on_undone=gone_with_its_host,
+            on_undone=undo_abandoned,
             on_reply=advance(MigrationStatus.RUNNING),
             event="compute_pre_live_migration",
         ),
         Step(
             "copy",
             do=_copy,
-            undo=_stay,
+            undo=return_home,
             on_reply=advance(MigrationStatus.POST_MIGRATING),
             event="compute_live_migration",
             interrupts={
@@ -131,7 +122,7 @@ LIVE_MIGRATE = Workflow(
         ),
         Step("activate", do=_activate, undo=NOTHING, event="compute_post_live_migration_at_destination"),
         Step("switch", do=switch, undo=NOTHING),
-        Step("clean-up", do=_clean_up, undo=NOTHING, on_reply=done_without_its_host),
+        Step("clean-up", do=drop_source, undo=NOTHING, on_reply=done_without_its_host),
     ),
     TRANSITIONS["live-migrate"],
     settle=_settle,

@@ -1,31 +1,86 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that several kinds of moves have."""
+"""Steps that several kinds of moves have, and what the replies to them mean."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import Completed, Effect, Gone, Run, SendToAgent
+from kilonova.conductor.workflow import (
+    Completed,
+    Effect,
+    Failed,
+    Failure,
+    Gone,
+    Run,
+    SendToAgent,
+    complete_or_fail,
+    complete_or_repeat,
+)
 from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home
+from kilonova.conductor.workflows.outcomes import done_without_its_host, gone_with_its_host
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
-from kilonova.messaging.messages import AbandonMove, ReturnHome
+from kilonova.messaging.messages import AbandonMove, ConfirmMove, ReturnHome, StepReply
+from kilonova.model.server_migration import OPEN, MigrationStatus
+
+
+def switch(_services: Services, run: Run[MoveFacts]) -> Effect:
+    """Record the server at the destination."""
+
+    def write(tx: Transaction) -> None:
+        moves.switch(tx, server_migrations.get(tx.connection, run.facts.migration))
+
+    return Completed(write=write)
 
 
 def abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have the destination throw away what it has of the server."""
+    """Have the destination remove the guest that the move made there."""
     return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
 
 
+def abandoned(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
+    """What the reply to :func:`abandon` means where that is a step.
+
+    A destination that is not there removes the guest when it comes back, since the server is elsewhere by then. But of
+    a server that stays on its host it would keep both guests; so that host is waited for.
+    """
+    taken = complete_or_fail if run.facts.stays_on_host else done_without_its_host
+    return taken(services, run, reply)
+
+
+def undo_abandoned(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
+    """What the reply to :func:`abandon` means where that is an undo, as :func:`abandoned`."""
+    taken = complete_or_repeat if run.facts.stays_on_host else gone_with_its_host
+    return taken(services, run, reply)
+
+
 def return_home(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have the source keep the guest, on if it was on."""
+    """Have the source make the guest again what it was before the move."""
     guest = guest_at_home(services, run)
     if guest is None:
         return Gone()
     return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, run.facts.runs))
 
 
-def switch(_services: Services, run: Run[MoveFacts]) -> Effect:
-    """Let the server be on the destination from now on."""
+def drop_source(_services: Services, run: Run[MoveFacts]) -> Effect:
+    """Have the source remove what it keeps of the guest."""
+    return SendToAgent(run.facts.source, ConfirmMove(run.step_id, run.instance_uuid))
 
-    def write(tx: Transaction) -> None:
-        moves.switch(tx, server_migrations.get(tx.connection, run.facts.migration))
 
-    return Completed(write=write)
+def advance(status: MigrationStatus | None = None, **facts: Any) -> Callable[[Services, Run[Any], StepReply], Effect]:
+    """Return what completes a step whose agent succeeded: the migration gets a status, the facts these values."""
+
+    def on_reply(_services: Services, run: Run[Any], reply: StepReply) -> Effect:
+        known = replace(run.facts, **facts) if facts else run.facts
+        if reply.error is not None:
+            return Failed(Failure.of(reply))
+        write = None if status is None else status_write(run, status)
+        return Completed(known, write, power_state=reply.power_state)
+
+    return on_reply
+
+
+def status_write(run: Run[MoveFacts], status: MigrationStatus) -> Callable[[Transaction], object]:
+    """Return the write that says how far the migration is."""
+    return lambda tx: server_migrations.set_status(tx, run.facts.migration, OPEN, status)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all moves have in common: claiming a destination, giving it back, and how a move comes to nothing."""
+"""What moves have in common: its facts, claiming a destination and giving it back, coming to nothing."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
 
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.moving import Moving
@@ -23,16 +21,15 @@ from kilonova.conductor.workflow import (
     Run,
     Workflow,
 )
-from kilonova.conductor.workflows.outcomes import ended_in
+from kilonova.conductor.workflows.outcomes import fail, settle
 from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.db import instances, moves, request_specs, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NotFound
-from kilonova.messaging.messages import StepReply
-from kilonova.model.instance import GuestSpec, Instance, PowerState, TaskState, VmState
+from kilonova.model.instance import GuestSpec, Instance, TaskState, VmState
 from kilonova.model.request_spec import StoredRequest
-from kilonova.model.server_migration import OPEN, MigrationStatus, MoveKind, ServerMigration
+from kilonova.model.server_migration import MigrationStatus, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
 
 
@@ -58,6 +55,11 @@ class MoveFacts:
     @property
     def host(self) -> str:
         return self.destination or self.source
+
+    @property
+    def stays_on_host(self) -> bool:
+        """Whether the server gets another flavor on the host where it is."""
+        return self.destination == self.source
 
     @property
     def settled_state(self) -> VmState:
@@ -143,9 +145,9 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
         with refusals(run.request_id):
             placed = services.claimer.place(order)
     except CannotPlaceError as refused:
-        return Failed(refused.failure)
+        return Failed(replace(refused.failure, undone=False))  # its undo ends the migration
     if not placed.workflows:
-        return Failed(Failure("The server was changed while a destination was sought.", undone=True))
+        return Failed(Failure("The server was changed while a destination was sought."))
     (row,) = placed.workflows
     story.moves(run.instance_uuid, run.request_id, facts.source, workflow.run(row).facts.destination or "")
     return Journalled(row)
@@ -165,65 +167,22 @@ def _status(run: Run[MoveFacts]) -> MigrationStatus:
     return MigrationStatus.CANCELLED if run.interrupted is Interrupt.ABORT else MigrationStatus.ERROR
 
 
+# --- how it ends ------------------------------------------------------------------------------------------------------
+
+
 def came_to_nothing(_services: Services, run: Run[MoveFacts]) -> Ended:
     """The server is where it was. One whose guest was touched is in error, where the table says so."""
-    transition, status, migration = TRANSITIONS[run.row.kind], _status(run), run.facts.migration
-    if run.interrupted is Interrupt.ABORT:
-
-        def settle(tx: Transaction) -> None:
-            instances.change(tx, run.instance_uuid, expected_tasks=transition.shown, task_state=None, progress=0)
-
-        last = Ended(settle, failed=True)
-    else:
-        # The failure may tell of the guest on the other host, or before it was taken back.
-        last = ended_in(run, transition.failed if run.facts.touched else None, power_state=None)
+    transition = TRANSITIONS[run.row.kind]
+    if run.interrupted not in {None, Interrupt.ABORT}:
+        return Ended()
 
     def end(tx: Transaction) -> None:
         server = instances.find(tx.connection, run.instance_uuid)
-        if callable(last.write) and server is not None and server.task_state in transition.shown:
-            last.write(tx)  # else somebody else has changed it, and says what it does now
-        moves.undo_claim(tx, server_migrations.get(tx.connection, migration), status)
+        if server is None or server.task_state not in transition.shown:
+            return  # somebody else has changed it, and says what it does now
+        if run.interrupted is Interrupt.ABORT:
+            settle(tx, run, None, None)
+        else:  # the failure may tell of the guest on the other host, or before it was taken back
+            fail(tx, run, transition.failed if run.facts.touched else None, None)
 
-    return Ended(end, failed=True)
-
-
-class _HasMigration(Protocol):
-    @property
-    def migration(self) -> str: ...
-
-
-F = TypeVar("F", bound=_HasMigration)
-
-
-def status_write(run: Run[F], status: MigrationStatus) -> Callable[[Transaction], None]:
-    """Return the write that says how far the migration is."""
-    migration = run.facts.migration
-    return lambda tx: _set_status(tx, migration, status)
-
-
-def _set_status(tx: Transaction, migration: str, status: MigrationStatus) -> None:
-    server_migrations.set_status(tx, migration, OPEN, status)
-
-
-def advance(status: MigrationStatus | None = None, **facts: Any) -> Callable[[Services, Run[Any], StepReply], Effect]:
-    """Return what completes a step whose agent succeeded: the migration gets a status, the facts these values."""
-
-    def on_reply(_services: Services, run: Run[Any], reply: StepReply) -> Effect:
-        known = replace(run.facts, **facts) if facts else run.facts
-        if reply.error is not None:
-            return Failed(Failure.of(reply))
-        write = None if status is None else status_write(run, status)
-        return Completed(known, write, power_state=reply.power_state)
-
-    return on_reply
-
-
-def settled_as(run: Run[Any], tx: Transaction, vm_state: VmState | None, power_state: PowerState | None) -> None:
-    """Write the state in which a move leaves its server."""
-    values: dict[str, Any] = {"task_state": None, "progress": 0}
-    if vm_state is not None:
-        values["vm_state"] = vm_state
-    if power_state is not None:
-        values["power_state"] = power_state
-    shown = {None, *TRANSITIONS[run.row.kind].shown}
-    instances.change(tx, run.instance_uuid, expected_tasks=shown, **values)
+    return Ended(end)

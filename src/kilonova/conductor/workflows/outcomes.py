@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How workflows usually end: in the state that the table says, or back where they were with a fault."""
 
+from collections.abc import Collection
 from typing import Any
 
 from kilonova.conductor.services import Services
@@ -18,61 +19,65 @@ from kilonova.conductor.workflow import (
 from kilonova.db import host_agents, instances
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import StepReply
-from kilonova.model.instance import PowerState, VmState
+from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
 
 def settled(_services: Services, run: Run[Any], power_state: PowerState | None) -> Write:
     """The server is in the state in which the action settles, and nothing is under way for it."""
-    transition = TRANSITIONS[run.row.kind]
-    values: dict[str, Any] = {"task_state": None}
-    if power_state is not None:
-        values["power_state"] = power_state
-    if transition.settled is not None:
-        values["vm_state"] = transition.settled
+    return lambda tx: settle(tx, run, TRANSITIONS[run.row.kind].settled, power_state)
 
-    def settle(tx: Transaction) -> None:
-        instances.change(tx, run.instance_uuid, expected_tasks=transition.shown, **values)
 
-    return settle
+def settle(tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None) -> None:
+    """Write in which states a workflow leaves its server, None for the one before.
+
+    The server may show no task any more, since its state was reset meanwhile.
+    """
+    _leave(tx, run, {None, *TRANSITIONS[run.row.kind].shown}, vm_state, power_state)
 
 
 def failed(_services: Services, run: Run[Any]) -> Ended:
-    """The server keeps its state, or gets the one into which the action fails, and has a fault.
+    """The server keeps its state, or gets the one into which the action fails, and has a fault."""
+    return ended_in(run, TRANSITIONS[run.row.kind].failed, run.failure.known_power_state)
+
+
+def ended_in(run: Run[Any], vm_state: VmState | None, power_state: PowerState | None) -> Ended:
+    """End a workflow that has walked back, with its server in these states, None for the one before.
 
     Whoever interrupted the workflow has said already what the server does now.
     """
-    return ended_in(run, TRANSITIONS[run.row.kind].failed, power_state=run.failure.power_state)
+    return Ended() if run.interrupted is not None else Ended(lambda tx: fail(tx, run, vm_state, power_state))
 
 
-def ended_in(run: Run[Any], vm_state: VmState | None, *, power_state: int | None) -> Ended:
-    """End a workflow that has walked back.
+def fail(tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None) -> None:
+    """Write the fault of a workflow that has walked back, and the states of its server, None for the one before."""
+    instances.record_fault(tx, run.instance_uuid, run.failure.as_fault())
+    _leave(tx, run, set(TRANSITIONS[run.row.kind].shown), vm_state, power_state)
 
-    ``vm_state``, ``power_state``: of the server from now on, None for the one before.
-    """
-    if run.interrupted is not None:
-        return Ended()
-    failure = run.failure
+
+def _leave(
+    tx: Transaction,
+    run: Run[Any],
+    tasks: Collection[TaskState | None],
+    vm_state: VmState | None,
+    power_state: PowerState | None,
+) -> None:
     values: dict[str, Any] = {"task_state": None, "progress": 0}
-    if power_state is not None:
-        values["power_state"] = PowerState(power_state)
     if vm_state is not None:
         values["vm_state"] = vm_state
-
-    def fail(tx: Transaction) -> None:
-        instances.record_fault(tx, run.instance_uuid, failure.as_fault())
-        shown = TRANSITIONS[run.row.kind].shown
-        instances.change(tx, run.instance_uuid, expected_tasks=shown, **values)
-
-    return Ended(fail)
+    if power_state is not None:
+        values["power_state"] = power_state
+    instances.change(tx, run.instance_uuid, expected_tasks=tasks, **values)
 
 
-def require_absent(tx: Transaction, host: str) -> None:
+def require_absent(services: Services, tx: Transaction, host: str) -> None:
     """Raise HostIsBackError if some live process has the agent of a host that could not be reached.
 
     In the transaction that counts a guest there as gone: a process that takes the host afterwards finds it recorded.
     """
     process = host_agents.process_of(tx.connection, host)
+    if process == services.owner and services.database.is_sole_process:
+        return  # which knows of none, so there is none
     if process is not None and host_agents.is_alive(tx, process):
         raise HostIsBackError(host)
 
@@ -83,12 +88,12 @@ def gone_with_its_host(services: Services, run: Run[Any], reply: StepReply) -> E
     When it comes back it destroys guests of servers that are elsewhere by then.
     """
     if is_unreachable(reply):
-        return Completed(write=lambda tx: require_absent(tx, reply.host))
+        return Completed(write=lambda tx: require_absent(services, tx, reply.host))
     return complete_or_repeat(services, run, reply)
 
 
 def done_without_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
     """What the reply to a step means that has nothing left to do where the host is not there."""
     if is_unreachable(reply):
-        return Completed(write=lambda tx: require_absent(tx, reply.host))
+        return Completed(write=lambda tx: require_absent(services, tx, reply.host))
     return complete_or_fail(services, run, reply)

@@ -12,6 +12,7 @@ from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import NOTHING, Effect, Ended, Interrupt, Run, SendToAgent, Step, Workflow
 from kilonova.conductor.workflows.outcomes import ended_in, settled
 from kilonova.messaging.messages import AgentMessage, RebootGuest, StartGuest, StepId, StopGuest
+from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
 
 
@@ -26,9 +27,9 @@ def _failed(_services: Services, run: Run[PowerFacts]) -> Ended:
     transition = TRANSITIONS[run.row.kind]
     failure = run.failure
     if transition.failed is None or failure.unreachable or failure.power_state is None:
-        return ended_in(run, None, power_state=failure.power_state)
-    vm_state = transition.settled if failure.guest_runs else transition.failed
-    return ended_in(run, vm_state, power_state=failure.power_state)
+        return ended_in(run, None, failure.known_power_state)
+    vm_state = transition.settled if failure.known_power_state is PowerState.RUNNING else transition.failed
+    return ended_in(run, vm_state, failure.known_power_state)
 
 
 def _workflow(
@@ -46,7 +47,7 @@ def _workflow(
         unwound=_failed,
         action=action,
         done=done,
-        overtaken_by=frozenset({Interrupt.DELETE, Interrupt.REBOOT}),
+        overtaken_by=frozenset({Interrupt.DELETE, Interrupt.OTHER_ACTION}),
     )
 
 

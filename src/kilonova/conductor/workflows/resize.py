@@ -19,19 +19,23 @@ from kilonova.conductor.workflow import (
     Workflow,
     Write,
 )
-from kilonova.conductor.workflows.move_steps import abandon, return_home, switch
+from kilonova.conductor.workflows.move_steps import (
+    abandon,
+    advance,
+    return_home,
+    status_write,
+    switch,
+    undo_abandoned,
+)
 from kilonova.conductor.workflows.moves import (
     Claiming,
     MoveFacts,
-    advance,
     came_to_nothing,
     claim_destination,
     give_destination_back,
     guest_there,
-    settled_as,
-    status_write,
 )
-from kilonova.conductor.workflows.outcomes import gone_with_its_host
+from kilonova.conductor.workflows.outcomes import settle
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import FinishMove, MoveAway
 from kilonova.model.instance import PowerState, TaskState, VmState
@@ -55,11 +59,11 @@ def _finish(services: Services, run: Run[MoveFacts]) -> Effect:
 def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | None) -> Write:
     finished = status_write(run, MigrationStatus.FINISHED)
 
-    def settle(tx: Transaction) -> None:
-        settled_as(run, tx, VmState.RESIZED, power_state)
+    def write(tx: Transaction) -> None:
+        settle(tx, run, VmState.RESIZED, power_state)
         finished(tx)
 
-    return settle
+    return write
 
 
 def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
@@ -91,7 +95,7 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
                 "finish",
                 do=_finish,
                 undo=abandon,
-                on_undone=gone_with_its_host,
+                on_undone=undo_abandoned,
                 shows=TaskState.RESIZE_FINISH,
                 event="compute_finish_resize",
             ),

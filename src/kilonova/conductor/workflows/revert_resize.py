@@ -2,19 +2,10 @@
 """Revert a resize or a cold migration: the destination's guest goes, the server gets back what it had, and starts."""
 
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
-    NOTHING,
-    Completed,
-    Effect,
-    Ended,
-    Run,
-    Step,
-    Workflow,
-    Write,
-)
-from kilonova.conductor.workflows.move_steps import abandon, return_home
-from kilonova.conductor.workflows.moves import MoveFacts, settled_as
-from kilonova.conductor.workflows.outcomes import done_without_its_host
+from kilonova.conductor.workflow import NOTHING, Completed, Effect, Run, Step, Workflow, Write
+from kilonova.conductor.workflows.move_steps import abandon, abandoned, return_home
+from kilonova.conductor.workflows.moves import MoveFacts
+from kilonova.conductor.workflows.outcomes import settle
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.model.instance import PowerState
@@ -22,31 +13,26 @@ from kilonova.model.transitions import TRANSITIONS
 
 
 def _switch_back(_services: Services, run: Run[MoveFacts]) -> Effect:
-    def switch(tx: Transaction) -> None:
+    def write(tx: Transaction) -> None:
         moves.revert(tx, server_migrations.get(tx.connection, run.facts.migration))
 
-    return Completed(write=switch)
+    return Completed(write=write)
 
 
 def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | None) -> Write:
-    return lambda tx: settled_as(run, tx, run.facts.settled_state, power_state)
-
-
-def _unwound(_services: Services, _run: Run[MoveFacts]) -> Ended:
-    return Ended()
+    return lambda tx: settle(tx, run, run.facts.settled_state, power_state)
 
 
 REVERT_RESIZE = Workflow(
     "revert-resize",
     MoveFacts,
     (
-        Step("abandon", do=abandon, undo=NOTHING, on_reply=done_without_its_host, event="compute_revert_resize"),
+        Step("abandon", do=abandon, undo=NOTHING, on_reply=abandoned, event="compute_revert_resize"),
         Step("switch-back", do=_switch_back, undo=NOTHING),
         Step("return-home", do=return_home, undo=NOTHING, event="compute_finish_revert_resize"),
     ),
     TRANSITIONS["revert-resize"],
     settle=_settle,
-    unwound=_unwound,
     action="revertResize",
     done="reverted",
     forward_only=True,

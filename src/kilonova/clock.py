@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time as rows hold it, without asking the database."""
+"""The present time as the tables hold it."""
 
 from datetime import UTC, datetime
 
 
 def utc_now() -> datetime:
-    """Return the present time in UTC, without zone."""
+    """Return the present in UTC, without zone."""
     return datetime.now(UTC).replace(tzinfo=None)

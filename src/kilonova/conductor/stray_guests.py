@@ -15,7 +15,7 @@ from kilonova.model.instance import PowerState
 LOG = logging.getLogger(__name__)
 
 
-class GuestsElsewhere:
+class StrayGuests:
     """``may_act``: whether this process may act for its hosts; what comes when it may not is looked at later."""
 
     def __init__(self, database: Database, bus: ConductorBus, may_act: Callable[[], bool]) -> None:

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The account of an agent at the broker: its configuration file, and what makes the account in a RabbitMQ.
+
+Its password is random and in the configuration file alone; the broker gets a salted hash of it.
+"""
+
+import json
+import secrets
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from kilonova.config.rabbit import RabbitSettings
+from kilonova.config.section import settings_of
+from kilonova.errors import ConfigurationError, InvalidRequest
+from kilonova.messaging.rabbit.topology import agent_user, check_agent_name, definitions, from_agent, to_agent
+from kilonova.messaging.rabbit.transport_url import BrokerAddress, TransportUrl
+from kilonova.scenario.options import conf_text
+
+_HEADER = """\
+# Written by `kilonova compute enrol {name}`, and again when that is repeated; put other options in a file of your own.
+# Whoever can read this file can speak for the hosts of this agent.
+"""
+#: How a control process proves who it is.
+_FILES = frozenset({"ssl_cert_file", "ssl_key_file"})
+_OF_CONTROL = frozenset({("rabbit_login_method", "EXTERNAL")})
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A client certificate and its key, as files on the machine of the agent. Its common name is the agent's name."""
+
+    cert_file: Path
+    key_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAccount:
+    """An agent and how it reaches the broker. ``certificate``: what it shows there; None for a ``password``."""
+
+    name: str
+    broker: RabbitSettings
+    password: str | None
+    certificate: Certificate | None = None
+
+    @classmethod
+    def make(cls, name: str, broker: RabbitSettings, certificate: Certificate | None = None) -> "AgentAccount":
+        """Return an account with a password that nobody else has, or with a certificate.
+
+        ``broker``: what control processes are told. Raises: InvalidRequest, ConfigurationError.
+        """
+        check_agent_name(name)
+        if broker.transport_url is None:
+            raise ConfigurationError(
+                "[DEFAULT] transport_url is not set: agents in processes of their own need a broker."
+            )
+        if any(name == each.user for each in broker.transport_url.brokers):
+            raise InvalidRequest(f"{name} is the user of the control processes at the broker; an agent needs its own.")
+        if certificate is not None and not broker.ssl:
+            raise ConfigurationError("[oslo_messaging_rabbit] ssl is not set: certificates need it.")
+        return cls(name, broker, None if certificate else secrets.token_urlsafe(32), certificate)
+
+    @property
+    def virtual_host(self) -> str:
+        assert self.broker.transport_url is not None
+        return self.broker.transport_url.virtual_host
+
+    def conf(self) -> str:
+        """Return the configuration file of the agent."""
+        assert self.broker.transport_url is not None
+        options = _shared_options(self.broker)
+        if self.certificate is not None:
+            options["ssl_cert_file"] = self.certificate.cert_file
+            if self.certificate.key_file is not None:
+                options["ssl_key_file"] = self.certificate.key_file
+        url = url_text(self.broker.transport_url, self.name, self.password)
+        sections: dict[str, Mapping[str, Any]] = {"DEFAULT": {"transport_url": url}}
+        if options:
+            sections[RabbitSettings.GROUP] = options
+        return _HEADER.format(name=self.name) + conf_text(sections)
+
+    def definitions(self) -> str:
+        """Return what a RabbitMQ imports to have the account, its rights, and its queues and exchange."""
+        user = agent_user(self.name, self.password)
+        return json.dumps(definitions(self.virtual_host, [user], [self.name]), indent=2) + "\n"
+
+    def commands(self, *, is_known: bool) -> tuple[str, ...]:
+        """Return what makes the same by hand but for the queues, which control processes make.
+
+        ``is_known``: whether the broker had the account before.
+        """
+        user = agent_user(self.name, self.password)
+        at = _at(self.virtual_host)
+        if self.password is None:
+            first = f"rabbitmqctl clear_password {self.name}" if is_known else f"rabbitmqctl add_user {self.name} ''"
+        else:
+            first = f"rabbitmqctl {'change_password' if is_known else 'add_user'} {self.name}"
+        rights = (user.rights.configure, user.rights.write, user.rights.read)
+        limits = json.dumps(dict(user.limits))
+        return (
+            first,
+            f"rabbitmqctl set_permissions{at} {self.name} {shlex.join(rights)}",
+            f"rabbitmqctl set_user_limits {self.name} {shlex.quote(limits)}",
+        )
+
+
+def revocation_commands(name: str, virtual_host: str) -> tuple[str, ...]:
+    """Return what removes the account of an agent, its connections, and what waits for it."""
+    at = _at(virtual_host)
+    return (
+        f"rabbitmqctl delete_user {name}",
+        f"rabbitmqctl delete_queue{at} {to_agent(name)}",
+        f"rabbitmqctl delete_queue{at} {from_agent(name)}",
+    )
+
+
+def url_text(url: TransportUrl, user: str, password: str | None) -> str:
+    """Return ``transport_url`` for another user of the same broker."""
+    account = quote(user, safe="") + ("" if password is None else f":{quote(password, safe='')}")
+    places = ",".join(f"{account}@{_place(broker)}" for broker in url.brokers)
+    return f"rabbit://{places}/{quote(url.virtual_host, safe='')}"
+
+
+def _place(broker: BrokerAddress) -> str:
+    host = f"[{broker.host}]" if ":" in broker.host else broker.host
+    return host if broker.port is None else f"{host}:{broker.port}"
+
+
+def _shared_options(broker: RabbitSettings) -> dict[str, Any]:
+    """Return the options of the broker that agents need as well, as far as they differ from their defaults."""
+    defaults = RabbitSettings()
+    found = {
+        each.oslo.name: getattr(broker, each.field)
+        for each in settings_of(RabbitSettings)
+        if each.group == RabbitSettings.GROUP and getattr(broker, each.field) != getattr(defaults, each.field)
+    }
+    return {name: value for name, value in found.items() if (name, value) not in _OF_CONTROL and name not in _FILES}
+
+
+def _at(virtual_host: str) -> str:
+    return "" if virtual_host == "/" else f" -p {shlex.quote(virtual_host)}"

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which agent processes may speak at the broker, and for which hosts (ADR 20).
+
+An agent is known by the name of its user at the broker; its password is known to the broker alone. A host has one
+agent at most. Each change raises the ``version`` of its agent above all others, so that control processes read only
+what changed. Hosts of a revoked agent stay its own, without effect, until it or another agent is enrolled for them.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.statements import insert_many
+from kilonova.db.transaction import Transaction
+from kilonova.errors import Conflict, Forbidden, InvalidRequest, NotFound
+
+_A, _H = t.enrolled_agents.c, t.enrolled_hosts.c
+_NAMED_TOGETHER = 500
+_ADDED_TOGETHER = 10_000
+_SHOWN = 10
+#: As the API takes it.
+_HOST = re.compile(r"[A-Za-z0-9._-]{1,255}")
+_ADD = insert_many(t.enrolled_hosts, {"host": "host"}, agent=sa.bindparam("agent", type_=sa.String))
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolledAgent:
+    """An agent and its hosts. ``revoked_at``: since when nobody listens to it; None for one that may speak."""
+
+    name: str
+    hosts: tuple[str, ...]
+    created_at: datetime
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentChanges:
+    """What was enrolled, changed or revoked since an earlier look. ``hosts``: agent → its hosts; none when revoked."""
+
+    version: int
+    hosts: Mapping[str, frozenset[str]]
+    revoked: frozenset[str]
+
+
+def enrol(tx: Transaction, name: str, hosts: Collection[str] = (), removed: Collection[str] = ()) -> EnrolledAgent:
+    """Let an agent speak for ``hosts`` and for those that it has, but for those that are ``removed``.
+
+    One that was revoked may speak again. Raises: InvalidRequest, Conflict for hosts of other agents.
+    """
+    for host in hosts:
+        if _HOST.fullmatch(host) is None:
+            raise InvalidRequest(
+                f"A host cannot be named {host!r}: letters, digits, '.', '_' and '-', and 255 of them at most.",
+                host=host,
+            )
+    if both := set(hosts) & set(removed):
+        raise InvalidRequest(f"Host {_shown(both)} is to be both added and removed.")
+    known = tx.execute(sa.select(_A.name).where(_A.name == name)).first() is not None
+    changed = {"version": _next_version(tx), "revoked_at": None}
+    if known:
+        tx.execute(sa.update(t.enrolled_agents).where(_A.name == name).values(changed))
+    else:
+        tx.execute(sa.insert(t.enrolled_agents), {"name": name, "created_at": tx.now, **changed})
+    _remove(tx, name, removed)
+    _add(tx, name, sorted(set(hosts)))
+    agent = get(tx.connection, name)
+    if not agent.hosts:
+        raise InvalidRequest(f"Agent {name} needs a host to speak for.")
+    return agent
+
+
+def revoke(tx: Transaction, name: str) -> EnrolledAgent:
+    """Listen to an agent no more; one that was revoked stays so. Raises: NotFound."""
+    agent = get(tx.connection, name)
+    if agent.revoked_at is not None:
+        return agent
+    revoked = {"version": _next_version(tx), "revoked_at": tx.now}
+    tx.execute(sa.update(t.enrolled_agents).where(_A.name == name).values(revoked))
+    return get(tx.connection, name)
+
+
+def get(connection: Connection, name: str) -> EnrolledAgent:
+    """Return an agent. Raises: NotFound."""
+    row = connection.execute(sa.select(t.enrolled_agents).where(_A.name == name)).first()
+    if row is None:
+        raise NotFound(f"Agent {name} is not enrolled.", name=name)
+    hosts = connection.execute(sa.select(_H.host).where(_H.agent == name).order_by(_H.host)).scalars()
+    return EnrolledAgent(row.name, tuple(hosts), row.created_at, row.revoked_at)
+
+
+def list_all(connection: Connection) -> tuple[EnrolledAgent, ...]:
+    """Return all agents by their names, the revoked ones too."""
+    hosts: dict[str, list[str]] = {}
+    for host, agent in connection.execute(sa.select(_H.host, _H.agent).order_by(_H.host)):
+        hosts.setdefault(agent, []).append(host)
+    rows = connection.execute(sa.select(t.enrolled_agents).order_by(_A.name))
+    return tuple(
+        EnrolledAgent(row.name, tuple(hosts.get(row.name, ())), row.created_at, row.revoked_at) for row in rows
+    )
+
+
+def changes_since(connection: Connection, version: int) -> EnrolmentChanges | None:
+    """Return what changed after ``version``; None when nothing did, which takes one look into an index."""
+    newest = connection.execute(sa.select(sa.func.max(_A.version))).scalar() or 0
+    if newest <= version:
+        return None
+    changed = connection.execute(sa.select(_A.name, _A.version, _A.revoked_at).where(_A.version > version)).all()
+    hosts: dict[str, set[str]] = {row.name: set() for row in changed}
+    mine = sa.select(_H.host, _H.agent).join(t.enrolled_agents, _A.name == _H.agent)
+    for host, agent in connection.execute(mine.where(_A.version > version, _A.revoked_at.is_(None))):
+        hosts[agent].add(host)
+    revoked = frozenset(row.name for row in changed if row.revoked_at is not None)
+    return EnrolmentChanges(newest, {name: frozenset(each) for name, each in hosts.items()}, revoked)
+
+
+def require_enrolled(tx: Transaction, name: str, hosts: Collection[str]) -> None:
+    """Hold an agent to be one that may speak for ``hosts`` as of this transaction. Raises: Forbidden."""
+    found = tx.execute(sa.select(_A.name).where(_A.name == name, _A.revoked_at.is_(None))).first()
+    foreign = set(hosts)
+    for some in _pieces(sorted(foreign)):
+        mine = sa.select(_H.host).where(_H.agent == name, _H.host.in_(some))
+        foreign.difference_update(tx.execute(mine).scalars())
+    if found is None or foreign:
+        raise Forbidden(f"Agent {name} is not enrolled for {_shown(foreign or hosts)}.")
+
+
+def _next_version(tx: Transaction) -> int:
+    """Return the version of a change. Transactions come one after the other, so none comes to light later."""
+    newest: int | None = tx.execute(sa.select(sa.func.max(_A.version))).scalar()
+    return 1 + (newest or 0)
+
+
+def _remove(tx: Transaction, name: str, removed: Collection[str]) -> None:
+    mine = set(tx.execute(sa.select(_H.host).where(_H.agent == name)).scalars())
+    if foreign := set(removed) - mine:
+        raise InvalidRequest(f"Agent {name} has no host {_shown(foreign)}.")
+    for some in _pieces(sorted(removed)):
+        tx.execute(sa.delete(t.enrolled_hosts).where(_H.host.in_(some)))
+
+
+def _add(tx: Transaction, name: str, hosts: Sequence[str]) -> None:
+    missing = set(hosts)
+    taken: dict[str, str] = {}
+    for some in _pieces(hosts):
+        wanted = sa.select(_H.host, _H.agent, _A.revoked_at).join(t.enrolled_agents, _A.name == _H.agent)
+        for row in tx.execute(wanted.where(_H.host.in_(some))):
+            if row.agent == name:
+                missing.discard(row.host)
+            elif row.revoked_at is None:
+                taken[row.host] = row.agent
+    if taken:
+        host = min(taken)
+        more = f", and {len(taken) - 1} more have others" if len(taken) > 1 else ""
+        raise Conflict(f"Host {host} has agent {taken[host]}{more}.", host=host, agent=taken[host])
+    for some in _pieces(sorted(missing)):  # what a revoked agent had goes to this one
+        tx.execute(sa.delete(t.enrolled_hosts).where(_H.host.in_(some)))
+    for some in _pieces(sorted(missing), _ADDED_TOGETHER):
+        _ADD.run(tx, [{"host": host} for host in some], agent=name)
+
+
+def _pieces(hosts: Sequence[str], length: int = _NAMED_TOGETHER) -> Iterator[Sequence[str]]:
+    return (hosts[start : start + length] for start in range(0, len(hosts), length))
+
+
+def _shown(hosts: Collection[str]) -> str:
+    names = sorted(hosts)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which agents may speak for which hosts, as the database has it and as control processes get to know it."""
+
+from collections.abc import Callable, Collection
+
+import pytest
+
+from kilonova.conductor.enrolled_agents import EnrolledAgents
+from kilonova.db import enrolment
+from kilonova.db.database import Database
+from kilonova.errors import Conflict, Forbidden, InvalidRequest, KilonovaError, NotFound, Unavailable
+from support.waiting import wait_until
+
+
+def enrol(database: Database, name: str, *hosts: str, removed: Collection[str] = ()) -> enrolment.EnrolledAgent:
+    return database.write(lambda tx: enrolment.enrol(tx, name, hosts, removed))
+
+
+def revoke(database: Database, name: str) -> enrolment.EnrolledAgent:
+    return database.write(lambda tx: enrolment.revoke(tx, name))
+
+
+def hosts_of_all(database: Database) -> dict[str, tuple[tuple[str, ...], bool]]:
+    """Return agent → its hosts, and whether it may speak."""
+    with database.read() as connection:
+        return {each.name: (each.hosts, each.revoked_at is None) for each in enrolment.list_all(connection)}
+
+
+def test_an_agent_is_enrolled_again_for_more_hosts_or_for_fewer(database: Database) -> None:
+    assert enrol(database, "rack1", "node2", "node1").hosts == ("node1", "node2")
+    assert enrol(database, "rack1").hosts == ("node1", "node2")
+    assert enrol(database, "rack1", "node3", "node1").hosts == ("node1", "node2", "node3")
+    assert enrol(database, "rack1", removed=["node2"]).hosts == ("node1", "node3")
+    enrol(database, "rack2", "node2")
+    assert hosts_of_all(database) == {"rack1": (("node1", "node3"), True), "rack2": (("node2",), True)}
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("hosts", "removed", "error", "message"),
+    [
+        (["node9", "node2"], [], Conflict, "Host node2 has agent rack2."),
+        (["node2", "node3", "node4"], [], Conflict, "Host node2 has agent rack2, and 2 more have others."),
+        ([], ["node2", "node7"], InvalidRequest, "Agent rack1 has no host node2, node7."),
+        (["node1"], ["node1"], InvalidRequest, "Host node1 is to be both added and removed."),
+        ([], ["node1"], InvalidRequest, "Agent rack1 needs a host to speak for."),
+        (["no de"], [], InvalidRequest, "A host cannot be named 'no de'"),
+        (["n" * 256], [], InvalidRequest, "A host cannot be named 'nnn"),
+        ([""], [], InvalidRequest, "A host cannot be named ''"),
+    ],
+)
+def test_what_is_refused_changes_nothing(
+    database: Database, hosts: list[str], removed: list[str], error: type[KilonovaError], message: str
+) -> None:
+    enrol(database, "rack1", "node1")
+    enrol(database, "rack2", "node2", "node3", "node4")
+    before = hosts_of_all(database)
+    with pytest.raises(error) as caught:
+        enrol(database, "rack1", *hosts, removed=removed)
+    assert caught.value.message.startswith(message)
+    assert hosts_of_all(database) == before
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_nobody_is_enrolled_without_hosts(database: Database) -> None:
+    with pytest.raises(InvalidRequest):
+        enrol(database, "rack1")
+    assert hosts_of_all(database) == {}
+    with pytest.raises(NotFound):
+        revoke(database, "rack1")
+
+
+def test_a_revoked_agent_keeps_its_hosts_until_another_one_gets_them(database: Database) -> None:
+    enrol(database, "rack1", "node1", "node2")
+    first = revoke(database, "rack1")
+    assert first.revoked_at is not None
+    assert revoke(database, "rack1") == first
+    enrol(database, "rack2", "node2")
+    assert hosts_of_all(database) == {"rack1": (("node1",), False), "rack2": (("node2",), True)}
+    enrol(database, "rack1")
+    assert hosts_of_all(database)["rack1"] == (("node1",), True)
+
+
+def test_the_database_tells_who_may_speak_now(database: Database) -> None:
+    many = [f"host{number}" for number in range(1200)]
+    enrol(database, "rack1", *many)
+    enrol(database, "rack2", "node2")
+
+    def is_enrolled(name: str, hosts: Collection[str]) -> bool:
+        try:
+            database.write(lambda tx: enrolment.require_enrolled(tx, name, hosts))
+        except Forbidden:
+            return False
+        return True
+
+    assert is_enrolled("rack1", many)
+    assert is_enrolled("rack1", [])
+    assert not is_enrolled("rack1", ["node2"])
+    assert not is_enrolled("rack1", [*many, "node2"])
+    assert not is_enrolled("rack1", ["unknown"])
+    assert not is_enrolled("nobody", [])
+    revoke(database, "rack2")
+    assert not is_enrolled("rack2", ["node2"])
+
+
+class Follower:
+    """What another control process knows."""
+
+    def __init__(self, database: Database) -> None:
+        self.changes = 0
+        self.revoked: list[str] = []
+        self.failures = 0
+        self.agents = EnrolledAgents(database, self._changed, self._revoked, every_s=0.05)
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+    def _revoked(self, agents: Collection[str]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise Unavailable("not now")
+        self.revoked += agents
+
+
+def test_another_process_learns_of_changes_and_reads_nothing_else(
+    database: Database, open_database: Callable[[], Database]
+) -> None:
+    follower = Follower(open_database())
+    known = follower.agents
+    enrol(database, "rack1", "node1", "node2")
+    known.look()
+    known.look()
+    assert (known.enrolled(), follower.changes) == ({"rack1"}, 1)
+    assert [known.may_speak("rack1", host) for host in ("node1", "node2", "node3")] == [True, True, False]
+    enrol(database, "rack2", "node3")
+    enrol(database, "rack1", removed=["node2"])
+    known.look()
+    assert (known.enrolled(), follower.changes) == ({"rack1", "rack2"}, 2)
+    assert [known.agent_of(host) for host in ("node1", "node2", "node3")] == ["rack1", None, "rack2"]
+    revoke(database, "rack1")
+    enrol(database, "rack2", "node1")
+    follower.failures = 1
+    with pytest.raises(Unavailable):
+        known.look()
+    assert not known.may_speak("rack1", "node1")
+    known.look()
+    assert (known.enrolled(), follower.revoked) == ({"rack2"}, ["rack1"])
+    assert [known.agent_of(host) for host in ("node1", "node2", "node3")] == ["rack2", None, "rack2"]
+
+
+def test_changes_come_by_themselves(database: Database, open_database: Callable[[], Database]) -> None:
+    follower = Follower(open_database())
+    enrol(database, "rack1", "node1")
+    follower.agents.start()
+    try:
+        assert follower.agents.may_speak("rack1", "node1")
+        revoke(database, "rack1")
+        wait_until(lambda: not follower.agents.enrolled(), "the revocation is noticed")
+        assert not follower.agents.may_speak("rack1", "node1")
+        wait_until(lambda: follower.revoked == ["rack1"], "what it began can be ended")
+    finally:
+        follower.agents.stop()
