@@ -4,7 +4,6 @@
 ``make broker-faults`` takes longer over each of them.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,11 +19,11 @@ from kilonova.messaging.messages import AgentMessage, ConductorMessage, Orphans,
 from support.broker import SETTLED_S, Broker
 from support.proxies import Proxy
 from support.rabbit_ends import RabbitEnds, connected
+from support.samples import IS_WHOLE
 from support.waiting import wait_until
 
-_IS_LONG = "KILONOVA_BROKER_FAULTS" in os.environ
-_HEARTBEAT_S = 10 if _IS_LONG else 1
-_FROZEN_S = 40.0 if _IS_LONG else 3.0
+_HEARTBEAT_S = 10 if IS_WHOLE else 1
+_FROZEN_S = 40.0 if IS_WHOLE else 3.0
 _HOSTS = ("node0", "node1", "node2", "node3")
 
 
@@ -98,14 +97,14 @@ def stalled(_broker: Broker, proxy: Proxy) -> Iterator[None]:
 
 @contextmanager
 def reset(_broker: Broker, proxy: Proxy) -> Iterator[None]:
-    for _ in range(20 if _IS_LONG else 3):
+    for _ in range(20 if IS_WHOLE else 3):
         proxy.drop()
         time.sleep(0.3)
     yield
 
 
 Fault = Callable[[Broker, Proxy], AbstractContextManager[None]]
-_FAULTS: tuple[Fault, ...] = (killed, frozen, stalled, reset, *([restarted] if _IS_LONG else []))
+_FAULTS: tuple[Fault, ...] = (killed, frozen, stalled, reset, *([restarted] if IS_WHOLE else []))
 
 
 @pytest.fixture
