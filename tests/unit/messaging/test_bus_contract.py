@@ -3,6 +3,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -24,11 +25,13 @@ from kilonova.messaging.messages import (
     StepId,
     StopGuest,
 )
+from kilonova.model.found_guest import Departure, Removal
 from support.manual_bus import ManualBus
 from support.rabbit_ends import RabbitEnds
 from support.waiting import wait_until
 
 STEP = StepId("w", "s", 1)
+ORPHANS = Orphans({"node1": (Removal("a", Departure.LEFT, datetime.fromisoformat("2026-01-01")),)})
 
 
 def progress(host: str) -> MigrationProgress:
@@ -101,14 +104,14 @@ def test_work_is_done_and_then_what_waits_behind_it(bus: Any) -> None:
 
 def test_what_agents_tell_and_what_the_conductor_runs_itself_comes_once(bus: Any) -> None:
     came: list[object] = []
-    bus.serve_conductor(came.append, lambda question, speaker: Orphans({"node1": ("a",)}))
+    bus.serve_conductor(came.append, lambda question, speaker: ORPHANS)
     bus.tell(progress("node1"))
     bus.tell(progress("node2"), urgent=True)
     for number, run in enumerate((bus.run_in_conductor, bus.run_urgently, bus.run_blocking)):
         run(lambda number=number: came.append(number))
     settle(bus, lambda: len(came) == 5)
     assert sorted(map(str, came)) == sorted(map(str, [0, 1, 2, progress("node1"), progress("node2")]))
-    assert bus.ask(HostsStarted(())) == Orphans({"node1": ("a",)})
+    assert bus.ask(HostsStarted(())) == ORPHANS
 
 
 # --- buses with threads: what is urgent overtakes all else

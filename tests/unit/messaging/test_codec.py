@@ -2,6 +2,7 @@
 import dataclasses
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -35,6 +36,8 @@ def a_value_of(kind: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind)
         return kind(**{field.name: a_value_of(hints[field.name]) for field in dataclasses.fields(kind)})
+    if kind is datetime:
+        return datetime.fromisoformat("2026-03-29T02:30:00.123456")
     if issubclass(kind, Enum):
         return list(kind)[-1]
     return {str: 'l\u00fctt\n\x00"', int: 2**53 + 1, float: 0.1, bool: True}[kind]
@@ -74,9 +77,13 @@ def record() -> None:
 
 def missing(written: Any, read: Any) -> list[str]:
     """The parts of what was written that are not in what was read."""
-    if not isinstance(written, dict):
+    if not isinstance(written, dict) or not isinstance(read, dict):
         return [] if written == read else [f"{written!r} was read as {read!r}"]
     return [f"{name}: {each}" for name, value in written.items() for each in missing(value, read.get(name))]
+
+
+#: What later releases can do without: message → fields. An agent that is not told to remove a guest keeps it.
+GIVEN_UP = {"Orphans": {"guests", "unknown"}}
 
 
 @pytest.mark.parametrize("version", range(1, VERSION + 1))
@@ -84,6 +91,8 @@ def test_what_earlier_releases_wrote_is_understood(version: int) -> None:
     assert recorded(version)
     for line in recorded(version):
         written, envelope = json.loads(line), decode(line)
+        for field in GIVEN_UP.get(written["message"], ()):
+            written["body"].pop(field, None)
         again = json.loads(encode(envelope))
         assert not missing(written, {**again, "version": envelope.version, "needs": written.get("needs")})
 
