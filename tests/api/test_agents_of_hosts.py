@@ -6,7 +6,7 @@ import json
 import pytest
 
 import kilonova
-from kilonova.cli.hosts import show
+from kilonova.cli.hosts import show_hosts
 from kilonova.cli.printing import output_console
 from kilonova.messaging.codec import VERSION
 from support.api_client import Client
@@ -57,9 +57,9 @@ def test_services_show_versions_to_those_who_ask_for_them(control: Control) -> N
 
 
 def test_the_list_reads_well(operator: Client, capsys: pytest.CaptureFixture[str]) -> None:
-    show(json.loads(json.dumps(operator.get("/hosts").body)), output_console())
+    show_hosts(json.loads(json.dumps(operator.get("/hosts").body)), output_console())
     told = capsys.readouterr().out
     assert "node1" in told
     assert "in a control process" in told
-    show({"hosts": []}, output_console())
+    show_hosts({"hosts": []}, output_console())
     assert capsys.readouterr().out == "There are no hosts.\n"

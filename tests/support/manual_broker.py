@@ -18,6 +18,7 @@ from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
     ForceCompleteLiveMigration,
+    GuestsFound,
     Question,
     StepState,
     StepStatus,
@@ -126,7 +127,8 @@ class AgentEnd:
         return end.answer(question, Speaker(self._name))
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        awaits = self._broker.controls.get(self._awaited.get(message.step.workflow, ""))
+        workflow = "" if isinstance(message, GuestsFound) else message.step.workflow
+        awaits = self._broker.controls.get(self._awaited.get(workflow, ""))
         for end in (awaits,) if awaits is not None else tuple(self._broker.controls.values())[:1]:
             end.hear(message, urgent=urgent)
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from kilonova.cli.simulated_hosts import hosts_of, scenario_of, simulate
 from kilonova.compute.process import AgentProcess
+from kilonova.compute.report_timer import ReportTimer
 from kilonova.config.agent import AgentSettings
 from kilonova.errors import ConfigurationError
 from kilonova.identifiers import new_uuid
@@ -33,4 +34,5 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
     lease = Lease(_FIRST_LEASE)
     bus = RabbitAgentBus(names.pop(), transport, new_uuid, response_timeout_s=_ANSWER_S)
     agents = simulate(hosts, settings.fake, settings.compute, bus, lambda: lease.is_held)
-    return AgentProcess(agents, bus, lease, settings.compute.report_interval_s)
+    reports = ReportTimer(bus, agents, settings.compute.running_deleted_instance_poll_interval_s)
+    return AgentProcess(agents, bus, lease, settings.compute.report_interval_s, reports)

@@ -22,8 +22,8 @@ COMMANDS: Mapping[str, str] = {
     "explain": "kilonova.cli.explain:explain",
     "whatif": "kilonova.cli.whatif:whatif",
     "audit": "kilonova.cli.audit:app",
+    "hosts": "kilonova.cli.hosts:app",
     "workflows": "kilonova.cli.workflows:app",
-    "hosts": "kilonova.cli.hosts:hosts",
     "demo": "kilonova.cli.demo:demo",
     "docs": "kilonova.cli.docs:app",
 }

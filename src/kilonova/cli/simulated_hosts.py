@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.fake import FakeSettings
@@ -59,7 +60,13 @@ def simulate(
         raise ConfigurationError(f"[fake] state_dir: {error.filename} cannot be made: {error.strerror}.") from error
     ratios = ratios_of(compute)
     return tuple(
-        Agent(host.name, FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios), bus, may_act=may_act)
+        Agent(
+            host.name,
+            FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios),
+            bus,
+            may_act=may_act,
+            running_deleted=running_deleted_of(compute),
+        )
         for host in hosts
     )
 
@@ -72,3 +79,9 @@ def ratios_of(compute: ComputeSettings) -> AllocationRatios:
         disk=compute.disk_allocation_ratio or compute.initial_disk_allocation_ratio,
         reserved_memory_mib=compute.reserved_host_memory_mib,
     )
+
+
+def running_deleted_of(compute: ComputeSettings) -> RunningDeleted:
+    """Return what agents do about guests of deleted servers."""
+    action = RunningDeletedAction(compute.running_deleted_instance_action)
+    return RunningDeleted(action, compute.running_deleted_instance_timeout_s)

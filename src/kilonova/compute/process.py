@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.sessions import Sessions
 from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
@@ -27,12 +28,18 @@ class OpenBus(AgentBus, Protocol):
 
 
 class AgentProcess:
-    """``lease``: what tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats."""
+    """``lease``: what tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
 
-    def __init__(self, agents: Sequence[Agent], bus: OpenBus, lease: Lease, interval_s: float) -> None:
+    ``reports``: tells from time to time which guests there are.
+    """
+
+    def __init__(
+        self, agents: Sequence[Agent], bus: OpenBus, lease: Lease, interval_s: float, reports: ReportTimer
+    ) -> None:
         self._agents = tuple(agents)
         self._bus = bus
         self._lease = lease
+        self._reports = reports
         self._sessions = Sessions(agents, bus, lease, interval_s)
         self._thread = PeriodicThread(
             "sessions",
@@ -46,11 +53,13 @@ class AgentProcess:
         LOG.info("Agents of %d hosts start: %s", len(self._agents), _some(self._agents))
         self._bus.start()
         self._thread.start()
+        self._reports.start()
 
     def stop(self) -> None:
         """Finish what runs, leave what copies guests as it is, and tell what came of it."""
         LOG.info("Agents of %d hosts stop", len(self._agents))
         self._thread.ask_to_stop()
+        self._reports.stop()
         for agent in self._agents:
             agent.stop()
         self._bus.close()

@@ -10,6 +10,7 @@ from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
 from kilonova.conductor.agent_directory import AgentDirectory
 from kilonova.conductor.events import Observer
+from kilonova.conductor.guest_reports import Reported
 from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.membership import Membership
@@ -20,6 +21,7 @@ from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.runner import Runner, nowhere
 from kilonova.conductor.services import Services
+from kilonova.conductor.strays import Strays
 from kilonova.conductor.stuck import StuckWorkflows
 from kilonova.db import agent_sessions, enrolment, host_agents
 from kilonova.db.database import Database
@@ -33,6 +35,7 @@ from kilonova.messaging.bus import ConductorBus, Speaker
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
+    GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
     HostsStarted,
@@ -60,6 +63,7 @@ class Conductor:
     ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
+    ``strays``: what operators do about guests that are not where they are recorded.
     ``membership``: this process among others. ``heartbeats``: those of agent processes.
     """
 
@@ -104,6 +108,7 @@ class Conductor:
         self.heartbeats = Heartbeats(database, self.lease.duration)
         self.operations = Operations(self._services, self.runner)
         self.stuck = StuckWorkflows(database, self.runner, owner)
+        self.strays = Strays(database, self.runner.guests)
         self._store = ServerStore(self._services, self.runner)
         bus.serve_conductor(self.handle, self.answer)
 
@@ -139,6 +144,8 @@ class Conductor:
                 self.runner.take_status(message)
             case MigrationProgress():
                 self.operations.record_progress(message)
+            case GuestsFound():
+                self.runner.guests.take(message)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer:
         """Answer what a process with agents asks."""
@@ -149,20 +156,22 @@ class Conductor:
                 return self._note_heartbeat(question, speaker)
 
     def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
-        """Register hypervisors that start and tell which of their guests belong to no server."""
-        if not speaker.agent:
-            return self.database.write(lambda tx: register_hosts(tx, message, self.process, self.lease.duration))
-        process = Process(message.session, message.machine, speaker.agent, message.release, speaker.version)
+        """Register hypervisors that start and tell which of their guests have to go."""
+        process = self.process
+        if speaker.agent:
+            process = Process(message.session, message.machine, speaker.agent, message.release, speaker.version)
 
-        def register(tx: Transaction) -> Orphans:
-            enrolment.require_enrolled(tx, speaker.agent, [report.host for report in message.reports])
-            agent_sessions.require_own(tx.connection, message.session, speaker.agent)
+        def register(tx: Transaction) -> Reported:
+            if speaker.agent:
+                enrolment.require_enrolled(tx, speaker.agent, [report.host for report in message.reports])
+                agent_sessions.require_own(tx.connection, message.session, speaker.agent)
             return register_hosts(tx, message, process, self.lease.duration)
 
-        orphans = self.database.write(register)
-        if self.directory is not None:
+        reported = self.database.write(register)
+        if speaker.agent and self.directory is not None:
             self.directory.refresh()
-        return orphans
+        reported.tell()
+        return Orphans(reported.removals, self.lease.duration.total_seconds())
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> HeartbeatAnswer:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""
