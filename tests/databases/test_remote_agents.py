@@ -66,6 +66,7 @@ class World:
         self._opened.append(database)
         lease = Lease(host_agents.LEASE, clock=self.seconds)
         cell = start_cell(self._folder, (), database=database, lease=lease, connect=self.broker.connect)
+        cell.bus.write_heartbeats = cell.conductor.heartbeats.write
         self.look(cell)
         return cell
 

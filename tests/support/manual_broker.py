@@ -7,6 +7,7 @@ in ``to[agent]`` until the test has them delivered, so it may hold, drop, double
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +77,7 @@ class ControlEnd(ManualBus):
         self.process = process
         self.routes = routes
         self.may_send = may_send
+        self.write_heartbeats: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Do nothing: it is connected."""
@@ -95,8 +97,14 @@ class ControlEnd(ManualBus):
         super().tell(message, urgent=urgent)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer:
+        """Have a question answered, and what is written together with others be written meanwhile."""
         assert self._answer is not None
-        return self._answer(question, speaker)
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(self._answer, question, speaker)
+            while not answer.done():
+                self.write_heartbeats()
+                wait([answer], 0.005)
+            return answer.result()
 
 
 class AgentEnd:
