@@ -16,10 +16,11 @@ from tests.support.database_servers import DatabaseServer, MariaDB, PostgreSQL, 
 
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.placing import Chosen
-from kilonova.db import instances, schema, workflows
+from kilonova.db import host_agents, instances, schema, workflows
 from kilonova.db import tables as t
 from kilonova.db.compute_nodes import capabilities_as_json
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.model.flavor import Flavor
@@ -80,7 +81,6 @@ def add_hosts(database: Database, count: int, *, traits: int = 40, servers_on_ea
                     "binary": "nova-compute",
                     "disabled": False,
                     "forced_down": False,
-                    "last_seen_at": tx.now,
                 }
                 for name in names
             ),
@@ -135,6 +135,7 @@ def add_hosts(database: Database, count: int, *, traits: int = 40, servers_on_ea
         every = every.where(t.resource_providers.c.id >= first)
         links = t.resource_provider_traits
         tx.execute(sa.insert(links).from_select([links.c.resource_provider_id, links.c.trait_id], every))
+        host_agents.register(tx, Process(str(uuid4())), names, host_agents.LEASE)
         if servers_on_each:
             _place_servers(tx, names, servers_on_each, class_ids)
 

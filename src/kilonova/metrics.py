@@ -39,6 +39,7 @@ class Sources:
 
     ``under_way``: what the database counts, with its present time; raises what a database raises.
     ``waiting_writes``: jobs for the writer of the database. ``waiting_work``: queue → pieces of work.
+    ``odd_guests``: what is odd → how many guests, counted in the database as well.
     ``parked``: workflows that wait for the reply of an agent.
     """
 
@@ -46,6 +47,7 @@ class Sources:
     waiting_writes: Callable[[], int]
     waiting_work: Callable[[], Mapping[str, int]]
     parked: Callable[[], int]
+    odd_guests: Callable[[], Mapping[str, int]]
 
 
 class Metrics:
@@ -123,6 +125,7 @@ class _UnderWay(Collector):
         self._clock = clock
         self._lock = threading.Lock()
         self._counted: tuple[datetime, Sequence[Count]] | None = None
+        self._odd: Mapping[str, int] = {}
         self._until = float("-inf")
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
@@ -132,6 +135,7 @@ class _UnderWay(Collector):
         yield answers
         if counted is not None:
             yield from _families(*counted)
+            yield _odd_guests(self._odd)
         parked = GaugeMetricFamily(
             "kilonova_workflows_waiting_for_agents", "Workflows of this process that wait for the reply of an agent."
         )
@@ -149,6 +153,7 @@ class _UnderWay(Collector):
             if self._clock() >= self._until:
                 try:
                     self._counted = self._sources.under_way()
+                    self._odd = self._sources.odd_guests()
                 except KilonovaError:
                     self._counted = None
                 self._until = self._clock() + KEPT_S
@@ -172,3 +177,14 @@ def _families(now: datetime, counted: Sequence[Count]) -> Iterable[GaugeMetricFa
         oldest.add_metric(labels, max(0.0, (now - min(each.oldest for each in together)).total_seconds()))
     yield flows
     yield oldest
+
+
+def _odd_guests(counted: Mapping[str, int]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "kilonova_stray_guests",
+        "Guests that are not where their servers are recorded, and servers without a guest, in the whole cloud.",
+        labels=["reason"],
+    )
+    for reason, count in counted.items():
+        family.add_metric((reason,), count)
+    return family

@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, cast
 from uuid import uuid4
 
@@ -26,6 +25,7 @@ from kilonova.model.host import Capabilities, ComputeNode, NodeReport
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.provider import Inventory
 from support.api_client import Client
+from support.processes import revive, silence
 
 MAX_LIMIT = 5
 
@@ -75,27 +75,18 @@ class Cloud:
                 found.append(compute_nodes.report(tx, said))
                 node_reports.ensure_for_node(tx, found[-1].uuid, node, inventories, ())
             if up:
-                services.record_heartbeats(tx, [host])
+                revive(tx, host)
             return found[0]
 
-        node = self.database.write(job)
-        if not up:
-            self.age(host)
-        return node
+        return self.database.write(job)
 
     def add_service(self, host: str, binary: str) -> None:
         self.database.write(lambda tx: services.ensure(tx, host, binary))
 
     def age(self, host: str, seconds: float = 3600) -> None:
-        """Make a host silent for that long."""
+        """Make a host silent for that long, which is noticed."""
 
-        def job(tx: Transaction) -> None:
-            then = tx.now - timedelta(seconds=seconds)
-            tx.execute(
-                sa.update(t.services).where(t.services.c.host == host).values(last_seen_at=then, created_at=then)
-            )
-
-        self.database.write(job)
+        self.database.write(lambda tx: silence(tx, host, seconds))
 
     def add_server(
         self,

@@ -9,8 +9,10 @@ import pytest
 from compute_cloud import Cloud
 from msgspec import structs
 
-from kilonova.db import compute_nodes, mirror_source, services
+from kilonova.db import compute_nodes, host_agents, mirror_source
 from kilonova.db.changes import Change, Commit
+from kilonova.db.host_agents import Process
+from kilonova.db.transaction import Transaction
 from kilonova.model.host import ComputeNode, NodeReport
 from support.databases import KINDS
 
@@ -42,12 +44,10 @@ def test_following_equals_loading(cloud: Cloud) -> None:
 
     def follow(commit: Commit) -> None:
         for change in commit.changes:
-            if change.kind == "heartbeat":
-                for host in change.value.hosts:
-                    known = followed["service", host]
-                    followed["service", host] = structs.replace(known, last_seen=change.value.at)
-            elif change.value is None:
+            if change.value is None:
                 del followed[change.kind, change.key]
+                if change.kind == "service":  # with its only host goes the mention of its agent
+                    del followed["agents", f"process of {change.key}"]
             else:
                 followed[change.kind, change.key] = change.value
 
@@ -71,28 +71,41 @@ def test_following_equals_loading(cloud: Cloud) -> None:
         group = admin.post("/os-server-groups", {"server_group": {"name": "g", "policy": policy}})
     admin.delete(f"/os-server-groups/{group.body['server_group']['id']}")
     cloud.database.write(lambda tx: compute_nodes.count_failed_build(tx, nodes[0].uuid))
-    assert {kind for kind, _ in followed} == {"provider", "service", "node", "aggregate", "group"}
+    assert {kind for kind, _ in followed} == {"provider", "service", "node", "process", "agents", "aggregate", "group"}
     untouched = {("isolation", "version"): 0}  # loaded, but no aggregate here has a rule that would raise it
     assert stored(sorted_sets(untouched | followed)) == stored(sorted_sets(loaded(cloud)))
 
 
-def test_heartbeats_of_one_transaction_are_one_change(cloud: Cloud) -> None:
-    for host in ("node1", "node2", "node3"):
+def test_a_process_that_comes_goes_or_is_back_is_one_change_however_many_hosts_it_has(cloud: Cloud) -> None:
+    names = ["node1", "node2", "node3"]
+    for host in names:
         cloud.add_host(host, up=False)
-    commits: list[Commit] = []
-    cloud.database.on_commit(commits.append)
+    told = changes_of(cloud)
+    process = Process("the process")
 
-    def beat(tx: Any) -> None:
-        services.record_heartbeats(tx, ["node1", "node2"])
-        services.record_heartbeats(tx, ["node2", "node3"])
+    def register(tx: Transaction) -> None:
+        host_agents.register(tx, process, names[:2], host_agents.LEASE)
+        host_agents.register(tx, process, names[1:], host_agents.LEASE)
 
-    cloud.database.write(beat)
-    (change,) = commits[-1].changes
-    assert (change.kind, change.key) == ("heartbeat", "")
-    assert change.value.hosts == ["node1", "node2", "node3"]
-    states = {service["state"] for service in cloud.admin.get("/os-services").body["services"]}
-    assert states == {"up"}
-    assert len(set(cloud.mirror.snapshot().last_seen)) == 1
+    def states() -> set[str]:
+        return {service["state"] for service in cloud.admin.get("/os-services").body["services"]}
+
+    cloud.database.write(register)
+    assert [(change.kind, change.key) for change in told] == [("process", process.uuid), ("agents", process.uuid)]
+    assert told[1].value.hosts == names
+    assert states() == {"up"}
+    table = cloud.mirror.snapshot()
+    assert set(table.last_seen) == {table.taken_at}
+    del told[:]
+    for _ in range(3):
+        assert cloud.database.write(lambda tx: host_agents.keep_alive(tx, [process.uuid], host_agents.LEASE))
+    assert told == []
+    cloud.age("node1", 600)
+    assert states() == {"down"}
+    cloud.database.write(lambda tx: host_agents.keep_alive(tx, [process.uuid], host_agents.LEASE))
+    assert states() == {"up"}
+    assert [(change.kind, change.key) for change in told] == [("process", process.uuid)] * 2
+    assert [change.value.silent_since is None for change in told] == [False, True]
 
 
 def test_failed_builds_count_up_and_start_again(cloud: Cloud) -> None:

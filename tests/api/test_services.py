@@ -74,10 +74,10 @@ def test_a_silent_service_is_down(cloud: Cloud) -> None:
     assert listed(cloud)[0]["state"] == "down"
 
 
-def test_a_service_that_never_reported_counts_from_its_creation(cloud: Cloud) -> None:
+def test_a_service_of_which_no_process_was_ever_seen_is_down(cloud: Cloud) -> None:
     cloud.add_service("control1", "nova-scheduler")
     (service,) = listed(cloud)
-    assert (service["state"], service["updated_at"]) == ("up", None)
+    assert (service["state"], service["updated_at"]) == ("down", None)
 
 
 def test_the_old_verbs(cloud: Cloud) -> None:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A control process that is stopped for longer than its lease and comes back: what others did meanwhile holds."""
 
+import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from kilonova.clock import utc_now
 from kilonova.db import host_agents
 from kilonova.db import tables as t
 from kilonova.db.database import Database
@@ -17,6 +17,7 @@ from kilonova.messaging.messages import StepReply
 from kilonova.model.instance import PowerState, VmState
 from support.cell import Cell, host, start_cell
 from support.manual_bus import ManualBus
+from support.processes import pass_time
 from support.world import check_world, guests_on_disk
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -24,21 +25,25 @@ OVER = host_agents.LEASE + timedelta(seconds=1)
 
 
 class Clock:
-    """The present of all processes, which a test can move on."""
+    """The present of the database and of all processes, which a test can move on."""
 
-    def __init__(self) -> None:
-        self.ahead = timedelta()
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._ahead = timedelta()
 
-    def __call__(self) -> datetime:
-        return utc_now() + self.ahead
+    def advance(self, passed: timedelta) -> None:
+        self._ahead += passed
+        pass_time(self._database, passed)
 
     def seconds(self) -> float:
-        return self().timestamp()
+        return time.monotonic() + self._ahead.total_seconds()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock(database_url: str) -> Iterator[Clock]:
+    database = Database(database_url)
+    yield Clock(database)
+    database.close()
 
 
 @pytest.fixture
@@ -47,7 +52,7 @@ def start(database_url: str, tmp_path: Path, clock: Clock) -> Iterator[Callable[
     opened: list[Database] = []
 
     def process(*names: str) -> Cell:
-        opened.append(Database(database_url, clock=clock))
+        opened.append(Database(database_url))
         folder = tmp_path / "-".join(names)
         folder.mkdir(exist_ok=True)
         hosts = tuple(host(name) for name in names)
@@ -82,7 +87,7 @@ def test_what_others_deleted_is_gone_where_it_ran(start: Callable[..., Cell], cl
     frozen, other = start("a"), start("b")
     (uuid,) = frozen.boot(force_host="a")
     run(frozen, other)
-    clock.ahead += OVER
+    clock.advance(OVER)
     other.renew_leases()
     other.delete(uuid)
     run(other)
@@ -99,7 +104,7 @@ def test_what_others_built_elsewhere_runs_once(start: Callable[..., Cell], clock
     (uuid,) = frozen.boot(ignore_hosts=frozenset({"b"}) if steps == 4 else frozenset())
     for _ in range(steps):
         frozen.bus.step()
-    clock.ahead += OVER
+    clock.advance(OVER)
     other.renew_leases()
     run(other)
     # What had been under way when it was stopped comes first, then it notices.
@@ -116,7 +121,7 @@ def test_a_spawn_that_takes_longer_than_the_lease_leaves_nothing(start: Callable
     frozen.bus.step()  # claimed and sent
 
     def stopped(_seconds: float) -> None:
-        clock.ahead += OVER
+        clock.advance(OVER)
         other.renew_leases()
         other.delete(uuid)
         run(other)
@@ -135,7 +140,7 @@ def test_a_guest_that_appears_just_after_the_report_does_not_stay(start: Callabl
     (uuid,) = frozen.boot(force_host="a")
     frozen.bus.step()  # claimed and sent
     late = frozen.bus.sent[0]
-    clock.ahead += OVER
+    clock.advance(OVER)
     other.renew_leases()
     other.delete(uuid)
     run(other)
@@ -158,7 +163,7 @@ def test_while_its_lease_has_lapsed_a_process_tells_its_hosts_nothing(start: Cal
     frozen.bus.step()
     sent = len(frozen.bus.sent)
     assert sent == 2
-    clock.ahead += OVER
+    clock.advance(OVER)
     frozen.bus.run()
     assert frozen.drivers["a"].list_guests() == {}
     frozen.renew_leases()
@@ -173,7 +178,7 @@ def test_a_delete_that_finds_nobody_does_not_race_with_the_one_who_returns(
     frozen, other = start("a"), start("b")
     (uuid,) = frozen.boot(force_host="a")
     run(frozen, other)
-    clock.ahead += OVER
+    clock.advance(OVER)
     other.renew_leases()
     original = other.conductor.runner._hand_over
 
@@ -212,4 +217,4 @@ def test_a_guest_of_which_nothing_is_known_is_kept(
         connection.execute(sa.delete(t.instances))
     again = start("a")
     assert set(again.drivers["a"].list_guests()) == {uuid}
-    assert f"nothing is known of guests {uuid}" in caplog.text
+    assert f"nothing is known of guest {uuid}" in caplog.text

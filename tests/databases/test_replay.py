@@ -29,6 +29,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, host, start_cell
 from support.mirrors import assert_equal
 from support.orders import order
+from support.processes import revive, silence
 from support.strict_filters import STRICT_FILTERS
 
 CHANCE = build_engine(
@@ -90,8 +91,8 @@ def join_aggregate(database: Database, name: str, host_name: str) -> None:
     database.write(make)
 
 
-def heartbeat(database: Database, host_name: str) -> None:
-    database.write(lambda tx: services.record_heartbeats(tx, [host_name]))
+def come_up(database: Database, host_name: str) -> None:
+    database.write(lambda tx: revive(tx, host_name))
 
 
 def replayed(cell: Cell, engine: Engine = CHANCE, configuration: str = AS_CONFIGURED) -> list[Outcome]:
@@ -116,7 +117,10 @@ def test_every_decision_can_be_made_again_to_the_bit(database: Database, tmp_pat
         if turn % 5 == 1:
             join_aggregate(database, f"a{turn}", name)
         if turn % 5 == 3:
-            heartbeat(database, name)
+            if turn % 10 == 3:
+                database.write(lambda tx, name=name: silence(tx, name))  # type: ignore[misc]
+            else:
+                come_up(database, name)
         if turn == 12:
             checkpoint(database)
     outcomes = replayed(cell)
@@ -202,8 +206,9 @@ def test_one_checkpoint_is_taken_by_whoever_comes_first(database: Database, tmp_
     assert one.take_if_due() is not None
     assert other.take_if_due() is None
     assert Checkpointer(database, 3, commits=20).take_if_due() is None, "few commits since"
-    for _ in range(25):
-        heartbeat(database, "n1")
+    for number in range(25):
+        come_up(database, f"n{number % 8}")
+        database.write(lambda tx: services.update(tx, services.get_by_host(tx.connection, "n1").uuid, disabled=True))
     assert Checkpointer(database, 3, commits=20).take_if_due() is not None
 
 

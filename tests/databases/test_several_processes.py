@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -20,33 +20,36 @@ from kilonova.model.instance import VmState
 from support.cell import Cell, host, start_cell
 from support.manual_bus import ManualBus
 from support.mirrors import assert_equal
+from support.processes import pass_time
 from support.world import check_books, check_world, guests_on_disk
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
 
 
 class Clock:
-    """The same present for all processes, which a test can move on."""
+    """The present of the database, which a test can move on."""
 
-    def __init__(self) -> None:
-        self.ahead = timedelta()
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def __call__(self) -> datetime:
-        return utc_now() + self.ahead
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+    def advance(self, passed: timedelta) -> None:
+        pass_time(self._database, passed, (t.processes, t.change_log))
 
 
 @pytest.fixture
-def start(database_url: str, tmp_path: Path, clock: Clock) -> Iterator[Callable[..., Cell]]:
+def clock(database_url: str) -> Iterator[Clock]:
+    database = Database(database_url)
+    yield Clock(database)
+    database.close()
+
+
+@pytest.fixture
+def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cell]]:
     """Starts a control process with the hosts that are named."""
     opened: list[Database] = []
 
     def process(*names: str, folder: str | None = None) -> Cell:
-        opened.append(Database(database_url, clock=clock))
+        opened.append(Database(database_url))
         place = tmp_path / (folder or "-".join(names) or "none")
         place.mkdir(exist_ok=True)
         return start_cell(place, tuple(host(name) for name in names), bus=ManualBus(), database=opened[-1])
@@ -128,10 +131,10 @@ def test_a_process_behind_the_oldest_log_row_loads_anew(start: Callable[..., Cel
     one, other = start("a"), start("b")
     for number in range(3):
         one.database.write(lambda tx, number=number: aggregates.create(tx, f"a{number}"))  # type: ignore[misc]
-    clock.ahead += timedelta(hours=2)
+    clock.advance(timedelta(hours=2))
     one.database.write(lambda tx: change_log.trim(tx, timedelta(hours=1)))
     with one.database.read() as connection:
-        assert connection.execute(sa.select(sa.func.count()).select_from(t.change_log)).scalar_one() == 1
+        assert connection.execute(sa.select(sa.func.count()).select_from(t.change_log)).scalar_one() == 2
     assert len(other.mirror.snapshot().aggregates.aggregates) == 3
     assert_equal(one.mirror, other.mirror)
 
@@ -178,9 +181,9 @@ def test_power_actions_reach_hosts_of_other_processes(start: Callable[..., Cell]
 def test_the_work_of_a_live_process_is_left_alone(start: Callable[..., Cell], clock: Clock) -> None:
     one, other = start("a"), start("b")
     one.boot(2)
-    clock.ahead += host_agents.LEASE / 2
+    clock.advance(host_agents.LEASE / 2)
     one.renew_leases()
-    clock.ahead += host_agents.LEASE / 2 + timedelta(seconds=5)
+    clock.advance(host_agents.LEASE / 2 + timedelta(seconds=5))
     assert other.conductor.membership.resume() == 0
     run(one, other)
     assert set(check([one, other]).values()) == {VmState.ACTIVE}
@@ -190,7 +193,7 @@ def test_the_work_of_a_dead_process_is_finished_by_another(start: Callable[..., 
     dead, other = start("a"), start("b")
     dead.boot(3)  # stored, and never claimed
     assert other.conductor.membership.resume() == 0
-    clock.ahead += host_agents.LEASE + timedelta(seconds=5)
+    clock.advance(host_agents.LEASE + timedelta(seconds=5))
     other.renew_leases()
     run(other)
     check_done(other)
@@ -206,10 +209,10 @@ def test_what_is_handed_to_a_process_that_dies_waits_for_its_successor(
     one, dead = start(), start("b", folder="b")
     uuids = one.boot(2)
     one.bus.run()  # claimed on b, handed over, and never taken
-    clock.ahead += host_agents.LEASE / 2
+    clock.advance(host_agents.LEASE / 2)
     one.renew_leases()
     successor = start("b", folder="b")
-    clock.ahead += host_agents.LEASE / 2 + timedelta(seconds=5)
+    clock.advance(host_agents.LEASE / 2 + timedelta(seconds=5))
     for cell in (one, successor):
         cell.renew_leases()
     run(one, successor)
@@ -222,7 +225,7 @@ def test_a_host_whose_process_died_for_good_is_given_up(start: Callable[..., Cel
     del dead
     uuids = one.boot(8)
     one.bus.run()
-    clock.ahead += host_agents.LEASE + timedelta(seconds=5)
+    clock.advance(host_agents.LEASE + timedelta(seconds=5))
     one.renew_leases()
     run(one)
     check_done(one)

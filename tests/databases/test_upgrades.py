@@ -2,6 +2,7 @@
 """Databases of earlier releases, with what they hold, brought to the present schema."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from alembic import command
 from alembic.config import Config
 
 from kilonova.clock import utc_now
-from kilonova.db import flavors, instances, request_specs, schema, workflows
+from kilonova.db import flavors, host_agents, instances, request_specs, schema, services, workflows
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
@@ -149,3 +151,29 @@ def test_a_request_goes_with_the_last_of_its_servers(older: Callable[[str], Olde
             lambda tx, uuid=uuid: tx.execute(sa.text("DELETE FROM instances WHERE uuid = :u"), {"u": uuid})
         )  # type: ignore[misc]
         assert before.database.write(lambda tx: request_specs.delete_unused(tx, [name])) == left
+
+
+def test_services_keep_their_last_sign_of_life_through_a_process(older: Callable[[str], Older]) -> None:
+    """Hosts of a live process, of one that is gone, and of an SQLite cloud, which had no processes; all are down."""
+    before = older("0009")
+    now = utc_now().replace(microsecond=0)
+    times = {"a": now, "b": now, "c": now - timedelta(hours=2), "d": now - timedelta(hours=3), "e": None, "s": now}
+    for host, last_seen_at in times.items():
+        binary = "nova-scheduler" if host == "s" else "nova-compute"
+        facts = {"uuid": new_uuid(), "disabled": False, "forced_down": False, "created_at": now}
+        before.insert("services", host=host, binary=binary, last_seen_at=last_seen_at, **facts)
+    before.insert("processes", uuid="alive", lease_until=now + timedelta(seconds=50))
+    for host, process in (("a", "alive"), ("b", "alive"), ("c", "gone")):
+        before.insert("host_agents", host=host, process=process)
+    schema.upgrade(before.database)
+    with before.database.read() as connection:
+        found = {service.host: service for service in services.list_all(connection)}
+        assert {host: service.last_seen_at for host, service in found.items()} == times
+        assert not any(service.is_up for service in found.values())
+        assert host_agents.living(connection, now) == {"alive"}
+        assert host_agents.process_of(connection, "c") not in {None, "gone"}
+    before.database.write(lambda tx: host_agents.register(tx, Process("new"), ["a", "d"], host_agents.LEASE))
+    with before.database.read() as connection:
+        up = {service.host for service in services.list_all(connection) if service.is_up}
+        assert host_agents.living(connection, before.database.clock.now()) == {"new"}, "which ended the one before"
+    assert up == {"a", "d"}

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from kilonova.clock import utc_now
 from kilonova.db import host_agents, workflows
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count, WorkflowRow
 from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid
@@ -48,9 +48,9 @@ def test_what_is_counted_together(database: Database) -> None:
 
 
 def test_which_processes_live(database: Database) -> None:
-    database.write(lambda tx: host_agents.keep_alive(tx, "alive", timedelta(seconds=60)))
-    database.write(lambda tx: host_agents.keep_alive(tx, "dead", timedelta(seconds=-5)))
+    database.write(lambda tx: host_agents.register(tx, Process("alive"), (), host_agents.LEASE))
+    database.write(lambda tx: host_agents.register(tx, Process("dead"), (), timedelta(seconds=-5)))
     with database.read() as connection:
-        living = host_agents.living(connection, utc_now())
+        living = host_agents.living(connection, database.clock.now())
     assert "alive" in living
     assert "dead" not in living

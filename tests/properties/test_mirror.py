@@ -4,10 +4,12 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +18,7 @@ from kilonova.db import (
     allocations,
     compute_nodes,
     group_guards,
+    host_agents,
     instances,
     inventories,
     node_reports,
@@ -27,8 +30,10 @@ from kilonova.db import (
     server_groups,
     services,
 )
+from kilonova.db import tables as t
 from kilonova.db.allocations import ConsumerRequest
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.errors import KilonovaError
 from kilonova.mirror.mirror import Mirror
@@ -51,6 +56,9 @@ INVENTORIES = st.dictionaries(CLASSES, st.integers(1, 40), min_size=1, max_size=
 SMALL = Flavor("1", "m1.tiny", 1, 512, 1)
 
 
+LONG_AGO = datetime(2020, 1, 1)  # noqa: DTZ001 - as the tables keep it
+
+
 def uuid_of(kind: int, number: int) -> str:
     return f"{kind:08x}-0000-4000-8000-{number:012x}"
 
@@ -68,8 +76,25 @@ def report(host: str, node: str, has: dict[str, int], traits: frozenset[str], ki
     return job
 
 
-def heartbeat(hosts: frozenset[str]) -> Operation:
-    return lambda tx: services.record_heartbeats(tx, sorted(hosts))
+def process(number: int, hosts: frozenset[str], what: int) -> Operation:
+    """A process comes with hosts, falls silent, or is heard of again."""
+    uuid = uuid_of(6, number)
+    mine = sa.update(t.processes).where(t.processes.c.uuid == uuid)
+
+    def job(tx: Transaction) -> None:
+        match what:
+            case 0 | 1:
+                host_agents.register(tx, Process(uuid), hosts, host_agents.LEASE)
+            case 2:
+                tx.execute(mine.values(last_seen_at=LONG_AGO))
+                host_agents.mark_silent(tx, host_agents.LEASE)
+            case 3:
+                host_agents.keep_alive(tx, [uuid], host_agents.LEASE)
+            case _:
+                tx.execute(mine.values(lease_until=LONG_AGO))
+                host_agents.forget_ended(tx, host_agents.LEASE)
+
+    return job
 
 
 def service(host: str, what: int) -> Operation:
@@ -215,7 +240,7 @@ def classes(what: int) -> Operation:
 OPERATIONS = st.one_of(
     st.builds(report, HOSTS, NODES, INVENTORIES, TRAITS, st.integers(0, 1)),
     st.builds(report, HOSTS, NODES, INVENTORIES, TRAITS, st.integers(0, 1)),
-    st.builds(heartbeat, st.frozensets(HOSTS)),
+    st.builds(process, st.integers(0, 2), st.frozensets(HOSTS), st.integers(0, 4)),
     st.builds(service, HOSTS, st.integers(0, 3)),
     st.builds(aggregate, st.integers(1, 3), HOSTS, st.integers(0, 6)),
     st.builds(make_instance, NUMBERS, HOSTS, NODES, st.none() | st.integers(0, 1)),

@@ -203,7 +203,7 @@ class Cell:
 
     def renew_leases(self) -> None:
         """The moment has come at which the process does what it does every few seconds."""
-        Upkeep(self.conductor, "control", (), self.announce).renew()
+        Upkeep(self.conductor, (), self.announce).renew()
 
     def announce(self) -> None:
         """The agents introduce themselves (again)."""

@@ -93,7 +93,7 @@ class Control:
 
     def everything(self) -> dict[str, list[str]]:
         """All rows of all tables that a request may change."""
-        passing = {"change_log", "change_counter", "services", "decisions", "rosters"}
+        passing = {"change_log", "change_counter", "processes", "decisions", "rosters"}
         passing |= {"circumstances", "checkpoints", "checkpoint_parts"}
         with self.process.database.read() as connection:
             return {

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -24,6 +25,7 @@ from kilonova.db import (
     allocations,
     compute_nodes,
     group_guards,
+    host_agents,
     instances,
     inventories,
     node_reports,
@@ -38,6 +40,7 @@ from kilonova.db import (
 from kilonova.db import tables as t
 from kilonova.db.allocations import ConsumerRequest
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
@@ -171,7 +174,7 @@ def _state() -> Iterator[Callable[[Transaction], object]]:
 
 def _changes() -> Iterator[Callable[[Transaction], object]]:
     """Each kind of change once at least, those among them that say that something is gone."""
-    yield lambda tx: services.record_heartbeats(tx, ["host0", "host1", "nobody"])
+    yield lambda tx: _hosts_of(tx, 0, "host0", "host1", "nobody")
     yield lambda tx: services.update(tx, _service(tx, 1), disabled=True, reason="maintenance")
     yield lambda tx: services.update(tx, _service(tx, 2), forced_down=True)
     yield _report(6, devices=some_host(Random(6)))
@@ -201,6 +204,18 @@ def _changes() -> Iterator[Callable[[Transaction], object]]:
     )
     yield lambda tx: tx.claims.append("00000009-0000-4000-8000-000000000001")
     yield lambda tx: services.delete(tx, _service(tx, 4))
+    yield lambda tx: _hosts_of(tx, 1, "host2", "host3")
+    yield _fall_silent
+    yield lambda tx: _hosts_of(tx, 2, "host1", "host3")
+
+
+def _hosts_of(tx: Transaction, process: int, *hosts: str) -> None:
+    host_agents.register(tx, Process(f"00000006-0000-4000-8000-{process:012x}"), hosts, host_agents.LEASE)
+
+
+def _fall_silent(tx: Transaction) -> None:
+    tx.execute(sa.update(t.processes).values(last_seen_at=datetime(2023, 11, 14)))  # noqa: DTZ001 - as the tables keep it
+    host_agents.mark_silent(tx, host_agents.LEASE)
 
 
 def _equip(tx: Transaction) -> None:

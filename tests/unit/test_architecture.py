@@ -33,9 +33,9 @@ ALLOWED: dict[str, set[str]] = {
     "scheduler": {"model", "placement", "errors"},
     "scenario": {"model", "scheduler", "errors"},
     "config": {"logs", "messaging", "model", "placement", "scheduler", "errors"},
-    "db": {"clock", "deadline", "model", "scheduler", "errors", "identifiers", "periodic"},
+    "db": {"clock", "deadline", "lease", "model", "scheduler", "errors", "identifiers", "periodic"},
     "mirror": {"db", "deadline", "model", "placement", "scheduler", "errors"},
-    "claims": {"clock", "db", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
+    "claims": {"db", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
     "messaging": {"model", "errors"},
     "conductor": {"clock", "claims", "db", "lease", "messaging", "model", "errors", "identifiers", "periodic"},
     "compute": {"lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic"},
@@ -44,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "identity": {"model", "errors"},
     "companions": {"errors", "logs", "server"},
     "api": {
-        "claims", "clock", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images",
+        "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images",
         "metrics", "mirror", "model", "placement", "scheduler", "wsgi_keys",
     },
     "cli": {

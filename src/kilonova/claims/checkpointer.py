@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
 
-from kilonova.clock import utc_now
 from kilonova.db import checkpoints, mirror_source
 from kilonova.db.changes import Change
 from kilonova.db.database import Database
@@ -46,7 +45,7 @@ class Checkpointer:
         """Take a checkpoint and return the seq whose state it holds; None when none is due."""
         every, commits = self._every, self._commits
         with self._database.read() as connection:  # mostly there is nothing to write
-            if not checkpoints.is_due(connection, utc_now(), every=every, commits=commits):
+            if not checkpoints.is_due(connection, self._database.clock.now(), every=every, commits=commits):
                 return None
         checkpoint_id = self._database.write(lambda tx: checkpoints.begin(tx, every=every, commits=commits))
         if checkpoint_id is None:

@@ -5,7 +5,7 @@ The only place that does. Tests wire the same with other parts in some places (:
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+import kilonova
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
-from kilonova.clock import utc_now
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.retries import MAX_TRIES, pause_s
@@ -26,14 +26,16 @@ from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
-from kilonova.db import workflows
+from kilonova.db import odd_guests, workflows
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.local import LocalBus
 from kilonova.metrics import Metrics, Sources
 from kilonova.mirror.mirror import Mirror
+from kilonova.model.found_guest import Oddity
 from kilonova.model.quota import Limits
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.devices.pci_request import read_aliases
@@ -120,13 +122,21 @@ def start_core(
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
+        process=Process(owner, os.uname().nodename, release_version=kilonova.__version__),
     )
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
 
     def announce() -> None:
         start_agents(agents, bus, owner)
 
-    upkeep = Upkeep(conductor, os.uname().nodename, _SERVICES, announce)
+    down_time = timedelta(seconds=settings.compute.service_down_time_s)
+    upkeep = Upkeep(
+        conductor,
+        _SERVICES,
+        announce,
+        report_interval_s=settings.compute.report_interval_s,
+        down_time=down_time,
+    )
     upkeep.register()
     resumed = conductor.membership.enter(announce)
     metrics.watch(
@@ -135,6 +145,7 @@ def start_core(
             lambda: database.waiting_writes,
             lambda: bus.waiting,
             lambda: conductor.runner.waits_for_agents,
+            lambda: _odd_guests(database),
         )
     )
     return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics)
@@ -142,4 +153,10 @@ def start_core(
 
 def _under_way(database: Database) -> tuple[datetime, Sequence[Count]]:
     with database.read() as connection:
-        return utc_now(), workflows.counts(connection)
+        return database.clock.now(), workflows.counts(connection)
+
+
+def _odd_guests(database: Database) -> Mapping[str, int]:
+    with database.read() as connection:
+        counted = odd_guests.counts(connection)
+    return {oddity.value: counted.get(oddity, 0) for oddity in Oddity}

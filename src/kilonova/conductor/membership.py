@@ -7,48 +7,59 @@ from kilonova.conductor.runner import Runner
 from kilonova.conductor.workflows.batch import BATCH
 from kilonova.db import host_agents, workflows
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.lease import Lease
 
 
 class Membership:
-    """The lease of the process ``owner``, and the workflows that come to it."""
+    """The lease of a control process, and the workflows that come to it."""
 
-    def __init__(self, database: Database, runner: Runner, owner: str, lease: Lease) -> None:
+    def __init__(self, database: Database, runner: Runner, process: Process, lease: Lease) -> None:
         self._database = database
         self._runner = runner
-        self._owner = owner
+        self._process = process
+        self._owner = process.uuid
         self._lease = lease
 
     def sign_of_life(self) -> None:
         """Tell the other processes that this one is alive; notice when they counted it as dead meanwhile."""
-        if self._database.is_sole_process:
-            return
         since = self._lease.now()
-        if self._database.write(lambda tx: host_agents.keep_alive(tx, self._owner, self._lease.duration)):
+        if self._database.write(self._note_life):
             self._lease.renew(since)
         else:
             self._lease.lapse()
 
+    def _note_life(self, tx: Transaction) -> bool:
+        """Write a sign of life. Returns whether this process had its lease until now, so that nobody took over."""
+        if self._database.is_sole_process:  # there is nobody else
+            host_agents.register(tx, self._process, (), self._lease.duration)
+            return True
+        return self._owner in host_agents.keep_alive(tx, [self._owner], self._lease.duration)
+
     def enter(self, announce: Callable[[], None]) -> int:
         """Join the living, at the start or after a time in which others counted this process as dead.
 
-        ``announce``: has the agents report their guests, and destroys what was moved or deleted meanwhile. Only then
+        ``announce``: has the agents report their guests, and remove what was moved or deleted meanwhile. Only then
         may this process act again: on what the journal says now, not on what it remembers. Returns how many workflows
         go on.
         """
         self._runner.forget_everything()
         announce()
-        if not self._database.is_sole_process:
-            since = self._lease.now()
-            self._database.write(lambda tx: host_agents.keep_alive(tx, self._owner, self._lease.duration))
-            self._lease.renew(since)
-            self._runner.look_at_late_guests()
+        since = self._lease.now()
+        self._database.write(self._join)
+        self._lease.renew(since)
+        self._runner.look_at_late_guests()
         with self._database.read() as connection:
             own = workflows.of_owner(connection, self._owner)
         self._go_on(own)
         return len(own) + self.resume()
+
+    def _join(self, tx: Transaction) -> None:
+        host_agents.register(tx, self._process, (), self._lease.duration)
+        if self._database.is_sole_process:
+            host_agents.end_control_processes(tx, besides=self._owner)
 
     def resume(self) -> int:
         """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are."""

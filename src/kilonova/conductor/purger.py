@@ -4,7 +4,6 @@
 import logging
 from datetime import timedelta
 
-from kilonova.clock import utc_now
 from kilonova.db import purge
 from kilonova.db.database import Database
 from kilonova.periodic import PeriodicThread
@@ -30,6 +29,6 @@ class Purger:
         self._thread.stop()
 
     def _purge(self) -> None:
-        removed = purge.purge(self._database, utc_now() - self._kept, rest=self._thread.rest)
+        removed = purge.purge(self._database, self._database.clock.now() - self._kept, rest=self._thread.rest)
         if removed:
             LOG.info("Purged %d deleted servers", removed["instances"])

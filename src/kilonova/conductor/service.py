@@ -8,6 +8,7 @@ from dataclasses import replace
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
 from kilonova.conductor.events import Observer
+from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
@@ -17,10 +18,11 @@ from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
+from kilonova.conductor.strays import Strays
 from kilonova.conductor.stuck import StuckWorkflows
-from kilonova.db import host_agents, services
+from kilonova.db import host_agents
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
+from kilonova.db.host_agents import Process
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
@@ -28,6 +30,7 @@ from kilonova.messaging.bus import ConductorBus, Speaker
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
+    GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
     HostsStarted,
@@ -42,6 +45,8 @@ from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 LOG = logging.getLogger(__name__)
+#: How long a heartbeat may wait until it is written; the agent process sends the next one about then.
+_HEARTBEAT_S = 10.0
 
 
 class Conductor:
@@ -50,9 +55,11 @@ class Conductor:
     ``limits``: the configured quotas, which hold where nobody has set others.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
+    ``process``: what others are told of it.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
-    ``membership``: this process among others.
+    ``strays``: what operators do about guests that are not where they are recorded.
+    ``membership``: this process among others. ``heartbeats``: those of agent processes.
     """
 
     def __init__(
@@ -69,10 +76,12 @@ class Conductor:
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
+        process: Process | None = None,
     ) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
+        self.process = process or Process(owner)
         self.lease = lease or Lease(host_agents.LEASE)
         self._services = Services(database, claimer, owner, max_attempts, begin=self._begin, limits=limits)
         self.runner = Runner(
@@ -85,9 +94,11 @@ class Conductor:
             max_tries=max_tries,
             response_timeout_s=response_timeout_s,
         )
-        self.membership = Membership(database, self.runner, owner, self.lease)
+        self.membership = Membership(database, self.runner, self.process, self.lease)
+        self.heartbeats = Heartbeats(database, self.lease.duration)
         self.operations = Operations(self._services, self.runner)
         self.stuck = StuckWorkflows(database, self.runner, owner)
+        self.strays = Strays(database, self.runner.guests)
         self._store = ServerStore(self._services, self.runner)
         bus.serve_conductor(self.handle, self.answer)
 
@@ -123,6 +134,8 @@ class Conductor:
                 self.runner.take_status(message)
             case MigrationProgress():
                 self.operations.record_progress(message)
+            case GuestsFound():
+                self.runner.guests.take(message)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer:
         """Answer what a process with agents asks."""
@@ -133,17 +146,15 @@ class Conductor:
                 return self._note_heartbeat(question, speaker)
 
     def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
-        """Register hypervisors that start and tell which of their guests belong to no server."""
-        process = message.session if speaker.agent else None if self.database.is_sole_process else self.owner
-        return self.database.write(lambda tx: register_hosts(tx, message, process, self.lease.duration))
+        """Register hypervisors that start and tell which of their guests have to go."""
+        process = self.process
+        if speaker.agent:
+            process = Process(message.session, "", speaker.agent, message.release, speaker.version)
+        reported = self.database.write(lambda tx: register_hosts(tx, message, process, self.lease.duration))
+        reported.tell()
+        return Orphans(reported.removals, self.lease.duration.total_seconds())
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> HeartbeatAnswer:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""
-
-        def note(tx: Transaction) -> bool:
-            counts = not speaker.agent or host_agents.renew(tx, message.session, self.lease.duration)
-            if counts:
-                services.record_heartbeats(tx, message.hosts)
-            return counts
-
-        return HeartbeatAnswer(message.session, message.number, self.database.write(note))
+        counts = not speaker.agent or self.heartbeats.heard(message.session).result(_HEARTBEAT_S)
+        return HeartbeatAnswer(message.session, message.number, counts)

@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+from kilonova.conductor.heartbeats import WRITTEN_EVERY_S
 from kilonova.conductor.service import Conductor
-from kilonova.db import change_log, services
+from kilonova.conductor.silence import Silence
+from kilonova.db import change_log, host_agents, services
 from kilonova.db.transaction import Transaction
 from kilonova.periodic import PeriodicThread
 
 LOG = logging.getLogger(__name__)
 
-#: Where no other process can live.
-_RENEW_EVERY_S = 15.0
 #: How soon a process notices what others handed over to it.
 _LOOK_EVERY_S = 0.2
 #: How often steps that broke are tried again and silent agents asked.
@@ -23,52 +23,71 @@ _LOG_KEPT = timedelta(hours=1)
 
 
 class Upkeep:
-    """Keeps the lease of a conductor, on one thread, and has steps that broke tried again, on another.
+    """Threads that keep the lease of a conductor, have steps that broke tried again, and note who is alive.
 
-    ``host``, ``binaries``: the process as operators look for it. ``announce``: has the agents of this process report
-    their guests.
+    ``binaries``: the services that operators look for.
+    ``announce``: has the agents of this process report their guests.
+    ``report_interval_s``: how often this process says that it is alive, if its lease does not ask for more.
+    ``down_time``: for how long a process may say nothing before its services count as down.
     """
 
     def __init__(
-        self, conductor: Conductor, host: str, binaries: Sequence[str], announce: Callable[[], None] = lambda: None
+        self,
+        conductor: Conductor,
+        binaries: Sequence[str],
+        announce: Callable[[], None] = lambda: None,
+        *,
+        report_interval_s: float = 10.0,
+        down_time: timedelta = timedelta(seconds=60),
     ) -> None:
         self._conductor = conductor
         self._database = conductor.database
-        self._host = host
+        silence = Silence(conductor.database, down_time, listener=conductor.owner)
         self._binaries = tuple(binaries)
         self._announce = announce
-        is_sole = self._database.is_sole_process
-        self._renew_every_s = _RENEW_EVERY_S if is_sole else conductor.lease.renewal_s
+        self._renew_every_s = min(conductor.lease.renewal_s, report_interval_s)
         self._next_renewal = time.monotonic() + self._renew_every_s
-        look_every_s = self._renew_every_s if is_sole else min(_LOOK_EVERY_S, self._renew_every_s)
-        self._thread = PeriodicThread("leases", self._look, look_every_s, complaint="The lease was not renewed")
-        self._retries = PeriodicThread("retries", self.tick, _TICK_S, complaint="Nothing was tried again")
+        look_every_s = (
+            self._renew_every_s if self._database.is_sole_process else min(_LOOK_EVERY_S, self._renew_every_s)
+        )
+        self._threads = (
+            PeriodicThread("leases", self._look, look_every_s, complaint="The lease was not renewed"),
+            PeriodicThread("retries", self.tick, _TICK_S, complaint="Nothing was tried again"),
+            PeriodicThread(
+                "heartbeats", conductor.heartbeats.write, WRITTEN_EVERY_S, complaint="Heartbeats were not written"
+            ),
+            PeriodicThread(
+                "silence",
+                silence.look,
+                silence.look_every_s,
+                complaint="Nobody looked for processes that are silent",
+                from_start=True,
+            ),
+        )
 
     def register(self) -> None:
         """Show this process under the service names that operators look for."""
 
         def register(tx: Transaction) -> None:
             for binary in self._binaries:
-                services.ensure(tx, self._host, binary)
-            services.record_heartbeats(tx, [self._host], binaries=self._binaries)
+                services.ensure(tx, self._conductor.process.machine, binary)
 
         self._database.write(register)
 
     def start(self) -> None:
         """Begin to renew leases, to adopt the workflows of dead processes, and to try again what broke."""
-        self._thread.start()
-        self._retries.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
-        self._thread.stop()
-        self._retries.stop()
+        for thread in self._threads:
+            thread.stop()
 
     def renew(self) -> None:
         """Renew the lease, forget old changes, and try again what was left or broke."""
         self._conductor.membership.sign_of_life()
         self._return_to_life()
-        self._database.write(lambda tx: services.record_heartbeats(tx, [self._host], binaries=self._binaries))
-        self._database.write(lambda tx: change_log.trim(tx, _LOG_KEPT))
+        self._database.write(self._forget_what_is_old)
         if not self._database.is_sole_process:
             self._conductor.claimer.keep_up()
             self._conductor.membership.resume()
@@ -78,6 +97,10 @@ class Upkeep:
         """Try again what broke and is due; ask agents that should have replied by now."""
         self._conductor.runner.retry_broken()
         self._conductor.runner.ask_overdue()
+
+    def _forget_what_is_old(self, tx: Transaction) -> None:
+        change_log.trim(tx, _LOG_KEPT)
+        host_agents.forget_ended(tx, self._conductor.lease.duration)
 
     def _return_to_life(self) -> None:
         """Begin again where others may have taken over, because they have heard nothing of this process for so long."""

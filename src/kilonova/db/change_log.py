@@ -5,7 +5,7 @@ Numbers come from a one-row counter whose lock is held until the commit, so thei
 came after the oldest checkpoint stays, too, so that every state since then can be made again.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -18,22 +18,39 @@ from kilonova.db.transaction import Transaction
 
 _COUNTER = t.change_counter.c
 _TAKE_SEQ = sa.update(t.change_counter).where(_COUNTER.id == 1)
-_TAKE_SEQ_RETURNING = Prepared(_TAKE_SEQ.values(seq=_COUNTER.seq + 1).returning(_COUNTER.seq))
-_TAKE_SEQ_LAST_ID = _TAKE_SEQ.values(seq=sa.func.last_insert_id(_COUNTER.seq + 1))
+_NEXT_SEQ = _TAKE_SEQ.values(seq=_COUNTER.seq + 1)
+_TAKE_SEQ_RETURNING = Prepared(_NEXT_SEQ.returning(_COUNTER.seq))
+# The servers' functions that tell the time when they are called, which is after the wait for the lock.
+_TAKE_SEQ_POSTGRESQL = Prepared(
+    _NEXT_SEQ.returning(_COUNTER.seq, sa.literal_column("clock_timestamp() AT TIME ZONE 'UTC'"))
+)
+# MariaDB cannot return anything from an UPDATE, and can from an INSERT that turns into one.
+_TAKE_SEQ_MARIADB = Prepared(
+    sa.text(
+        "INSERT INTO change_counter (id, seq) VALUES (1, 1) ON DUPLICATE KEY UPDATE seq = seq + 1"
+        " RETURNING seq, SYSDATE(6)"
+    )
+)
 _ROW = Prepared(sa.insert(t.change_log).values({column.name: sa.bindparam(column.name) for column in t.change_log.c}))
 
 
-def lock(connection: Connection) -> int | None:
-    """Keep every other process from writing until the end of this transaction; return its seq, so far unused.
+def lock(connection: Connection) -> tuple[int | None, datetime | None]:
+    """Keep every other process from writing until the end of this transaction; return its seq, and the server's time.
 
-    SQLite has locked the file already, and takes a seq only for what mirrors must know.
+    SQLite has locked the file already, has no time of its own, and takes a seq only for what mirrors must know.
     """
     if connection.dialect.name == "sqlite":
-        return None
-    if connection.dialect.name == "postgresql":
-        return int(_TAKE_SEQ_RETURNING.rows(connection)[0][0])
-    # One round trip, too: the server tells the new value with the count of rows. A SELECT would take another.
-    return int(connection.execute(_TAKE_SEQ_LAST_ID).lastrowid)
+        return None, None
+    take = _TAKE_SEQ_POSTGRESQL if connection.dialect.name == "postgresql" else _TAKE_SEQ_MARIADB
+    ((seq, now),) = take.rows(connection)
+    return int(seq), now
+
+
+def time_of(connection: Connection) -> datetime:
+    """Return the present of a server."""
+    clock = "clock_timestamp() AT TIME ZONE 'UTC'" if connection.dialect.name == "postgresql" else "UTC_TIMESTAMP(6)"
+    now: datetime = connection.execute(sa.text(f"SELECT {clock}")).scalar_one()
+    return now
 
 
 def append(tx: Transaction, token: str, seq: int | None) -> Commit | None:

@@ -14,8 +14,9 @@ import msgspec
 
 from kilonova.errors import FromNewerRelease
 
-#: Raised when older readers would misread what is written. Bodies without one are of version 1.
-VERSION = 1
+#: Raised when older readers would misread what is written. Bodies without one are of version 1. Since version 2 signs
+#: of life are those of processes, of which older readers know nothing: they would take every host for silent.
+VERSION = 2
 
 #: total, reserved, min_unit, max_unit, step_size, allocation_ratio, capacity, used
 InventoryFigures = tuple[int, int, int, int, int, float, int, int]
@@ -108,17 +109,32 @@ class LoggedDevices(msgspec.Struct, frozen=True):
 
 
 class LoggedService(msgspec.Struct, frozen=True):
-    """A nova-compute. Key: its host. Units: epoch seconds."""
+    """A nova-compute. Key: its host. Units: epoch seconds. ``last_seen``: only in version 1."""
 
     disabled: bool
     reason: str | None
     forced_down: bool
-    last_seen: float | None
     created: float | None
+    last_seen: float | None = None
+
+
+class LoggedProcess(msgspec.Struct, frozen=True):
+    """A process with agents. Key: its uuid.
+
+    ``silent_since``: its last sign of life, epoch seconds; None while it counts as up.
+    """
+
+    silent_since: float | None
+
+
+class LoggedAgents(msgspec.Struct, frozen=True):
+    """The agents of ``hosts`` run in a process from now on, beside those that it has already. Key: its uuid."""
+
+    hosts: Sequence[str]
 
 
 class LoggedHeartbeat(msgspec.Struct, frozen=True):
-    """The nova-compute of ``hosts`` were alive at ``at``, epoch seconds. Key: empty."""
+    """The nova-compute of ``hosts`` were alive at ``at``, epoch seconds. Key: empty. Only in version 1."""
 
     at: float
     hosts: Sequence[str]
@@ -159,6 +175,8 @@ Payload = (
     | LoggedMetrics
     | LoggedDevices
     | LoggedService
+    | LoggedProcess
+    | LoggedAgents
     | LoggedHeartbeat
     | LoggedAggregate
     | LoggedIsolation
@@ -173,6 +191,8 @@ _PAYLOADS: Mapping[str, Any] = {
     "metrics": LoggedMetrics,
     "devices": LoggedDevices,
     "service": LoggedService,
+    "process": LoggedProcess,
+    "agents": LoggedAgents,
     "heartbeat": LoggedHeartbeat,
     "aggregate": LoggedAggregate,
     "isolation": LoggedIsolation,

@@ -20,7 +20,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from kilonova import deadline
 from kilonova.clock import utc_now
+from kilonova.db import change_log
 from kilonova.db.changes import Commit
+from kilonova.db.clock import DatabaseClock
 from kilonova.db.engines import (
     checked_url,
     is_away,
@@ -47,6 +49,7 @@ Outcome = TypeVar("Outcome")
 class Database:
     """A database, its readers' pool and its writer thread.
 
+    ``own_clock``: tells the time where the database cannot, which is SQLite. ``clock``: the present for all processes.
     Raises: ConfigurationError for a URL that is none or a backend that is not supported.
     """
 
@@ -54,7 +57,7 @@ class Database:
         self,
         url: str,
         *,
-        clock: Callable[[], datetime] = utc_now,
+        own_clock: Callable[[], datetime] = utc_now,
         longest_read_s: float | None = None,
         response_timeout_s: float = 3.0,
     ) -> None:
@@ -66,7 +69,10 @@ class Database:
         self._watch = self._engines.watch
         self._unwanted = None if self.is_sqlite else UnwantedReads(self._engines.patient)
         self._listeners: list[Callable[[Commit], None]] = []
-        self._writer = Writer(self._engines.writer, self._watch, clock, self._announce, patience_s=response_timeout_s)
+        self.clock = DatabaseClock(own_clock if self.is_sqlite else None, self._ask_time)
+        self._writer = Writer(
+            self._engines.writer, self._watch, self.clock, self._announce, patience_s=response_timeout_s
+        )
 
     def on_commit(self, listener: Callable[[Commit], None]) -> None:
         """Call ``listener`` with every commit of this process, in commit order, before its writers resume.
@@ -127,6 +133,10 @@ class Database:
         """Return the seq of the last commit that any process made on a server. Raises: Unavailable."""
         assert self._engines.pulse is not None
         return self._engines.pulse.newest_seq()
+
+    def _ask_time(self) -> datetime:
+        with self.read() as connection:
+            return change_log.time_of(connection)
 
     def write(self, job: Callable[[Transaction], T]) -> T:
         """Run ``job`` in a transaction and return its result once that is durable."""

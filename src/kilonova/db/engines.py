@@ -250,7 +250,7 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
                 "SET jit = off",  # which a scan without an index would set off now, as it counts as very expensive
             ]
         elif _is_mariadb(writer):
-            orders = [f"SET SESSION idle_write_transaction_timeout = {_IDLE_WRITER_S}"]
+            orders = [f"SET SESSION idle_write_transaction_timeout = {_IDLE_WRITER_S}", "SET time_zone = '+00:00'"]
         else:
             orders = []
         _tell(connection, orders)

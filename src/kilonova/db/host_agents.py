@@ -1,36 +1,152 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which control processes are alive, and in which of them the agent of a host runs, where it runs in one at all."""
+"""Which processes are alive, and in which of them the agent of a host runs (ADR 20).
 
-from collections.abc import Collection
+A process is a control process, or one session of an agent process. It registers once, with its hosts, and says that it
+is alive again and again (:func:`keep_alive`). It may act until its lease ends; its hosts count as up until somebody
+finds that it has been silent for too long (:func:`mark_silent`). All of that goes by the clock of the database.
+
+Signs of life are not logged: mirrors are told where agents are, and which processes go down or come up.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.statements import insert_missing
+from kilonova.db.changes import LoggedAgents, LoggedProcess
+from kilonova.db.clock import epoch_of
+from kilonova.db.statements import insert_many, insert_missing
 from kilonova.db.transaction import Transaction
 
 #: How long a process counts as alive after its last sign of life, unless it is told otherwise.
 LEASE = timedelta(seconds=60)
 _A, _P = t.host_agents.c, t.processes.c
+_NAMED_TOGETHER = 500
+_ADDED_TOGETHER = 10_000
+_ADD = insert_many(t.host_agents, {"host": "host"}, process=sa.bindparam("process", type_=sa.String))
 
 
-def take(tx: Transaction, hosts: Collection[str], process: str) -> None:
-    """Note that the agents of ``hosts`` run in ``process`` from now on.
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What registers. ``uuid``: of a control process, or of a session of an agent process.
 
-    A process that had one of them has ended, since an agent runs once: it loses its lease, so that its workflows are
-    taken up at once.
+    ``machine``: where it runs, as operators call it. ``agent``: the name of an agent process that is reached through
+    the broker; None for a control process. ``message_version``: the newest that it understands.
     """
-    before: set[str] = set()
-    chosen = list(hosts)
-    for start in range(0, len(chosen), 500):
-        theirs = sa.select(_A.process).where(_A.host.in_(chosen[start : start + 500]), _A.process != process)
-        before |= set(tx.execute(theirs).scalars())
-    tx.execute(sa.delete(t.processes).where(_P.uuid.in_(before)))
-    for host in hosts:
-        if not insert_missing(tx, t.host_agents, {"host": host, "process": process}):
-            tx.execute(sa.update(t.host_agents).where(_A.host == host).values(process=process))
+
+    uuid: str
+    machine: str = ""
+    agent: str | None = None
+    release_version: str | None = None
+    message_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the agent of a host was seen last: through which agent process, None for one inside a control process."""
+
+    process: str
+    agent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A process that went down, and how many hosts with it."""
+
+    process: str
+    machine: str
+    agent: str | None
+    last_seen_at: datetime
+    hosts: int
+
+
+def register(tx: Transaction, process: Process, hosts: Collection[str], lease: timedelta) -> None:
+    """Note that ``process`` is alive, and that the agents of ``hosts`` run in it from now on. Repeat it for more hosts.
+
+    A process that had one of them has ended, since an agent runs once, and so have other sessions of the same agent
+    process: they lose their lease, so that their workflows are taken up at once.
+    """
+    _begin(tx, process, lease)
+    if process.agent is not None:
+        earlier = sa.and_(_P.agent == process.agent, _P.uuid != process.uuid, _P.lease_until > tx.now)
+        tx.execute(sa.update(t.processes).where(earlier).values(lease_until=tx.now))
+    if hosts:
+        _take(tx, process.uuid, sorted(set(hosts)))
+
+
+def keep_alive(tx: Transaction, processes: Collection[str], lease: timedelta) -> frozenset[str]:
+    """Note a sign of life of each process that still has its lease, and return those. Others have to register again."""
+    counting = sa.select(_P.uuid, _P.up).where(_P.uuid.in_(list(processes)), _P.lease_until > tx.now)
+    up = {row.uuid: row.up for row in tx.execute(counting)}
+    if up:
+        alive_now = {"last_seen_at": tx.now, "lease_until": tx.now + lease, "up": True}
+        tx.execute(sa.update(t.processes).where(_P.uuid.in_(list(up))).values(alive_now))
+    for uuid, was_up in up.items():
+        if not was_up:
+            tx.log("process", uuid, LoggedProcess(None))
+    return frozenset(up)
+
+
+def end_control_processes(tx: Transaction, *, besides: str) -> None:
+    """Note that control processes have ended, where it is known that there can be no more than one."""
+    others = sa.and_(_P.agent.is_(None), _P.uuid != besides, _P.lease_until > tx.now)
+    tx.execute(sa.update(t.processes).where(others).values(lease_until=tx.now))
+
+
+def silent(connection: Connection, now: datetime, down_time: timedelta, *, besides: str) -> tuple[Silent, ...]:
+    """Return processes other than ``besides`` that count as up, and were not heard of for ``down_time``."""
+    hosts = sa.select(sa.func.count()).where(_A.process == _P.uuid).scalar_subquery()
+    wanted = sa.select(_P.uuid, _P.machine, _P.agent, _P.last_seen_at, hosts)
+    wanted = wanted.where(_P.up.is_(True), _P.last_seen_at < now - down_time, _P.uuid != besides)
+    return tuple(Silent(*row) for row in connection.execute(wanted))
+
+
+def mark_silent(tx: Transaction, down_time: timedelta, *, besides: str = "") -> tuple[Silent, ...]:
+    """Have the processes that are :func:`silent` count as down, and return them."""
+    found = silent(tx.connection, tx.now, down_time, besides=besides)
+    if found:
+        uuids = [each.process for each in found]
+        tx.execute(sa.update(t.processes).where(_P.uuid.in_(uuids)).values(up=False))
+    for each in found:
+        tx.log("process", each.process, LoggedProcess(epoch_of(each.last_seen_at)))
+    return found
+
+
+def forget_ended(tx: Transaction, lease: timedelta) -> int:
+    """Remove processes that ended long ago and that nobody asks for any more. Returns how many.
+
+    One that had a host stays for as long as nobody else has that, and the last control process of a machine stays.
+    """
+    later = t.processes.alias()
+    is_followed = sa.exists().where(
+        later.c.machine == _P.machine, later.c.agent.is_(None), later.c.last_seen_at > _P.last_seen_at
+    )
+    ended = sa.select(_P.uuid).where(
+        _P.lease_until < tx.now - 10 * lease,
+        ~sa.exists().where(_A.process == _P.uuid),
+        sa.or_(_P.agent.is_not(None), _P.machine == "", is_followed),
+    )
+    gone = list(tx.execute(ended).scalars())
+    if gone:
+        tx.execute(sa.delete(t.processes).where(_P.uuid.in_(gone)))
+    for uuid in gone:
+        tx.log("process", uuid, None)
+    return len(gone)
+
+
+def forget_host(tx: Transaction, host: str) -> None:
+    """Forget where the agent of a host was. The mirrors forget it with the service."""
+    tx.execute(sa.delete(t.host_agents).where(_A.host == host))
+
+
+def route(connection: Connection, host: str) -> Route | None:
+    """Return where the agent of ``host`` was seen last, None if nowhere; that process may have ended since."""
+    wanted = sa.select(_A.process, _P.agent).outerjoin(t.processes, _P.uuid == _A.process).where(_A.host == host)
+    row = connection.execute(wanted).first()
+    return None if row is None else Route(row.process, row.agent)
 
 
 def process_of(connection: Connection, host: str) -> str | None:
@@ -39,32 +155,65 @@ def process_of(connection: Connection, host: str) -> str | None:
     return process
 
 
-def keep_alive(tx: Transaction, process: str, lease: timedelta) -> bool:
-    """Note that ``process`` is alive, and forget those that ended long ago. Returns whether it counted as alive."""
-    until = tx.now + lease
-    was_alive = is_alive(tx, process)
-    if not insert_missing(tx, t.processes, {"uuid": process, "lease_until": until}):
-        tx.execute(sa.update(t.processes).where(_P.uuid == process).values(lease_until=until))
-    tx.execute(sa.delete(t.processes).where(_P.lease_until < tx.now - 10 * lease))
-    return was_alive
-
-
-def renew(tx: Transaction, process: str, lease: timedelta) -> bool:
-    """Note that ``process`` is alive, if it still counts as that. Returns whether it does."""
-    mine = sa.update(t.processes).where(_P.uuid == process, _P.lease_until > tx.now)
-    return bool(tx.execute(mine.values(lease_until=tx.now + lease)).rowcount)
-
-
 def alive(now: datetime) -> sa.Select[tuple[str]]:
-    """Return the query for the processes that have their lease."""
+    """Return the query for the processes that have their lease. ``now``: as the database has it."""
     return sa.select(_P.uuid).where(_P.lease_until > now)
 
 
 def living(connection: Connection, now: datetime) -> frozenset[str]:
-    """Return the processes that have their lease."""
+    """Return the processes that have their lease. ``now``: as the database has it."""
     return frozenset(row.uuid for row in connection.execute(alive(now)))
 
 
 def is_alive(tx: Transaction, process: str) -> bool:
     """Return whether ``process`` still has its lease."""
     return tx.execute(alive(tx.now).where(_P.uuid == process)).first() is not None
+
+
+def machines(connection: Connection) -> Mapping[str, tuple[bool, datetime]]:
+    """Return machine → whether a control process there counts as up, and when one was heard of last."""
+    columns = (_P.machine, sa.func.max(sa.cast(_P.up, sa.Integer)), sa.func.max(_P.last_seen_at))
+    rows = connection.execute(sa.select(*columns).where(_P.agent.is_(None)).group_by(_P.machine))
+    return {machine: (bool(up), last_seen_at) for machine, up, last_seen_at in rows}
+
+
+def _begin(tx: Transaction, process: Process, lease: timedelta) -> None:
+    values = {
+        "lease_until": tx.now + lease,
+        "last_seen_at": tx.now,
+        "up": True,
+        "machine": process.machine,
+        "agent": process.agent,
+        "release_version": process.release_version,
+        "message_version": process.message_version,
+    }
+    if not insert_missing(tx, t.processes, {"uuid": process.uuid, **values}):
+        was_up = tx.execute(sa.select(_P.up).where(_P.uuid == process.uuid)).scalar_one()
+        tx.execute(sa.update(t.processes).where(_P.uuid == process.uuid).values(values))
+        if was_up:
+            return
+    tx.log("process", process.uuid, LoggedProcess(None))
+
+
+def _take(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
+    before: dict[str, str] = {}
+    for some in _pieces(hosts, _NAMED_TOGETHER):
+        known = sa.select(_A.host, _A.process).where(_A.host.in_(some))
+        before.update((row.host, row.process) for row in tx.execute(known))
+    ended = set(before.values()) - {process}
+    if ended:
+        still = sa.and_(_P.uuid.in_(ended), _P.lease_until > tx.now)
+        tx.execute(sa.update(t.processes).where(still).values(lease_until=tx.now))
+    for some in _pieces([host for host in hosts if before.get(host, process) != process], _NAMED_TOGETHER):
+        tx.execute(sa.update(t.host_agents).where(_A.host.in_(some)).values(process=process))
+    for some in _pieces([host for host in hosts if host not in before], _ADDED_TOGETHER):
+        _ADD.run(tx, [{"host": host} for host in some], process=process)
+    came = [host for host in hosts if before.get(host) != process]
+    if came:
+        # Others may have come in the same transaction, of which only the last logged value counts.
+        told = [change.value.hosts for change in tx.changes if (change.kind, change.key) == ("agents", process)]
+        tx.log("agents", process, LoggedAgents([*(told[-1] if told else ()), *came]))
+
+
+def _pieces(hosts: Sequence[str], length: int) -> list[Sequence[str]]:
+    return [hosts[start : start + length] for start in range(0, len(hosts), length)]

@@ -5,7 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -16,14 +18,17 @@ from kilonova.db import host_devices, isolation_guard, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.changes import (
     Change,
+    LoggedAgents,
     LoggedAggregate,
     LoggedGroup,
     LoggedInstance,
     LoggedNode,
+    LoggedProcess,
     LoggedProvider,
     LoggedService,
     capabilities_from_text,
 )
+from kilonova.db.clock import epoch_of
 from kilonova.db.database import Database
 from kilonova.db.server_migrations import OtherSide
 from kilonova.db.statements import mapping
@@ -57,6 +62,7 @@ def _everything(connection: Connection) -> Iterator[Change]:
     names = _Names()
     yield from _providers(connection, names)
     yield from _services(connection, names)
+    yield from _processes(connection, names)
     yield from _nodes(connection, names)
     yield from _devices(connection, names)
     yield from _aggregates(connection)
@@ -80,7 +86,7 @@ def _rows(connection: Connection, statement: sa.Select[Any]) -> Iterator[Any]:
 
 def epoch(moment: datetime | None) -> float | None:
     """Return seconds since 1970 of a time as the tables keep it."""
-    return None if moment is None else moment.replace(tzinfo=UTC).timestamp()
+    return None if moment is None else epoch_of(moment)
 
 
 def _providers(connection: Connection, names: _Names) -> Iterator[Change]:
@@ -175,13 +181,20 @@ def _services(connection: Connection, names: _Names) -> Iterator[Change]:
         service.disabled,
         service.disabled_reason,
         service.forced_down,
-        service.last_seen_at,
         service.created_at,
     )
     computes = sa.select(*columns).where(service.binary == COMPUTE)
-    for host, disabled, reason, forced_down, last_seen_at, created_at in _rows(connection, computes):
-        value = LoggedService(disabled, reason, forced_down, epoch(last_seen_at), epoch(created_at))
-        yield Change("service", names[host], value)
+    for host, disabled, reason, forced_down, created_at in _rows(connection, computes):
+        yield Change("service", names[host], LoggedService(disabled, reason, forced_down, epoch(created_at)))
+
+
+def _processes(connection: Connection, names: _Names) -> Iterator[Change]:
+    process, agent = t.processes.c, t.host_agents.c
+    for uuid, up, last_seen_at in connection.execute(sa.select(process.uuid, process.up, process.last_seen_at)):
+        yield Change("process", uuid, LoggedProcess(None if up else epoch_of(last_seen_at)))
+    listed = _rows(connection, sa.select(agent.process, agent.host).order_by(agent.process))
+    for uuid, rows in groupby(listed, key=itemgetter(0)):
+        yield Change("agents", uuid, LoggedAgents([names[host] for _, host in rows]))
 
 
 def _nodes(connection: Connection, names: _Names) -> Iterator[Change]:

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Service processes by host: the agents' own record of being there, and what operators say of them."""
 
-from collections.abc import Collection, Sequence
-from datetime import UTC
+from collections.abc import Collection
 from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import aggregates, compute_nodes, node_reports, server_migrations
+from kilonova.db import aggregates, compute_nodes, host_agents, node_reports, server_migrations
 from kilonova.db import tables as t
-from kilonova.db.changes import LoggedHeartbeat, LoggedService
+from kilonova.db.changes import LoggedService
 from kilonova.db.mirror_source import epoch
 from kilonova.db.statements import insert_missing
 from kilonova.db.transaction import Transaction
@@ -19,7 +18,13 @@ from kilonova.errors import Conflict, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.host import COMPUTE, Service
 
-_HEARTBEAT_CHUNK = 10_000
+_P = t.processes.c
+#: Services with the process of their agent. Those of control processes are found by their machine instead.
+_WITH_PROCESS = sa.select(t.services, _P.up, _P.last_seen_at).select_from(
+    t.services.outerjoin(
+        t.host_agents, sa.and_(t.host_agents.c.host == t.services.c.host, t.services.c.binary == COMPUTE)
+    ).outerjoin(t.processes, _P.uuid == t.host_agents.c.process)
+)
 
 
 class _Unset:
@@ -68,15 +73,14 @@ def get_by_host(connection: Connection, host: str, binary: str = COMPUTE) -> Ser
 
 def find_by_host(connection: Connection, host: str, binary: str = COMPUTE) -> Service | None:
     """Return the service of ``binary`` on ``host``, or None."""
-    wanted = sa.select(t.services).where(t.services.c.host == host, t.services.c.binary == binary)
-    row = connection.execute(wanted).mappings().first()
-    return None if row is None else Service(**row)
+    found = _read(connection, _WITH_PROCESS.where(t.services.c.host == host, t.services.c.binary == binary))
+    return found[0] if found else None
 
 
 def computes_of(connection: Connection, hosts: Collection[str]) -> dict[str, Service]:
     """Return host → its compute service, for the given hosts that have one."""
-    wanted = sa.select(t.services).where(t.services.c.host.in_(list(hosts)), t.services.c.binary == COMPUTE)
-    return {row["host"]: Service(**row) for row in connection.execute(wanted).mappings()}
+    wanted = _WITH_PROCESS.where(t.services.c.host.in_(list(hosts)), t.services.c.binary == COMPUTE)
+    return {service.host: service for service in _read(connection, wanted)}
 
 
 def list_all(
@@ -87,14 +91,14 @@ def list_all(
     binary: str | None = None,
 ) -> tuple[Service, ...]:
     """Return services by number, those of one host, of some hosts, or of one binary when asked."""
-    statement = sa.select(t.services).order_by(t.services.c.id)
+    statement = _WITH_PROCESS.order_by(t.services.c.id)
     if host is not None:
         statement = statement.where(t.services.c.host == host)
     if hosts is not None:
         statement = statement.where(t.services.c.host.in_(list(hosts)))
     if binary is not None:
         statement = statement.where(t.services.c.binary == binary)
-    return tuple(Service(**row) for row in heeding(connection.execute(statement).mappings()))
+    return _read(connection, statement)
 
 
 def update(
@@ -141,19 +145,6 @@ def mark_providers(tx: Transaction, host: str, *, disabled: bool) -> None:
         compute_nodes.touch_provider(tx, provider_id)
 
 
-def record_heartbeats(tx: Transaction, hosts: Sequence[str], *, binaries: Sequence[str] = (COMPUTE,)) -> None:
-    """Note that the services of ``binaries`` on ``hosts`` are alive now: one statement, one logged change."""
-    for start in range(0, len(hosts), _HEARTBEAT_CHUNK):
-        chunk = list(hosts[start : start + _HEARTBEAT_CHUNK])
-        alive = sa.update(t.services).where(t.services.c.binary.in_(list(binaries)), t.services.c.host.in_(chunk))
-        tx.execute(alive.values(last_seen_at=tx.now))
-    if hosts and COMPUTE in binaries:
-        # Others may have reported in the same transaction, where only the last logged value counts.
-        earlier = [change.value.hosts for change in tx.changes if change.kind == "heartbeat"]
-        heard = dict.fromkeys([*(earlier[-1] if earlier else ()), *hosts])
-        tx.log("heartbeat", "", LoggedHeartbeat(tx.now.replace(tzinfo=UTC).timestamp(), list(heard)))
-
-
 def delete(tx: Transaction, uuid: str) -> None:
     """Remove a service; with a nova-compute go its hypervisors, their providers and its aggregate memberships.
 
@@ -176,6 +167,7 @@ def delete(tx: Transaction, uuid: str) -> None:
             )
         aggregates.forget_host(tx, service.host)
         compute_nodes.delete_of_host(tx, service.host)
+        host_agents.forget_host(tx, service.host)
         tx.log("service", service.host, None)
     tx.execute(sa.delete(t.services).where(t.services.c.id == service.id))
 
@@ -186,7 +178,6 @@ def as_change(service: Service) -> LoggedService:
         disabled=service.disabled,
         reason=service.disabled_reason,
         forced_down=service.forced_down,
-        last_seen=epoch(service.last_seen_at),
         created=epoch(service.created_at),
     )
 
@@ -197,7 +188,21 @@ def _log(tx: Transaction, service: Service) -> None:
 
 
 def _one(connection: Connection, condition: sa.ColumnElement[bool], missing: str) -> Service:
-    row = connection.execute(sa.select(t.services).where(condition)).mappings().first()
-    if row is None:
+    found = _read(connection, _WITH_PROCESS.where(condition))
+    if not found:
         raise NotFound(missing)
-    return Service(**row)
+    return found[0]
+
+
+def _read(connection: Connection, statement: sa.Select[Any]) -> tuple[Service, ...]:
+    """Return services with what is known of the processes that they run in."""
+    rows = tuple(heeding(connection.execute(statement).mappings()))
+    machines = host_agents.machines(connection) if any(row["binary"] != COMPUTE for row in rows) else {}
+    found = []
+    for row in rows:
+        values = dict(row)
+        up, last_seen_at = values.pop("up"), values.pop("last_seen_at")
+        if row["binary"] != COMPUTE:
+            up, last_seen_at = machines.get(row["host"], (False, None))
+        found.append(Service(**values, process_is_up=bool(up), last_seen_at=last_seen_at))
+    return tuple(found)

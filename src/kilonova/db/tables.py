@@ -158,7 +158,6 @@ services = _table(
     Column("disabled", Boolean, nullable=False),
     Column("disabled_reason", String(255)),
     Column("forced_down", Boolean, nullable=False),
-    Column("last_seen_at", Time),
     *_times(),
     UniqueConstraint("host", "binary"),
 )
@@ -488,15 +487,49 @@ workflows = _table(
     Column("waiting", Boolean, nullable=False, default=False),
 )
 
-# Which control processes are alive, and in which of them the agent of a host runs.
+# Control processes, and sessions of agent processes: which are alive, and in which of them the agent of a host runs.
 processes = _table(
-    "processes", Column("uuid", String(36), primary_key=True), Column("lease_until", Time, nullable=False)
+    "processes",
+    Column("uuid", String(36), primary_key=True),
+    # Until when it may act for its hosts, and keeps its workflows.
+    Column("lease_until", Time, nullable=False),
+    Column("last_seen_at", Time, nullable=False),
+    # Whether its services count as up: only changes of that are logged.
+    Column("up", Boolean, nullable=False),
+    # The machine that it runs on; empty where nobody said.
+    Column("machine", String(255), nullable=False),
+    # The name of an agent process that is reached through the broker.
+    Column("agent", String(255)),
+    Column("release_version", String(64)),
+    Column("message_version", Integer),
 )
 
 host_agents = _table(
     "host_agents",
     Column("host", String(255), primary_key=True),
     Column("process", String(36), nullable=False, index=True),
+)
+
+# Guests that have to go from a host where nobody could be asked to remove them, in the words of ``Departure``.
+departures = _table(
+    "departures",
+    Column("host", String(255), primary_key=True),
+    Column("instance_uuid", String(36), primary_key=True, index=True),
+    Column("departure", String(16), nullable=False),
+    Column("created_at", Time, nullable=False),
+)
+
+# Where the last report of a host and the database differ, in the words of ``Oddity``.
+odd_guests = _table(
+    "odd_guests",
+    _key(),
+    Column("host", String(255), nullable=False),
+    Column("instance_uuid", String(36), nullable=False),
+    Column("oddity", String(16), nullable=False),
+    Column("power_state", Integer, nullable=False),
+    Column("recorded_host", String(255)),
+    Column("created_at", Time, nullable=False),
+    UniqueConstraint("host", "instance_uuid"),
 )
 
 # Agent processes by their users at the broker. ``version``: of their last change, among all.

@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy.engine import URL, Connection, Engine, RootTransaction
@@ -34,6 +33,7 @@ from sqlalchemy.exc import DBAPIError
 from kilonova import deadline
 from kilonova.db import change_log
 from kilonova.db.changes import Commit
+from kilonova.db.clock import DatabaseClock
 from kilonova.db.engines import is_away, is_full, is_retryable, storage_full
 from kilonova.db.server_watch import AWAY, Watch
 from kilonova.db.transaction import AllUndone, BatchedWrite, FramesNeeded, Framing, Transaction
@@ -113,7 +113,7 @@ class Writer:
         self,
         engine: Engine,
         watch: Watch,
-        clock: Callable[[], datetime],
+        clock: DatabaseClock,
         announce: Callable[[Commit], None],
         *,
         patience_s: float,
@@ -361,8 +361,8 @@ class Writer:
         outcomes: dict[int, Any] = {}
         token = new_uuid()
         with self._begin() as (connection, transaction):
-            seq = change_log.lock(connection)
-            tx = Transaction(connection, self._clock(), framing=framing)
+            seq, now = change_log.lock(connection)
+            tx = Transaction(connection, self._clock.told(now), framing=framing)
             for run, members in _grouped(batch):
                 outcomes.update(zip(members, run(tx, [batch[index].item for index in members]), strict=True))
             in_order = [outcomes[index] for index in range(len(batch))]

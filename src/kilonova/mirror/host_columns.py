@@ -8,7 +8,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from kilonova.db.changes import LoggedCapabilities, LoggedNode, LoggedService, capabilities_key
+from kilonova.db.changes import LoggedCapabilities, LoggedNode, LoggedProcess, LoggedService, capabilities_key
 from kilonova.db.compute_nodes import capabilities_from_logged
 from kilonova.mirror.node_ids import NodeIds
 from kilonova.model.host import Capabilities
@@ -34,7 +34,14 @@ class HostColumns:
         self._has_service = array("b")
         self._disabled = array("b")
         self._forced_down = array("b")
+        #: Of hosts of which no process is known: from logs of before there was any, or when they were made.
         self._last_seen = array("d")
+        #: The number of the process that has the agent of a host, from 1 on; 0 for none.
+        self._process = array("i")
+        #: Uuid of a process → its number; whether each counts as up, and when it gave its last sign of life if not.
+        self._processes: dict[str, int] = {}
+        self._up = array("b", [0])
+        self._silent_since = array("d", [0.0])
         self._reasons: dict[int, str] = {}  # of disabled ones
         self._instances = array("i")
         self._io_ops = array("i")
@@ -48,13 +55,33 @@ class HostColumns:
         had, has = bool(self._has_service[number]), value is not None
         self._has_service[number] = has
         self._reasons.pop(number, None)
+        if value is None:
+            self._process[number] = 0
         if value is not None:
             self._disabled[number], self._forced_down[number] = value.disabled, value.forced_down
-            seen = value.last_seen if value.last_seen is not None else value.created
-            self._last_seen[number] = seen or 0.0
+            if value.last_seen is not None or not had:
+                seen = value.last_seen if value.last_seen is not None else value.created
+                self._last_seen[number] = seen or 0.0
             if value.disabled:
                 self._reasons[number] = value.reason or ""
         return had != has
+
+    def set_process(self, uuid: str, value: LoggedProcess | None) -> None:
+        """Take over whether a process counts as up; one that is gone has no hosts any more."""
+        if value is None:
+            self._processes.pop(uuid, None)
+            return
+        number = self._process_number(uuid)
+        self._up[number] = value.silent_since is None
+        self._silent_since[number] = value.silent_since or 0.0
+
+    def set_agents(self, process: str, hosts: Iterable[str]) -> None:
+        """Note that the agents of hosts run in a process from now on."""
+        process_number = self._process_number(process)
+        for host in hosts:
+            number = self.node_ids.host(host)
+            self._make_room()
+            self._process[number] = process_number
 
     def hear(self, hosts: Iterable[str], at: float) -> None:
         """Take over the time of a heartbeat of services; unknown ones are left out."""
@@ -119,8 +146,15 @@ class HostColumns:
     def forced_down(self, hosts: NDArray[np.int32]) -> NDArray[np.bool_]:
         return _flags(self._forced_down, hosts)
 
-    def last_seen(self, hosts: NDArray[np.int32]) -> NDArray[np.float64]:
-        return np.asarray(self._last_seen)[hosts]
+    def up(self, hosts: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Tell whose agent runs in a process that counts as up. Shapes: (N,) → (N,)."""
+        return _flags(self._up, np.asarray(self._process)[hosts])
+
+    def silent_since(self, hosts: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the last sign of life of hosts that are not up, epoch seconds. Shapes: (N,) → (N,)."""
+        process = np.asarray(self._process)[hosts]
+        of_process: NDArray[np.float64] = np.asarray(self._silent_since)[process]
+        return np.where(process > 0, of_process, np.asarray(self._last_seen)[hosts])
 
     def reason(self, host: int) -> str:
         """Return why a host is disabled."""
@@ -147,8 +181,17 @@ class HostColumns:
         if missing > 0:
             self._host_ips.extend(repeat("", missing))
             flags = self._has_service, self._disabled, self._forced_down
-            for column in (*flags, self._profile, self._failed_builds, self._last_seen, self._instances, self._io_ops):
+            counts = self._failed_builds, self._instances, self._io_ops
+            for column in (*flags, *counts, self._profile, self._last_seen, self._process):
                 column.frombytes(bytes(missing * column.itemsize))
+
+    def _process_number(self, uuid: str) -> int:
+        number = self._processes.get(uuid)
+        if number is None:
+            number = self._processes[uuid] = len(self._up)
+            self._up.append(0)
+            self._silent_since.append(0.0)
+        return number
 
     def _profile_number(self, value: LoggedCapabilities) -> int:
         key = capabilities_key(value)

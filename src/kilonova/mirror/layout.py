@@ -134,20 +134,30 @@ def _rows_and_node_ids(table: ProviderTable, columns: HostColumns) -> tuple[NDAr
 
 @dataclass(frozen=True, slots=True)
 class ServiceFacts:
-    """What the services of the hosts of a layout say. Shapes: (H,)."""
+    """What the services of the hosts of a layout say. ``silent_since``: of those that are not up. Shapes: (H,)."""
 
     disabled: NDArray[np.bool_]
     forced_down: NDArray[np.bool_]
-    last_seen: NDArray[np.float64]
+    up: NDArray[np.bool_]
+    silent_since: NDArray[np.float64]
+    all_up: bool
     reasons: Mapping[int, str]
 
     @classmethod
     def of(cls, layout: Layout, columns: HostColumns) -> "ServiceFacts":
         services = layout.services
-        disabled = columns.disabled(services)
+        disabled, up = columns.disabled(services), columns.up(services)
         return cls(
             disabled=disabled,
             forced_down=columns.forced_down(services),
-            last_seen=columns.last_seen(services),
+            up=up,
+            silent_since=columns.silent_since(services),
+            all_up=bool(up.all()),
             reasons={row: columns.reason(int(services[row])) for row in np.flatnonzero(disabled).tolist()},
         )
+
+    def last_seen(self, now: float) -> NDArray[np.float64]:
+        """Return when each was heard of last, which is ``now`` for those that are up. Shapes: → (H,)."""
+        if self.all_up:
+            return np.full(len(self.up), now)
+        return np.where(self.up, now, self.silent_since)

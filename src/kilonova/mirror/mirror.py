@@ -74,11 +74,15 @@ class Mirror:
         cls,
         database: Database,
         *,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         lock: AbstractContextManager[Any] | None = None,
     ) -> "Mirror":
-        """Load the database's present state and stay in step with this process's commits."""
-        mirror = cls(database, clock, lock or threading.RLock())
+        """Load the database's present state and stay in step with this process's commits.
+
+        ``clock``: in place of the database's.
+        """
+        database.clock.now()  # from now on it is known, so that nobody waits for it while holding the lock
+        mirror = cls(database, clock or database.clock.seconds, lock or threading.RLock())
         mirror.reload()
         database.on_commit(mirror.on_commit)
         return mirror

@@ -11,6 +11,7 @@ import numpy as np
 
 from kilonova.db.changes import (
     Change,
+    LoggedAgents,
     LoggedAggregate,
     LoggedDevices,
     LoggedGroup,
@@ -19,6 +20,7 @@ from kilonova.db.changes import (
     LoggedIsolation,
     LoggedMetrics,
     LoggedNode,
+    LoggedProcess,
     LoggedProvider,
     LoggedService,
     LoggedUse,
@@ -130,7 +132,7 @@ class MirrorState:
             trait_bits=layout.trait_bits,
             disabled=services.disabled,
             forced_down=services.forced_down,
-            last_seen=services.last_seen,
+            last_seen=services.last_seen(taken_at),
             num_instances=layout.num_instances.copy(),
             num_io_ops=layout.num_io_ops.copy(),
             failed_builds=layout.failed_builds,
@@ -238,6 +240,14 @@ class MirrorState:
         self._service_facts = self._directory = None
         if self._hosts.set_service(host, value):
             self._forget_layout()
+
+    def _apply_process(self, uuid: str, value: LoggedProcess | None) -> None:
+        self._hosts.set_process(uuid, value)
+        self._service_facts = None
+
+    def _apply_agents(self, process: str, value: LoggedAgents) -> None:
+        self._hosts.set_agents(process, value.hosts)
+        self._service_facts = None
 
     def _apply_heartbeat(self, _key: str, value: LoggedHeartbeat) -> None:
         self._hosts.hear(value.hosts, value.at)

@@ -17,7 +17,11 @@ COMPUTE: Final = "nova-compute"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service process on a host, as `openstack compute service list` shows it."""
+    """A service on a host, as `openstack compute service list` shows it.
+
+    ``process_is_up``: whether the process that it runs in counts as alive.
+    ``last_seen_at``: when that process was heard of last.
+    """
 
     id: int
     uuid: str
@@ -26,16 +30,15 @@ class Service:
     disabled: bool = False
     disabled_reason: str | None = None
     forced_down: bool = False
+    process_is_up: bool = False
     last_seen_at: datetime | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
 
-    def is_up(self, now: datetime, service_down_time_s: float) -> bool:
-        """Alive: not forced down, and heard of within ``service_down_time_s`` seconds (of creation if never)."""
-        if self.forced_down:
-            return False
-        seen = self.last_seen_at or self.created_at
-        return seen is not None and abs((now - seen).total_seconds()) <= service_down_time_s
+    @property
+    def is_up(self) -> bool:
+        """Alive, and not forced down."""
+        return self.process_is_up and not self.forced_down
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from kilonova.db.change_log import decode_commit
 from kilonova.db.changes import Change, Commit, LoggedInstance, LoggedService
 from kilonova.errors import FromNewerRelease
 
-SERVICE = Change("service", "h0", LoggedService(disabled=True, reason="ü", forced_down=False, last_seen=1.5, created=1))
+SERVICE = Change("service", "h0", LoggedService(disabled=True, reason="ü", forced_down=False, created=1.5))
 GONE = Change("instance", "i", None)
 
 
@@ -22,7 +22,7 @@ def test_what_is_written_is_read() -> None:
 
 def test_bodies_of_before_there_was_a_version() -> None:
     value = {"disabled": 1, "reason": None, "forced_down": 0, "last_seen": 3, "created": None}
-    read = (Change("service", "h0", LoggedService(True, None, False, 3.0, None)),)
+    read = (Change("service", "h0", LoggedService(True, None, False, None, 3.0)),)
     old = msgspec.json.encode({"changes": [["service", "h0", value]], "claims": ["c"]})
     assert decode_commit(1, old) == Commit(1, read, ("c",))
     assert changes.decode(msgspec.json.encode([["service", "h0", value]]), "A checkpoint")[0] == read
@@ -39,7 +39,7 @@ def test_fields_and_kinds_that_this_release_does_not_know_are_left_out() -> None
 def test_a_newer_format_is_refused_whatever_it_looks_like(told: object) -> None:
     body = msgspec.json.encode({"version": changes.VERSION + 1, "changes": told, "claims": []})
     with pytest.raises(
-        FromNewerRelease, match=r"Commit 9 of the change log was written by a newer release.*is 2.*to 1"
+        FromNewerRelease, match=r"Commit 9 of the change log was written by a newer release.*is 3.*to 2"
     ):
         decode_commit(9, body)
 

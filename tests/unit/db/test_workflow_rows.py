@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
 from kilonova.db import host_agents, workflows
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate
 
@@ -47,7 +47,7 @@ def test_only_the_owner_moves_and_ends_a_workflow(journalled: Database) -> None:
 
 
 def test_what_somebody_else_runs_is_adopted_when_nobody_else_can_be_alive(journalled: Database) -> None:
-    journalled.write(lambda tx: host_agents.keep_alive(tx, "me", timedelta(seconds=60)))
+    journalled.write(lambda tx: host_agents.register(tx, Process("me"), (), host_agents.LEASE))
     assert journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=False)) == ()
     (adopted,) = journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=True))
     assert replace(adopted, since=None, owner="", created_at=None) == FLOW

@@ -8,7 +8,6 @@ from kilonova.api.compute.times import stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, ANYONE, rule
 from kilonova.api.schemas import queries
-from kilonova.clock import utc_now
 from kilonova.config.compute import ComputeSettings
 from kilonova.db import aggregates, services
 from kilonova.deadline import heeding
@@ -44,14 +43,13 @@ def list_zones_detail(ctx: Context, request: Request) -> Reply:
     del request
     ctx.authorize("os_compute_api:os-availability-zone:detail")
     available, unavailable = _zones(ctx)
-    now, down_time_s = utc_now(), ctx.backend.settings.compute.service_down_time_s
     views = []
     for zone, members in available.items():
         hosts: dict[str, dict[str, Any]] = {}
         for service in heeding(members):
             hosts.setdefault(service.host, {})[service.binary] = {
                 "active": True,
-                "available": service.is_up(now, down_time_s),
+                "available": service.is_up,
                 "updated_at": stored_time(latest_news(service)),
             }
         views.append({**_view(zone, available=True), "hosts": hosts})

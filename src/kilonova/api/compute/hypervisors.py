@@ -16,7 +16,6 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import hypervisors as schemas
 from kilonova.api.schemas import queries
 from kilonova.api.schemas.types import as_bool
-from kilonova.clock import utc_now
 from kilonova.db import compute_nodes, services
 from kilonova.db.compute_nodes import NodeKey, NodeUsage
 from kilonova.deadline import heeding
@@ -67,7 +66,7 @@ def show_hypervisor(ctx: Context, request: Request) -> Reply:
     ctx.authorize("os_compute_api:os-hypervisors:show")
     found = _load(ctx, request, _one(request), detail=True)
     (node,) = found.nodes
-    return Reply(200, {"hypervisor": _view(ctx, request, found, node, detail=True)})
+    return Reply(200, {"hypervisor": _view(request, found, node, detail=True)})
 
 
 def show_statistics(ctx: Context, request: Request) -> Reply:
@@ -87,7 +86,7 @@ def show_uptime(ctx: Context, request: Request) -> Reply:
     ctx.authorize("os_compute_api:os-hypervisors:uptime")
     found = _load(ctx, request, _one(request), detail=False)
     (node,) = found.nodes
-    view = _view(ctx, request, found, node, detail=False)
+    view = _view(request, found, node, detail=False)
     if view["state"] == "down":
         raise InvalidRequest(f"Compute service of {node.host} is unavailable at this time.")
     uptime = _uptime(node)
@@ -100,16 +99,14 @@ def search_hypervisors(ctx: Context, request: Request) -> Reply:
     """GET /os-hypervisors/{pattern}/search.  Until 2.52.  Errors: 404."""
     ctx.authorize("os_compute_api:os-hypervisors:search")
     found = _load(ctx, request, _matching(request.path["hypervisor_id"]), detail=False)
-    return Reply(
-        200, {"hypervisors": [_view(ctx, request, found, node, detail=False) for node in heeding(found.nodes)]}
-    )
+    return Reply(200, {"hypervisors": [_view(request, found, node, detail=False) for node in heeding(found.nodes)]})
 
 
 def list_servers(ctx: Context, request: Request) -> Reply:
     """GET /os-hypervisors/{pattern}/servers.  Until 2.52.  Errors: 404."""
     ctx.authorize("os_compute_api:os-hypervisors:servers")
     found = _load(ctx, request, _matching(request.path["hypervisor_id"]), detail=False, with_servers=True)
-    views = [_view(ctx, request, found, node, detail=False, with_servers=True) for node in heeding(found.nodes)]
+    views = [_view(request, found, node, detail=False, with_servers=True) for node in heeding(found.nodes)]
     return Reply(200, {"hypervisors": views})
 
 
@@ -136,7 +133,7 @@ def _list(ctx: Context, request: Request, *, detail: bool) -> Reply:
         found = _load(ctx, request, page, detail=detail)
     else:
         found = _load(ctx, request, detail=detail)
-    views = [_view(ctx, request, found, node, detail=detail) for node in heeding(found.nodes)]
+    views = [_view(request, found, node, detail=detail) for node in heeding(found.nodes)]
     return Reply(200, {"hypervisors": views, **links})
 
 
@@ -201,7 +198,6 @@ def _public_id(request: Request, uuid: str, number: int) -> int | str:
 
 
 def _view(
-    ctx: Context,
     request: Request,
     found: _Hypervisors,
     node: ComputeNode,
@@ -210,7 +206,7 @@ def _view(
     with_servers: bool = False,
 ) -> dict[str, Any]:
     service = found.services.get(node.host)
-    up = service is not None and service.is_up(utc_now(), ctx.backend.settings.compute.service_down_time_s)
+    up = service is not None and service.is_up
     view: dict[str, Any] = {
         "id": _public_id(request, node.uuid, found.numbers[node.uuid]),
         "hypervisor_hostname": node.hypervisor_hostname,

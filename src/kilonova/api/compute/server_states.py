@@ -2,7 +2,6 @@
 """What the state of a server, or of its host, says against an action."""
 
 from kilonova.api.http import Context
-from kilonova.clock import utc_now
 from kilonova.db import services
 from kilonova.errors import Conflict
 from kilonova.model.instance import Instance, TaskState
@@ -35,4 +34,4 @@ def host_is_up(ctx: Context, host: str | None) -> bool:
     """Tell whether the compute service of a host has been heard of lately."""
     with ctx.backend.database.read() as connection:
         service = services.find_by_host(connection, host or "")
-    return service is not None and service.is_up(utc_now(), ctx.backend.settings.compute.service_down_time_s)
+    return service is not None and service.is_up

@@ -12,7 +12,6 @@ from kilonova.api.compute.links import bookmark_links
 from kilonova.api.compute.times import stored_time, whole_seconds
 from kilonova.api.http import Context, Request
 from kilonova.api.microversion import Version
-from kilonova.clock import utc_now
 from kilonova.db import aggregates, request_specs, services
 from kilonova.model.host import Service
 from kilonova.model.instance import Instance, VmState, status_of
@@ -87,7 +86,7 @@ def detail_view(
     if version >= Version(2, 9):
         view["locked"] = instance.locked_by is not None
     if version >= Version(2, 16) and ctx.may("os_compute_api:servers:show:host_status", project_id=instance.project_id):
-        view["host_status"] = host_status(ctx, instance, around)
+        view["host_status"] = host_status(instance, around)
     if version >= Version(2, 19):
         view["description"] = instance.description
     if version >= Version(2, 26):
@@ -115,7 +114,7 @@ def host_id(project_id: str, host: str | None) -> str:
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
 
 
-def host_status(ctx: Context, instance: Instance, around: Surroundings) -> str:
+def host_status(instance: Instance, around: Surroundings) -> str:
     """Return the state of a server's host. Source: spec COMPUTE_API §1.2, row 2.16."""
     service = around.services.get(instance.host or "")
     if service is None:
@@ -124,7 +123,7 @@ def host_status(ctx: Context, instance: Instance, around: Surroundings) -> str:
         return "DOWN"
     if service.disabled:
         return "MAINTENANCE"
-    return "UP" if service.is_up(utc_now(), ctx.backend.settings.compute.service_down_time_s) else "UNKNOWN"
+    return "UP" if service.is_up else "UNKNOWN"
 
 
 def _zone(ctx: Context, instance: Instance, around: Surroundings) -> str:

@@ -13,7 +13,6 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import queries
 from kilonova.api.schemas import services as schemas
 from kilonova.api.schemas.types import as_bool
-from kilonova.clock import utc_now
 from kilonova.db import aggregates, services
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
@@ -115,7 +114,7 @@ def service_view(ctx: Context, request: Request, service: Service, zones: Mappin
         "host": service.host,
         "zone": zone_of(service, zones, settings),
         "status": _status(service),
-        "state": "up" if service.is_up(utc_now(), settings.service_down_time_s) else "down",
+        "state": "up" if service.is_up else "down",
         "updated_at": stored_time(latest_news(service)),
         "disabled_reason": service.disabled_reason,
     }

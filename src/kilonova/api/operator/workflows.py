@@ -13,7 +13,6 @@ from kilonova.api.operator.paging import flag
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import workflows as schemas
 from kilonova.api.validation import invalid_parameter
-from kilonova.clock import utc_now
 from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.stuck import LeftOver
 from kilonova.conductor.workflow import Workflow, failure_of
@@ -102,10 +101,8 @@ def _detail(ctx: Context, connection: Connection, row: WorkflowRow) -> dict[str,
 
 
 def _views(ctx: Context, connection: Connection, rows: Sequence[WorkflowRow]) -> list[dict[str, Any]]:
-    now = utc_now()
-    ours = frozenset({ctx.backend.conductor.owner})
-    # One process has an SQLite database, and needs no lease.
-    living = ours if ctx.backend.database.is_sole_process else host_agents.living(connection, now)
+    now = ctx.backend.database.clock.now()
+    living = host_agents.living(connection, now)
     return [_view(row, now, is_alive=row.owner in living) for row in rows]
 
 

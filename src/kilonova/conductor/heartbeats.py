@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heartbeats of agent processes: all that were heard within about a second are written in one transaction."""
+
+import threading
+from concurrent.futures import Future
+from datetime import timedelta
+
+from kilonova.db import host_agents
+from kilonova.db.database import Database
+
+#: How long a heartbeat waits for others: short beside any lease, and long enough that one commit has many of them.
+WRITTEN_EVERY_S = 1.0
+
+
+class Heartbeats:
+    """``lease``: how long a session counts as alive after a heartbeat. Somebody has to call :meth:`write` regularly."""
+
+    def __init__(self, database: Database, lease: timedelta) -> None:
+        self._database = database
+        self._lease = lease
+        self._lock = threading.Lock()
+        self._heard: dict[str, Future[bool]] = {}
+
+    def heard(self, session: str) -> "Future[bool]":
+        """Note a heartbeat of a session without waiting.
+
+        The future tells whether the session counts as alive once that is durable, or raises Unavailable. One that
+        does not count has to register again.
+        """
+        with self._lock:
+            return self._heard.setdefault(session, Future())
+
+    def write(self) -> None:
+        """Write what was heard since the last time, and answer it. Raises: Unavailable."""
+        with self._lock:
+            heard, self._heard = self._heard, {}
+        if not heard:
+            return
+        try:
+            counting = self._database.write(lambda tx: host_agents.keep_alive(tx, heard, self._lease))
+        except Exception as error:
+            for answer in heard.values():
+                answer.set_exception(error)
+            raise
+        for session, answer in heard.items():
+            answer.set_result(session in counting)

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that register, say that they are alive, fall silent, and are followed by others, on each database."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from kilonova.clock import utc_now
+from kilonova.conductor.heartbeats import Heartbeats
+from kilonova.conductor.silence import Silence
+from kilonova.db import host_agents, services
+from kilonova.db.changes import Commit
+from kilonova.db.database import Database
+from kilonova.db.host_agents import LEASE, Process, Route
+from kilonova.model.host import COMPUTE, Service
+from support.processes import pass_time
+
+DOWN_TIME = timedelta(seconds=45)
+SESSION = Process("session 1", "rack1", "rack1-agent", "1.2.3", 2)
+
+
+def register(database: Database, process: Process, *hosts: str, lease: timedelta = LEASE) -> None:
+    database.write(lambda tx: host_agents.register(tx, process, hosts, lease))
+
+
+def beat(database: Database, *sessions: str) -> frozenset[str]:
+    return database.write(lambda tx: host_agents.keep_alive(tx, sessions, LEASE))
+
+
+def living(database: Database) -> set[str]:
+    with database.read() as connection:
+        return set(host_agents.living(connection, database.clock.now()))
+
+
+def service_of(database: Database, host: str, binary: str = COMPUTE) -> Service:
+    database.write(lambda tx: services.ensure(tx, host, binary))
+    with database.read() as connection:
+        return services.get_by_host(connection, host, binary)
+
+
+@pytest.fixture
+def commits(database: Database) -> list[Commit]:
+    """What was committed and is told to mirrors."""
+    told: list[Commit] = []
+    database.on_commit(lambda commit: told.append(commit) if commit.changes else None)
+    return told
+
+
+def test_where_agents_are(database: Database) -> None:
+    register(database, SESSION, "a", "b")
+    register(database, SESSION, "c")
+    register(database, Process("control"), "d")
+    with database.read() as connection:
+        assert host_agents.route(connection, "c") == Route("session 1", "rack1-agent")
+        assert host_agents.route(connection, "d") == Route("control", None)
+        assert host_agents.route(connection, "nowhere") is None
+        assert host_agents.process_of(connection, "a") == "session 1"
+    assert living(database) == {"session 1", "control"}
+
+
+def test_who_takes_a_host_ends_the_process_that_had_it(database: Database) -> None:
+    register(database, SESSION, "a", "b")
+    register(database, Process("other"), "b", "c")
+    assert living(database) == {"other"}
+    assert beat(database, "session 1", "other", "nobody") == {"other"}
+    with database.read() as connection:
+        assert {host: host_agents.process_of(connection, host) for host in "abc"} == {
+            "a": "session 1", "b": "other", "c": "other",
+        }  # fmt: skip
+
+
+def test_a_new_session_of_an_agent_process_ends_the_one_before(database: Database) -> None:
+    register(database, SESSION, "a")
+    register(database, Process("session 2", "rack1", "rack1-agent"), "b")
+    assert living(database) == {"session 2"}
+
+
+def test_a_session_that_has_lapsed_stays_so_until_it_registers_anew(database: Database) -> None:
+    register(database, SESSION, "a")
+    pass_time(database, LEASE / 2)
+    assert beat(database, "session 1") == {"session 1"}
+    pass_time(database, LEASE * 0.75)
+    assert living(database) == {"session 1"}, "its lease counts from its last sign of life"
+    pass_time(database, LEASE * 0.75)
+    assert living(database) == set()
+    assert beat(database, "session 1") == set()
+    register(database, SESSION, "a")
+    assert living(database) == {"session 1"}
+
+
+def test_silence_is_one_change_and_so_is_coming_back(database: Database, commits: list[Commit]) -> None:
+    register(database, SESSION, *(f"host{number}" for number in range(1200)))
+    register(database, Process("listener"), "other")
+    silence = Silence(database, DOWN_TIME, listener="listener")
+    del commits[:]
+    for _ in range(3):
+        pass_time(database, DOWN_TIME * 0.9)
+        beat(database, "session 1")
+        silence.look()
+    assert commits == []
+    assert service_of(database, "host7").is_up
+    pass_time(database, DOWN_TIME * 1.1)
+    silence.look()
+    silence.look()
+    (down,) = (change for commit in commits for change in commit.changes if change.kind != "service")
+    assert (down.kind, down.key) == ("process", "session 1")
+    assert down.value.silent_since is not None
+    assert not service_of(database, "host1199").is_up
+    assert service_of(database, "other").is_up, "who listens is alive"
+    del commits[:]
+    assert beat(database, "session 1") == {"session 1"}, "its lease is longer than that"
+    (up,) = (change for commit in commits for change in commit.changes if change.kind != "service")
+    assert up.value.silent_since is None
+    assert service_of(database, "host1199").is_up
+
+
+def test_heartbeats_are_written_together(database: Database) -> None:
+    heartbeats = Heartbeats(database, LEASE)
+    for number in range(40):
+        register(database, Process(f"session {number}"), f"host{number}")
+    before = database.newest_seq() if not database.is_sqlite else 0
+    answers = [heartbeats.heard(f"session {number}") for number in (*range(50), *range(10))]
+    assert not any(answer.done() for answer in answers)
+    heartbeats.write()
+    heartbeats.write()
+    assert [answer.result(0) for answer in answers] == [number < 40 for number in (*range(50), *range(10))]
+    if not database.is_sqlite:
+        assert database.newest_seq() == before + 1
+
+
+def test_control_processes_are_services_of_their_machine(database: Database) -> None:
+    for uuid in ("one", "two"):
+        register(database, Process(uuid, "control1"), lease=LEASE * 10)
+    scheduler = service_of(database, "control1", "nova-scheduler")
+    assert scheduler.is_up
+    assert scheduler.last_seen_at is not None
+    assert not service_of(database, "control2", "nova-conductor").is_up
+    pass_time(database, DOWN_TIME * 2)
+    beat(database, "one")
+    database.write(lambda tx: host_agents.mark_silent(tx, DOWN_TIME))
+    assert service_of(database, "control1", "nova-scheduler").is_up, "one of two is alive"
+    pass_time(database, DOWN_TIME * 2)
+    database.write(lambda tx: host_agents.mark_silent(tx, DOWN_TIME))
+    again = service_of(database, "control1", "nova-scheduler")
+    assert not again.is_up
+    assert again.last_seen_at is not None
+
+
+def test_what_ended_long_ago_goes_unless_somebody_asks_for_it(database: Database) -> None:
+    register(database, Process("first", "control1"))
+    pass_time(database, timedelta(seconds=5))
+    register(database, Process("second", "control1"))
+    register(database, SESSION, "a")
+    register(database, Process("empty session", "rack2", "rack2-agent"))
+    for passed, left in ((8, 4), (8, 2)):
+        pass_time(database, LEASE * passed)
+        database.write(lambda tx: host_agents.forget_ended(tx, LEASE))
+        with database.read() as connection:
+            assert connection.execute(sa.text("SELECT count(*) FROM processes")).scalar_one() == left
+    with database.read() as connection:
+        assert host_agents.process_of(connection, "a") == "session 1"
+        assert set(host_agents.machines(connection)) == {"control1"}
+
+
+def test_a_host_that_is_deleted_is_forgotten(database: Database) -> None:
+    service = service_of(database, "a")
+    register(database, SESSION, "a")
+    database.write(lambda tx: services.delete(tx, service.uuid))
+    with database.read() as connection:
+        assert host_agents.process_of(connection, "a") is None
+
+
+# --- clocks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def at(database_url: str) -> Iterator[Callable[[timedelta], Database]]:
+    """Opens the database in a process whose clock is wrong by so much."""
+    opened: list[Database] = []
+
+    def wrong_by(error: timedelta) -> Database:
+        def clock() -> datetime:
+            return utc_now() + error
+
+        opened.append(Database(database_url, own_clock=clock))
+        return opened[-1]
+
+    yield wrong_by
+    for database in opened:
+        database.close()
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+def test_processes_whose_clocks_are_hours_apart_agree_on_who_lives(at: Callable[[timedelta], Database]) -> None:
+    early, late = at(timedelta(hours=-3)), at(timedelta(hours=5))
+    register(early, Process("early"), "a")
+    register(late, Process("late"), "b")
+    for database in (early, late):
+        assert living(database) == {"early", "late"}
+        Silence(database, DOWN_TIME, listener="").look()
+        assert beat(database, "early", "late") == {"early", "late"}
+        assert service_of(database, "a").is_up
+        assert abs(database.clock.now() - utc_now()) < timedelta(seconds=1)
+    assert abs(early.write(lambda tx: tx.now) - late.write(lambda tx: tx.now)) < timedelta(seconds=5)
+    pass_time(early, LEASE * 2)
+    assert beat(late, "late") == set()
+    Silence(early, DOWN_TIME, listener="").look()
+    assert living(early) == living(late) == set()
+    assert not service_of(late, "b").is_up
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+def test_time_goes_on_in_the_order_of_commits(at: Callable[[timedelta], Database]) -> None:
+    """Also where one waited for another's transaction: a time is told by the server after that."""
+    databases = [at(timedelta(hours=hours)) for hours in range(3)]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda number: databases[number % 3].write(lambda tx: tx.now), range(120)))
+    with databases[0].read() as connection:
+        rows = connection.execute(sa.text("SELECT created_at FROM change_log ORDER BY seq")).scalars()
+        times = list(rows)
+    assert times == sorted(times)
+    assert len(times) > 10
