@@ -6,7 +6,7 @@ import json
 import pytest
 
 import kilonova
-from kilonova.cli.hosts import show_hosts
+from kilonova.cli.agents_of_hosts import show_hosts
 from kilonova.cli.printing import output_console
 from kilonova.messaging.codec import VERSION
 from support.api_client import Client
