@@ -53,7 +53,8 @@ class RabbitEnds:
         self.session = new_uuid()
         self.routes = FixedRoutes(agents={self.agent_name})
         self.local = LocalBus()
-        self.conductor = RabbitConductorBus(transport(CONTROL), new_uuid(), self.routes, self.local)
+        self.process = new_uuid()
+        self.conductor = RabbitConductorBus(transport(CONTROL), self.process, self.routes, self.local)
         self.agent = RabbitAgentBus(
             self.agent_name, transport(self.agent_name), new_uuid, response_timeout_s=answered_within_s
         )

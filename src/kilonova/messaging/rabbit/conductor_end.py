@@ -70,9 +70,21 @@ class RabbitConductorBus:
         self._link.start()
         self._keeper.start()
 
+    # For hosts in this process it is the other end, too.
+
     def serve_agent(self, host: str, accept: Accept) -> None:
-        """Serve a host in this process."""
         self._local.serve_agent(host, accept)
+
+    def begin_session(self, session: str) -> None:
+        self._local.begin_session(session)
+
+    def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
+        self._local.tell(message, urgent=urgent)
+
+    def ask(self, question: Question) -> Answer:
+        return self._local.ask(question)
+
+    # For the conductor, whose hosts may be anywhere.
 
     def serve_conductor(
         self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
