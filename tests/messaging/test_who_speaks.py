@@ -2,6 +2,8 @@
 """What a control process takes from the broker, and which of the control processes takes it."""
 
 import logging
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -22,6 +24,7 @@ from kilonova.messaging.messages import (
     StepStatus,
     StopGuest,
 )
+from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus
 from kilonova.messaging.rabbit.topology import from_agent, to_agent, to_control
 from kilonova.messaging.routes import Route
@@ -109,7 +112,14 @@ def test_only_what_the_broker_vouches_for_is_heard(
     wait_until(lambda: heard.messages, "the good one is heard")
     assert heard.messages == [reply(uuid="good")]
     assert not heard.questions
-    assert f"A message of agent {ends.agent_name} is dropped" in caplog.text
+    for why in (
+        "nobody vouches for it",
+        "it is a StepReply for host 'node2', which is not the agent's",
+        "agents send no StopGuest",
+        "JSON is malformed",
+        "Version 3 of the messages is not understood",
+    ):
+        assert f"A message of agent {ends.agent_name} is dropped: {why}" in caplog.text
 
 
 def test_what_an_agent_may_not_do_in_the_broker(broker: Broker, ends: RabbitEnds, heard: Heard) -> None:
@@ -206,3 +216,39 @@ def test_what_comes_before_a_host_is_served_waits_for_it(ends: RabbitEnds) -> No
     wait_until(lambda: accepted, "what came later is there")
     ends.agent.serve_agent("node2", lambda message: accepted.append(message.instance_uuid))
     assert accepted[-1] == "early"
+
+
+def test_a_flood_of_one_agent_holds_nobody_up(broker: Broker, ends: RabbitEnds) -> None:
+    name = broker.new_agent()
+    ends.routes.agents.add(name)
+    ends.routes.allowed = lambda agent, host: True
+    came: dict[str, int] = {"flood": 0, "honest": 0}
+
+    def handle(message: Any) -> None:
+        time.sleep(0.001)
+        came["honest" if message.instance_uuid == "honest" else "flood"] += 1
+
+    ends.serve_conductor(handle, lambda *_: None)
+    honest = RabbitAgentBus(name, broker.transport(name), new_uuid)
+    honest.start()
+    ends.conductor.agents_changed()
+    connected(honest)
+    connected(ends.conductor)
+    flood = encode(Envelope(reply(uuid="flood")))
+
+    def pour(channel: Any) -> None:
+        for _ in range(9000):
+            message = amqp.Message(flood, user_id=ends.agent_name)
+            channel._basic_publish(message, from_agent(ends.agent_name))
+
+    threading.Thread(target=Hand(broker, ends.agent_name).try_to, args=(pour,), daemon=True).start()
+    wait_until(lambda: came["flood"] > 200, "the flood has come")
+    slowest = 0.0
+    for number in range(10):
+        began = time.monotonic()
+        honest.tell(reply(uuid="honest"))
+        wait_until(lambda number=number: came["honest"] > number, "the honest one is heard", every_s=0.001)
+        slowest = max(slowest, time.monotonic() - began)
+    assert came["flood"] < 9000, "the flood was over before"
+    assert slowest < 1.0
+    honest.close()

@@ -37,6 +37,8 @@ from kilonova.messaging.routes import Routes
 LOG = logging.getLogger(__name__)
 #: The largest message that is read. It takes 200 hosts with 5,000 guests each to make one of half the size.
 _MOST_BYTES = 64 * 2**20
+#: So much of the reason for dropping a message is not the writer's own words, of which there may be any number.
+_OURS = 20
 _REPLIES = StepReply | StepStatus | MigrationProgress
 
 
@@ -169,7 +171,8 @@ class RabbitConductorBus:
         run(partial(self._handle_now, message, delivery))
 
     def _drop(self, whose: str, delivery: Delivery, why: Exception) -> None:
-        self._complaints.complain(whose, f"A message of {whose} is dropped: {why}")
+        kind = f"{whose}: {str(why)[:_OURS]}"
+        self._complaints.complain(kind, f"A message of {whose} is dropped: {why}")
         self._link.acknowledge(delivery)
 
     # --- on threads of the lanes. Only then is a message acknowledged: what a flood can occupy here is limited. ---
