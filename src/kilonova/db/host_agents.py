@@ -20,7 +20,10 @@ from kilonova.db.changes import LoggedAgents, LoggedProcess
 from kilonova.db.clock import epoch_of
 from kilonova.db.statements import insert_many, insert_missing
 from kilonova.db.transaction import Transaction
+from kilonova.errors import Conflict
 
+#: Uuid of a process, and the agent process that says it is that; None for a control process.
+Speaking = tuple[str, str | None]
 #: How long a process counts as alive after its last sign of life, unless it is told otherwise.
 LEASE = timedelta(seconds=60)
 _A, _P = t.host_agents.c, t.processes.c
@@ -67,7 +70,8 @@ def register(tx: Transaction, process: Process, hosts: Collection[str], lease: t
     """Note that ``process`` is alive, and that the agents of ``hosts`` run in it from now on. Repeat it for more hosts.
 
     A process that had one of them has ended, since an agent runs once, and so have other sessions of the same agent
-    process: they lose their lease, so that their workflows are taken up at once.
+    process: they lose their lease, so that their workflows are taken up at once. Raises: Conflict for a session of
+    another agent process.
     """
     _begin(tx, process, lease)
     if process.agent is not None:
@@ -77,17 +81,23 @@ def register(tx: Transaction, process: Process, hosts: Collection[str], lease: t
         _take(tx, process.uuid, sorted(set(hosts)))
 
 
-def keep_alive(tx: Transaction, processes: Collection[str], lease: timedelta) -> frozenset[str]:
-    """Note a sign of life of each process that still has its lease, and return those. Others have to register again."""
-    counting = sa.select(_P.uuid, _P.up).where(_P.uuid.in_(list(processes)), _P.lease_until > tx.now)
-    up = {row.uuid: row.up for row in tx.execute(counting)}
+def keep_alive(tx: Transaction, processes: Collection[Speaking], lease: timedelta) -> frozenset[Speaking]:
+    """Note a sign of life of each process that still has its lease, and return those. Others have to register again.
+
+    One of a session of another agent process does not count either.
+    """
+    asked = frozenset(processes)
+    counting = sa.select(_P.uuid, _P.agent, _P.up)
+    counting = counting.where(_P.uuid.in_([process for process, _ in asked]), _P.lease_until > tx.now)
+    found = [row for row in tx.execute(counting) if (row.uuid, row.agent) in asked]
+    up = {row.uuid: row.up for row in found}
     if up:
         alive_now = {"last_seen_at": tx.now, "lease_until": tx.now + lease, "up": True}
         tx.execute(sa.update(t.processes).where(_P.uuid.in_(list(up))).values(alive_now))
     for uuid, was_up in up.items():
         if not was_up:
             tx.log("process", uuid, LoggedProcess(None))
-    return frozenset(up)
+    return frozenset((row.uuid, row.agent) for row in found)
 
 
 def end_control_processes(tx: Transaction, *, besides: str) -> None:
@@ -188,9 +198,11 @@ def _begin(tx: Transaction, process: Process, lease: timedelta) -> None:
         "message_version": process.message_version,
     }
     if not insert_missing(tx, t.processes, {"uuid": process.uuid, **values}):
-        was_up = tx.execute(sa.select(_P.up).where(_P.uuid == process.uuid)).scalar_one()
+        known = tx.execute(sa.select(_P.up, _P.agent).where(_P.uuid == process.uuid)).one()
+        if known.agent != process.agent:
+            raise Conflict(f"Session {process.uuid} belongs to another agent process than {process.agent}.")
         tx.execute(sa.update(t.processes).where(_P.uuid == process.uuid).values(values))
-        if was_up:
+        if known.up:
             return
     tx.log("process", process.uuid, LoggedProcess(None))
 
