@@ -136,16 +136,19 @@ def _measured(what: str) -> Iterator[None]:
     print(f"  {what}: {taken:.1f} s, {busy:.2f} s of them computing; the process grew by {grown:.0f} MiB", flush=True)
 
 
-def _register(core: Core, processes: Sequence[_AgentProcess]) -> None:
+def _report_hosts(core: Core) -> None:
+    reporting = _AgentProcess(9_999, [f"new{number}" for number in range(_ANNOUNCED_TOGETHER)])
+    for kind in ("new", "known"):
+        with _measured(f"{len(reporting.hosts)} {kind} hosts reported"):
+            reporting.report(core)
+
+
+def _join(core: Core, processes: Sequence[_AgentProcess]) -> None:
     known = sum(len(process.hosts) for process in processes)
     with _measured(f"sessions of {len(processes)} agent processes with {known} known hosts registered"):
         for process in processes:
             process.join(core.database)
         core.mirror.snapshot()
-    fresh = _AgentProcess(len(processes), [f"new{number}" for number in range(_ANNOUNCED_TOGETHER)])
-    for kind in ("new", "known"):
-        with _measured(f"{len(fresh.hosts)} {kind} hosts reported"):
-            fresh.report(core)
 
 
 def _beat(core: Core, processes: Sequence[_AgentProcess], seconds: float) -> None:
@@ -188,11 +191,13 @@ def main(options: Sequence[str] = ()) -> None:
         file = Path(folder) / "kilonova.conf"
         url = database.url.render_as_string(hide_password=False)
         file.write_text(_CONFIG.format(url=url, down_time=_DOWN_TIME_S))
-        add_hosts(database, agents * hosts)
         core = start_core(load_settings([str(file)]), database, (), undo)
-        names = core.mirror.snapshot().hosts
+        _report_hosts(core)
+        add_hosts(database, agents * hosts, traits=2)  # which do not matter here
+        core.mirror.reload()
+        names = [host for host in core.mirror.snapshot().hosts if not host.startswith("new")]
         processes = [_AgentProcess(each, names[each * hosts : (each + 1) * hosts]) for each in range(agents)]
-        _register(core, processes)
+        _join(core, processes)
         core.upkeep.start()
         undo.callback(core.upkeep.stop)
         own_share = 0.0

@@ -98,11 +98,11 @@ def test_a_process_that_comes_goes_or_is_back_is_one_change_however_many_hosts_i
     assert set(table.last_seen) == {table.taken_at}
     del told[:]
     for _ in range(3):
-        assert cloud.database.write(lambda tx: host_agents.keep_alive(tx, [(process.uuid, None)], host_agents.LEASE))
+        assert cloud.database.write(lambda tx: host_agents.keep_alive(tx, [process.uuid], host_agents.LEASE))
     assert told == []
     cloud.age("node1", 600)
     assert states() == {"down"}
-    cloud.database.write(lambda tx: host_agents.keep_alive(tx, [(process.uuid, None)], host_agents.LEASE))
+    cloud.database.write(lambda tx: host_agents.keep_alive(tx, [process.uuid], host_agents.LEASE))
     assert states() == {"up"}
     assert [(change.kind, change.key) for change in told] == [("process", process.uuid)] * 2
     assert [change.value.silent_since is None for change in told] == [False, True]

@@ -89,7 +89,7 @@ def process(number: int, hosts: frozenset[str], what: int) -> Operation:
                 tx.execute(mine.values(last_seen_at=LONG_AGO))
                 host_agents.mark_silent(tx, host_agents.LEASE)
             case 3:
-                host_agents.keep_alive(tx, [(uuid, None)], host_agents.LEASE)
+                host_agents.keep_alive(tx, [uuid], host_agents.LEASE)
             case _:
                 tx.execute(mine.values(lease_until=LONG_AGO))
                 host_agents.forget_ended(tx, host_agents.LEASE)

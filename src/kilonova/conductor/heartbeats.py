@@ -7,7 +7,6 @@ from datetime import timedelta
 
 from kilonova.db import host_agents
 from kilonova.db.database import Database
-from kilonova.db.host_agents import Speaking
 
 #: How long a heartbeat waits for others: short beside any lease, and long enough that one commit has many of them.
 WRITTEN_EVERY_S = 1.0
@@ -20,16 +19,16 @@ class Heartbeats:
         self._database = database
         self._lease = lease
         self._lock = threading.Lock()
-        self._heard: dict[Speaking, Future[bool]] = {}
+        self._heard: dict[str, Future[bool]] = {}
 
-    def heard(self, session: str, agent: str) -> "Future[bool]":
-        """Note a heartbeat of a session, which an agent process has sent, without waiting.
+    def heard(self, session: str) -> "Future[bool]":
+        """Note a heartbeat of a session without waiting.
 
         The future tells whether the session counts as alive once that is durable, or raises Unavailable. One that
         does not count has to register again.
         """
         with self._lock:
-            return self._heard.setdefault((session, agent), Future())
+            return self._heard.setdefault(session, Future())
 
     def write(self) -> None:
         """Write what was heard since the last time, and answer it. Raises: Unavailable."""
@@ -43,5 +42,5 @@ class Heartbeats:
             for answer in heard.values():
                 answer.set_exception(error)
             raise
-        for speaking, answer in heard.items():
-            answer.set_result(speaking in counting)
+        for session, answer in heard.items():
+            answer.set_result(session in counting)

@@ -36,7 +36,7 @@ class Membership:
         if self._database.is_sole_process:  # there is nobody else
             host_agents.register(tx, self._process, (), self._lease.duration)
             return True
-        return bool(host_agents.keep_alive(tx, [(self._owner, None)], self._lease.duration))
+        return self._owner in host_agents.keep_alive(tx, [self._owner], self._lease.duration)
 
     def enter(self, announce: Callable[[], None]) -> int:
         """Join the living, at the start or after a time in which others counted this process as dead.

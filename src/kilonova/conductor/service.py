@@ -148,5 +148,5 @@ class Conductor:
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> HeartbeatAnswer:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""
-        counts = not speaker.agent or self.heartbeats.heard(message.session, speaker.agent).result(_HEARTBEAT_S)
+        counts = not speaker.agent or self.heartbeats.heard(message.session).result(_HEARTBEAT_S)
         return HeartbeatAnswer(message.session, message.number, counts)

@@ -20,10 +20,7 @@ from kilonova.db.changes import LoggedAgents, LoggedProcess
 from kilonova.db.clock import epoch_of
 from kilonova.db.statements import insert_many, insert_missing
 from kilonova.db.transaction import Transaction
-from kilonova.errors import Conflict
 
-#: Uuid of a process, and the agent process that says it is that; None for a control process.
-Speaking = tuple[str, str | None]
 #: How long a process counts as alive after its last sign of life, unless it is told otherwise.
 LEASE = timedelta(seconds=60)
 _A, _P = t.host_agents.c, t.processes.c
@@ -70,8 +67,7 @@ def register(tx: Transaction, process: Process, hosts: Collection[str], lease: t
     """Note that ``process`` is alive, and that the agents of ``hosts`` run in it from now on. Repeat it for more hosts.
 
     A process that had one of them has ended, since an agent runs once, and so have other sessions of the same agent
-    process: they lose their lease, so that their workflows are taken up at once. Raises: Conflict for a session of
-    another agent process.
+    process: they lose their lease, so that their workflows are taken up at once.
     """
     _begin(tx, process, lease)
     if process.agent is not None:
@@ -81,23 +77,17 @@ def register(tx: Transaction, process: Process, hosts: Collection[str], lease: t
         _take(tx, process.uuid, sorted(set(hosts)))
 
 
-def keep_alive(tx: Transaction, processes: Collection[Speaking], lease: timedelta) -> frozenset[Speaking]:
-    """Note a sign of life of each process that still has its lease, and return those. Others have to register again.
-
-    One of a session of another agent process does not count either.
-    """
-    asked = frozenset(processes)
-    counting = sa.select(_P.uuid, _P.agent, _P.up)
-    counting = counting.where(_P.uuid.in_([process for process, _ in asked]), _P.lease_until > tx.now)
-    found = [row for row in tx.execute(counting) if (row.uuid, row.agent) in asked]
-    up = {row.uuid: row.up for row in found}
+def keep_alive(tx: Transaction, processes: Collection[str], lease: timedelta) -> frozenset[str]:
+    """Note a sign of life of each process that still has its lease, and return those. Others have to register again."""
+    counting = sa.select(_P.uuid, _P.up).where(_P.uuid.in_(list(processes)), _P.lease_until > tx.now)
+    up = {row.uuid: row.up for row in tx.execute(counting)}
     if up:
         alive_now = {"last_seen_at": tx.now, "lease_until": tx.now + lease, "up": True}
         tx.execute(sa.update(t.processes).where(_P.uuid.in_(list(up))).values(alive_now))
     for uuid, was_up in up.items():
         if not was_up:
             tx.log("process", uuid, LoggedProcess(None))
-    return frozenset((row.uuid, row.agent) for row in found)
+    return frozenset(up)
 
 
 def end_control_processes(tx: Transaction, *, besides: str) -> None:
@@ -198,11 +188,9 @@ def _begin(tx: Transaction, process: Process, lease: timedelta) -> None:
         "message_version": process.message_version,
     }
     if not insert_missing(tx, t.processes, {"uuid": process.uuid, **values}):
-        known = tx.execute(sa.select(_P.up, _P.agent).where(_P.uuid == process.uuid)).one()
-        if known.agent != process.agent:
-            raise Conflict(f"Session {process.uuid} belongs to another agent process than {process.agent}.")
+        was_up = tx.execute(sa.select(_P.up).where(_P.uuid == process.uuid)).scalar_one()
         tx.execute(sa.update(t.processes).where(_P.uuid == process.uuid).values(values))
-        if known.up:
+        if was_up:
             return
     tx.log("process", process.uuid, LoggedProcess(None))
 
@@ -222,9 +210,19 @@ def _take(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
         _ADD.run(tx, [{"host": host} for host in some], process=process)
     came = [host for host in hosts if before.get(host) != process]
     if came:
-        # Others may have come in the same transaction, of which only the last logged value counts.
-        told = [change.value.hosts for change in tx.changes if (change.kind, change.key) == ("agents", process)]
-        tx.log("agents", process, LoggedAgents([*(told[-1] if told else ()), *came]))
+        tx.log("agents", process, LoggedAgents([*_told_before(tx, process), *came]))
+
+
+def _told_before(tx: Transaction, process: str) -> list[str]:
+    """Return the hosts of which this transaction has logged that ``process`` has them, as far as that is still so.
+
+    Of all that it logs of a process only the last value counts, and where it was logged.
+    """
+    told = [change.value.hosts for change in tx.changes if (change.kind, change.key) == ("agents", process)]
+    still: list[str] = []
+    for some in _pieces(told[-1] if told else (), _NAMED_TOGETHER):
+        still += tx.execute(sa.select(_A.host).where(_A.host.in_(some), _A.process == process)).scalars()
+    return still
 
 
 def _pieces(hosts: Sequence[str], length: int) -> list[Sequence[str]]:
