@@ -17,6 +17,7 @@ from kilonova.cli.database_lock import lock_database, warn_if_exposed
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
+from kilonova.compute.report_timer import ReportTimer
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
@@ -44,6 +45,7 @@ class ControlProcess:
     checkpointer: Checkpointer
     purger: Purger
     application: WsgiApp
+    reports: ReportTimer
     lock: IO[bytes] | None
     metrics_server: Server | None
 
@@ -68,6 +70,7 @@ class ControlProcess:
         self.claimer.close()
         if self.metrics_server is not None:
             self.metrics_server.stop()
+        self.reports.stop()
         self.checkpointer.stop()
         self.purger.stop()
         self.core.upkeep.stop()
@@ -104,6 +107,9 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         warn_if_exposed(database)
         schema.require_current(database)
         core = start_core(settings, database, hosts, undo, replace(parts, rules=rules))
+        reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
+        reports.start()
+        undo.callback(reports.stop)
         if core.resumed:
             LOG.info("%d unfinished operations are resumed", core.resumed)
         backend = Backend(
@@ -130,7 +136,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, app, lock, metrics_server)
+    return ControlProcess(settings, core, checkpointer, purger, app, reports, lock, metrics_server)
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

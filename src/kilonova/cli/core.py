@@ -5,7 +5,7 @@ The only place that does. Tests wire the same with other parts in some places (:
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
-from kilonova.db import workflows
+from kilonova.db import odd_guests, workflows
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count
@@ -35,6 +35,7 @@ from kilonova.lease import Lease
 from kilonova.messaging.local import LocalBus
 from kilonova.metrics import Metrics, Sources
 from kilonova.mirror.mirror import Mirror
+from kilonova.model.found_guest import Oddity
 from kilonova.model.quota import Limits
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.devices.pci_request import read_aliases
@@ -144,6 +145,7 @@ def start_core(
             lambda: database.waiting_writes,
             lambda: bus.waiting,
             lambda: conductor.runner.waits_for_agents,
+            lambda: _odd_guests(database),
         )
     )
     return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics)
@@ -152,3 +154,9 @@ def start_core(
 def _under_way(database: Database) -> tuple[datetime, Sequence[Count]]:
     with database.read() as connection:
         return database.clock.now(), workflows.counts(connection)
+
+
+def _odd_guests(database: Database) -> Mapping[str, int]:
+    with database.read() as connection:
+        counted = odd_guests.counts(connection)
+    return {oddity.value: counted.get(oddity, 0) for oddity in Oddity}

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hypervisor is told of a guest: everything it needs to make it, from the instance and what was asked for it."""
 
+from datetime import datetime
+
+from kilonova.clock import utc_now
 from kilonova.db import host_devices
 from kilonova.db.database import Database
 from kilonova.model.guest_devices import GuestDevices
@@ -22,8 +25,10 @@ def reserved_for(
         return host_devices.of_guest(connection, consumer or instance.uuid)
 
 
-def guest_of(instance: Instance, request: StoredRequest, reserved: GuestDevices) -> GuestSpec:
-    """Return what a hypervisor needs to make the guest of an instance."""
+def guest_of(
+    instance: Instance, request: StoredRequest, reserved: GuestDevices, ordered_at: datetime | None
+) -> GuestSpec:
+    """Return what a hypervisor needs to make the guest of an instance. ``ordered_at``: when its step began."""
     flavor, image = instance.flavor, request.spec.image
     return GuestSpec(
         uuid=instance.uuid,
@@ -43,4 +48,5 @@ def guest_of(instance: Instance, request: StoredRequest, reserved: GuestDevices)
         user_data=request.user_data,
         metadata=dict(instance.metadata),
         reserved=reserved,
+        ordered_at=ordered_at or utc_now(),
     )

@@ -222,6 +222,7 @@ class GuestSpec:
     """Everything a hypervisor needs to make a guest. Units: MiB and GiB as in the names.
 
     ``reserved``: the cells, pinned CPUs and devices that the claim of this host has taken for it.
+    ``ordered_at``: when the conductor gave the order to make it; drivers keep it, as our mark, in the guest's metadata.
     ``user_data`` may hold secrets, so it is not part of what is shown of a guest, in logs for instance.
     """
 
@@ -242,3 +243,4 @@ class GuestSpec:
     user_data: str | None = field(default=None, repr=False)
     metadata: Mapping[str, str] = field(default_factory=dict)
     reserved: GuestDevices = field(default_factory=GuestDevices)
+    ordered_at: datetime | None = None

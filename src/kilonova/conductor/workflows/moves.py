@@ -100,7 +100,7 @@ def guest_there(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
         return None
     instance, request, migration = found
     instance = replace(instance, flavor=migration.new_flavor)
-    return guest_of(instance, request, reserved_for(services.database, instance, request))
+    return guest_of(instance, request, reserved_for(services.database, instance, request), run.row.since)
 
 
 def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
@@ -114,7 +114,7 @@ def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
     instance, request, migration = found
     instance = replace(instance, flavor=migration.old_flavor)
     holder = migration.uuid if migration.is_claimed else None
-    return guest_of(instance, request, reserved_for(services.database, instance, request, holder))
+    return guest_of(instance, request, reserved_for(services.database, instance, request, holder), run.row.since)
 
 
 def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflow[MoveFacts], how: Claiming) -> Effect:
