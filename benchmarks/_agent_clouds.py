@@ -5,6 +5,7 @@ Each is a control process (noauth2) with a database of its own on one PostgreSQL
 besides, and a few ``kilonova compute``. What each of its processes takes can be asked for.
 """
 
+import os
 import socket
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import psutil
 from tests.support.database_servers import DatabaseServer
 
 from benchmarks.servers import Client
+from kilonova.companions.parent_death import die_with_parent
 from kilonova.companions.rabbitmq import RabbitMQ
 from kilonova.db import enrolment, schema
 from kilonova.db.database import Database
@@ -156,9 +158,15 @@ def _agent(folder: Path, url: str, hosts: Sequence[str]) -> subprocess.Popen[byt
 
 
 def _kilonova(command: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
+    parent = os.getpid()
     with log.open("wb") as output:
         started = [sys.executable, "-m", "kilonova", command, "--config-file", str(config)]
-        return subprocess.Popen(started, stdout=output, stderr=output)
+        return subprocess.Popen(
+            started,
+            stdout=output,
+            stderr=output,
+            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  no thread of ours runs yet
+        )
 
 
 def _ready(cloud: Cloud, hosts: int) -> Cloud:

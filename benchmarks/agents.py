@@ -75,6 +75,11 @@ def _round(cloud: Cloud, server: PostgreSQL, figures: _Figures) -> None:
     for kind, seconds in taken.items():
         figures.cpu_ms.setdefault(kind, []).append(1000 * seconds / _TOGETHER)
     figures.hundreds.append(_throughput(cloud, _REQUESTS, 1, _AT_ONCE))
+    print(
+        f"    {cloud.name}: p50 {figures.p50_ms[-1]:.1f} ms, {figures.many[-1]:.0f} and {figures.hundreds[-1]:.0f} "
+        "servers/s",
+        flush=True,
+    )
 
 
 def _one_by_one(cloud: Cloud, count: int) -> list[float]:
