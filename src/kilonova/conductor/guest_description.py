@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hypervisor is told of a guest: everything it needs to make it, from the instance and what was asked for it."""
 
+from kilonova.conductor.services import Services
 from kilonova.db import host_devices
 from kilonova.db.database import Database
 from kilonova.model.guest_devices import GuestDevices
+from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, Instance
 from kilonova.model.request_spec import StoredRequest
 
@@ -22,7 +24,15 @@ def reserved_for(
         return host_devices.of_guest(connection, consumer or instance.uuid)
 
 
-def guest_of(instance: Instance, request: StoredRequest, reserved: GuestDevices) -> GuestSpec:
+def image_data_for(services: Services, host: str, request: StoredRequest) -> ImageData | None:
+    """Return how ``host`` gets the image that was asked for. Whoever sends it asks anew: it is good for a while only."""
+    image = request.spec.image
+    return None if image is None else services.image_data(host, image)
+
+
+def guest_of(
+    instance: Instance, request: StoredRequest, reserved: GuestDevices, image_data: ImageData | None = None
+) -> GuestSpec:
     """Return what a hypervisor needs to make the guest of an instance."""
     flavor, image = instance.flavor, request.spec.image
     return GuestSpec(
@@ -43,4 +53,5 @@ def guest_of(instance: Instance, request: StoredRequest, reserved: GuestDevices)
         user_data=request.user_data,
         metadata=dict(instance.metadata),
         reserved=reserved,
+        image=image_data,
     )

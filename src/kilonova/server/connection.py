@@ -261,9 +261,10 @@ class Connection:
         if not request.has_body:
             return
         self.in_body = True
-        if limits.token_needed and not request.has_token:
+        is_stream = limits.streams is not None and limits.streams(request.method, request.path)
+        if limits.token_needed and not (request.has_token or (is_stream and request.has_authorization)):
             self._ask_without_body(401)
-        elif limits.streams is not None and limits.streams(request.method, request.path):
+        elif is_stream:
             self.streaming, request.streamed = request, True
         elif request.length > limits.body_of(request.path):
             self._ask_without_body(413)

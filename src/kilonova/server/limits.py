@@ -14,7 +14,8 @@ class Limits:
 
     ``bodies``: the largest body for each prefix of a path, the first that fits counts; ``body``: for all other paths.
     ``token_needed``: a body without ``X-Auth-Token`` is not read. ``streams``: which bodies the application reads
-    itself while they arrive, at most ``max_streams`` at once, and without a limit to their size.
+    itself while they arrive, at most ``max_streams`` at once, and without a limit to their size; for these,
+    ``Authorization`` will do.
     """
 
     head: int = 64 * KIB
