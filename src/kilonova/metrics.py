@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -39,6 +40,7 @@ class Sources:
 
     ``under_way``: what the database counts, with its present time; raises what a database raises.
     ``waiting_writes``: jobs for the writer of the database. ``waiting_work``: queue → pieces of work.
+    ``odd_guests``: what is odd → how many guests, counted in the database as well.
     ``parked``: workflows that wait for the reply of an agent.
     """
 
@@ -46,6 +48,7 @@ class Sources:
     waiting_writes: Callable[[], int]
     waiting_work: Callable[[], Mapping[str, int]]
     parked: Callable[[], int]
+    odd_guests: Callable[[], Mapping[str, int]]
 
 
 class Metrics:
@@ -66,6 +69,9 @@ class Metrics:
             buckets=_STEP_S,
             registry=self._registry,
         )
+        # Looking a child up by its labels takes longer than to count with it.
+        self._finished_as = cache(self._finished.labels)
+        self._step_took = cache(self._steps.labels)
         self._retries = Counter(
             "kilonova_workflow_retries",
             "Steps of workflows that broke, and were tried again.",
@@ -95,10 +101,10 @@ class Metrics:
             self._retries.labels(event.kind, event.step).inc()
         if event.phase in _STEP_ENDS:
             direction = "undo" if event.undoing else "do"
-            self._steps.labels(event.kind, event.step, direction).observe(event.seconds)
+            self._step_took(event.kind, event.step, direction).observe(event.seconds)
         outcome = _OUTCOMES.get(event.phase)
         if outcome is not None:
-            self._finished.labels(event.kind, outcome).inc()
+            self._finished_as(event.kind, outcome).inc()
 
     def decided(self, servers: int, seconds: float) -> None:
         """Count a decision about so many servers."""
@@ -123,6 +129,7 @@ class _UnderWay(Collector):
         self._clock = clock
         self._lock = threading.Lock()
         self._counted: tuple[datetime, Sequence[Count]] | None = None
+        self._odd: Mapping[str, int] = {}
         self._until = float("-inf")
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
@@ -132,6 +139,7 @@ class _UnderWay(Collector):
         yield answers
         if counted is not None:
             yield from _families(*counted)
+            yield _odd_guests(self._odd)
         parked = GaugeMetricFamily(
             "kilonova_workflows_waiting_for_agents", "Workflows of this process that wait for the reply of an agent."
         )
@@ -149,6 +157,7 @@ class _UnderWay(Collector):
             if self._clock() >= self._until:
                 try:
                     self._counted = self._sources.under_way()
+                    self._odd = self._sources.odd_guests()
                 except KilonovaError:
                     self._counted = None
                 self._until = self._clock() + KEPT_S
@@ -172,3 +181,14 @@ def _families(now: datetime, counted: Sequence[Count]) -> Iterable[GaugeMetricFa
         oldest.add_metric(labels, max(0.0, (now - min(each.oldest for each in together)).total_seconds()))
     yield flows
     yield oldest
+
+
+def _odd_guests(counted: Mapping[str, int]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "kilonova_stray_guests",
+        "Guests that are not where their servers are recorded, and servers without a guest, in the whole cloud.",
+        labels=["reason"],
+    )
+    for reason, count in counted.items():
+        family.add_metric((reason,), count)
+    return family

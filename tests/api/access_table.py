@@ -185,6 +185,8 @@ OPERATOR: Mapping[str, Access] = {
     "operator GET /v1/metrics": anywhere(ADMIN),
     "operator GET /v1/options": anywhere(ADMIN),
     "operator GET /v1/rules": anywhere(ADMIN),
+    "operator GET /v1/strays": anywhere(ADMIN),
+    "operator POST /v1/strays/remove": anywhere(ADMIN, {"remove": {"host": "gone", "guest": "gone"}}),
     "operator GET /v1/workflows": anywhere(ADMIN),
     "operator GET /v1/workflows/{uuid}": anywhere(ADMIN),
     "operator POST /v1/workflows/{uuid}/retry": anywhere(ADMIN),

@@ -2,7 +2,7 @@
 """Who holds what while a server moves: at every moment everything adds up, and one side is whole."""
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,8 @@ CONFIG = SchedulerConfig(
 )
 LARGE = Flavor("2", "m1.large", vcpus=2, memory_mib=1024, root_gib=2)
 PINNED = Flavor("p", "pinned", 2, 512, 1, extra_specs={"hw:cpu_policy": "dedicated", "pci_passthrough:alias": "gpu:1"})
+#: Of guests, long before anything is recorded of them.
+ORDERED_AT = datetime.fromisoformat("2020-01-01")
 SMALL_USE = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1}
 LARGE_USE = {"VCPU": 2, "MEMORY_MB": 1024, "DISK_GB": 2}
 
@@ -355,9 +357,10 @@ def test_a_guest_may_be_on_both_hosts_while_it_moves(start: Callable[..., Cell])
 
     def orphans() -> Mapping[str, tuple[str, ...]]:
         reports = tuple(driver.report() for driver in cell.drivers.values())
-        started = HostsStarted(reports, {name: {uuid: PowerState.RUNNING} for name in cell.drivers})
+        guests = {name: {uuid: PowerState.RUNNING} for name in cell.drivers}
+        started = HostsStarted(reports, guests, {name: {uuid: ORDERED_AT} for name in cell.drivers})
         found = cell.database.write(lambda tx: register_hosts(tx, started, None, timedelta(seconds=60)))
-        return found.guests
+        return {host: tuple(each.instance_uuid for each in removals) for host, removals in found.removals.items()}
 
     wanted = move(cell, uuid)
     assert hosts() == {uuid: {home}}

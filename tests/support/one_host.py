@@ -3,10 +3,12 @@
 
 import itertools
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.removals import RunningDeleted
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.messaging.bus import Speaker
 from kilonova.messaging.messages import (
@@ -20,6 +22,7 @@ from kilonova.messaging.messages import (
     StepReply,
     StepStatus,
 )
+from kilonova.model.found_guest import Departure, Removal
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from support.manual_bus import ManualBus
@@ -49,6 +52,7 @@ class OneHost:
         event: Callable[[str], None] = lambda _: None,
         driver: type[FakeDriver] = FakeDriver,
         may_act: Callable[[], bool] = lambda: True,
+        running_deleted: RunningDeleted | None = None,
         **facts: Any,
     ) -> None:
         self.name = name
@@ -57,7 +61,7 @@ class OneHost:
         self.bus = ManualBus(event=event)
         self.bus.serve_conductor(self.told.append, self._answer)
         self.driver = driver(SimulatedHost(name, **facts), self.file, AllocationRatios())
-        self.agent = Agent(name, self.driver, self.bus, may_act=may_act)
+        self.agent = Agent(name, self.driver, self.bus, may_act=may_act, running_deleted=running_deleted)
         self.bus.serve_agent(name, self.agent.accept)
 
     def send(self, message: AgentMessage) -> None:
@@ -91,4 +95,5 @@ class OneHost:
 
     def _answer(self, question: Question, _speaker: Speaker) -> Answer:
         assert isinstance(question, HostsStarted)
-        return Orphans({report.host: tuple(question.guests[report.host]) for report in question.reports})
+        now, found = datetime.now(UTC).replace(tzinfo=None), question.guests.items()
+        return Orphans({host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP proxy in front of a database server that breaks connections at the worst moments."""
+"""A TCP proxy in front of a server that breaks connections at the worst moments."""
 
 import contextlib
 import socket
@@ -41,7 +41,11 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(("127.0.0.1", self._target))
+            try:
+                server = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:  # the server is away
+                client.close()
+                continue
             pair = _Pair(self, client, server)
             self._pairs.append(pair)
             threading.Thread(target=pair.forward_requests, daemon=True).start()

@@ -52,7 +52,7 @@ class Cloud:
 
     def watched(self) -> Metrics:
         metrics = Metrics()
-        sources = Sources(self.under_way, lambda: 3, lambda: {"agents move": 2}, lambda: 7)
+        sources = Sources(self.under_way, lambda: 3, lambda: {"agents move": 2}, lambda: 7, lambda: {"unknown": 3})
         metrics.watch(sources, clock=lambda: self.now)
         return metrics
 

@@ -8,8 +8,8 @@
 
 The databases are copied by SQLite's own backup, each as it was at one moment, while the cloud runs. What belongs
 together but is copied at different moments is put right here: images are those that the copy of Glance's database
-names, and guests are all that were there before or after the copy of Kilonova's database (a guest that no server owns
-is destroyed when its host starts, as always).
+names, and guests are all that were there before or after the copy of Kilonova's database (those that are too many by a
+record of that database are removed when their host starts; others are kept and reported, as always).
 """
 
 import hashlib

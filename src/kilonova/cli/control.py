@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import IO
 
+from kilonova.api.agents.application import AgentsApi
 from kilonova.api.application import WsgiApp
 from kilonova.api.backend import Backend
 from kilonova.claims.checkpointer import Checkpointer
@@ -14,14 +15,16 @@ from kilonova.claims.claimer import Claimer
 from kilonova.cli.apis import application_of, policy_of
 from kilonova.cli.core import Core, Parts, start_core
 from kilonova.cli.database_lock import lock_database, warn_if_exposed
+from kilonova.cli.image_tickets import image_session, image_store
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
+from kilonova.compute.report_timer import ReportTimer
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
 from kilonova.config.settings import Settings
-from kilonova.db import schema
+from kilonova.db import schema, ticket_keys
 from kilonova.db.database import Database
 from kilonova.identity.limits import LimitSource, StoredLimits, Unlimited
 from kilonova.identity.projects import AnyProject, Projects
@@ -44,6 +47,7 @@ class ControlProcess:
     checkpointer: Checkpointer
     purger: Purger
     application: WsgiApp
+    reports: ReportTimer
     lock: IO[bytes] | None
     metrics_server: Server | None
 
@@ -68,6 +72,7 @@ class ControlProcess:
         self.claimer.close()
         if self.metrics_server is not None:
             self.metrics_server.stop()
+        self.reports.stop()
         self.checkpointer.stop()
         self.purger.stop()
         self.core.upkeep.stop()
@@ -87,6 +92,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
     parts = parts or Parts()
     rules = parts.rules or load_rules(settings)  # before anything is opened: their options are the operator's, too
     policy = policy_of(settings.conf)
+    session = parts.image_session or image_session(settings)
     for sentence in ineffective_options(settings.conf, settings.scheduler):
         LOG.warning("%s", sentence)
     scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
@@ -103,7 +109,10 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         undo.callback(database.close)
         warn_if_exposed(database)
         schema.require_current(database)
-        core = start_core(settings, database, hosts, undo, replace(parts, rules=rules))
+        core = start_core(settings, database, hosts, undo, replace(parts, rules=rules, image_session=session))
+        reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
+        reports.start()
+        undo.callback(reports.stop)
         if core.resumed:
             LOG.info("%d unfinished operations are resumed", core.resumed)
         backend = Backend(
@@ -119,7 +128,8 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
             driver_name=None if rules.driver is None else rules.driver.name,
             metrics=core.metrics,
         )
-        app = application_of(settings, backend)
+        store = image_store(settings, session)
+        app = application_of(settings, backend, AgentsApi(core.office, store, lambda host: _has_agent(database, host)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)
         if metrics_server is not None:
             undo.callback(metrics_server.stop)
@@ -130,7 +140,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, app, lock, metrics_server)
+    return ControlProcess(settings, core, checkpointer, purger, app, reports, lock, metrics_server)
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
@@ -143,6 +153,11 @@ def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
         Image(image_id(image.name), image.name, disk_format=image.disk_format, properties=image.properties)
         for image in known
     )
+
+
+def _has_agent(database: Database, host: str) -> bool:
+    with database.read() as connection:
+        return ticket_keys.has_agent(connection, host)
 
 
 def _limits(settings: Settings) -> LimitSource:

@@ -5,7 +5,7 @@ The only place that does. Tests wire the same with other parts in some places (:
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,6 +17,7 @@ import kilonova
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
+from kilonova.cli.image_tickets import ImageOffers, ticket_office
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
 from kilonova.compute.agent import Agent
@@ -26,15 +27,17 @@ from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
-from kilonova.db import workflows
+from kilonova.db import odd_guests, workflows
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
+from kilonova.images.tickets import TicketOffice
 from kilonova.lease import Lease
 from kilonova.messaging.local import LocalBus
 from kilonova.metrics import Metrics, Sources
 from kilonova.mirror.mirror import Mirror
+from kilonova.model.found_guest import Oddity
 from kilonova.model.quota import Limits
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.devices.pci_request import read_aliases
@@ -46,6 +49,7 @@ _SERVICES = ("nova-conductor", "nova-scheduler")
 class Parts:
     """Parts in the place of the usual ones; None stands for those that the settings ask for.
 
+    ``image_session``: of Kilonova's own user at the image service; None for a cloud whose hosts get no image data.
     ``piece``: how many servers one transaction claims at most.
     ``pause_s``: how long a step of a workflow waits that broke so often; ``max_tries``: how often it may break.
     """
@@ -54,6 +58,7 @@ class Parts:
     bus: Any = None
     lease: Lease | None = None
     limits: Limits | None = None
+    image_session: Any = None
     decision_lock: AbstractContextManager[Any] | None = None
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     piece: int = PIECE
@@ -65,6 +70,7 @@ class Parts:
 class Core:
     """A control process without APIs and without threads of its own that do something from time to time.
 
+    ``office``: issues the tickets for image data.
     ``resumed``: how many unfinished operations it found and goes on with.
     """
 
@@ -78,6 +84,7 @@ class Core:
     agents: tuple[Agent, ...]
     resumed: int
     metrics: Metrics
+    office: TicketOffice
 
 
 def start_core(
@@ -109,6 +116,7 @@ def start_core(
         observers=ClaimObservers(metrics.decided, metrics.claim_lost),
     )
     undo.callback(claimer.close)
+    office = ticket_office(settings, database)
     conductor = Conductor(
         database,
         claimer,
@@ -121,6 +129,7 @@ def start_core(
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
+        image_data=ImageOffers(settings, office, available=parts.image_session is not None),
         process=Process(owner, os.uname().nodename, release_version=kilonova.__version__),
     )
     agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
@@ -144,11 +153,18 @@ def start_core(
             lambda: database.waiting_writes,
             lambda: bus.waiting,
             lambda: conductor.runner.waits_for_agents,
+            lambda: _odd_guests(database),
         )
     )
-    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics)
+    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics, office)
 
 
 def _under_way(database: Database) -> tuple[datetime, Sequence[Count]]:
     with database.read() as connection:
         return database.clock.now(), workflows.counts(connection)
+
+
+def _odd_guests(database: Database) -> Mapping[str, int]:
+    with database.read() as connection:
+        counted = odd_guests.counts(connection)
+    return {oddity.value: counted.get(oddity, 0) for oddity in Oddity}

@@ -42,4 +42,5 @@ def limits_of(settings: Settings) -> Limits:
         token_needed=True,
         streams=is_image_data,
         max_streams=min(settings.images.max_transfers, max(1, api.threads - 1)),
+        probe_path="/operator/-",  # no such route: whoever has a token gets 404
     )

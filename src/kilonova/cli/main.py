@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "kilonova.cli.explain:explain",
     "whatif": "kilonova.cli.whatif:whatif",
     "audit": "kilonova.cli.audit:app",
+    "hosts": "kilonova.cli.hosts:app",
     "workflows": "kilonova.cli.workflows:app",
     "compute": "kilonova.cli.compute:app",
     "demo": "kilonova.cli.demo:demo",

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent
+from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
@@ -25,6 +26,19 @@ def simulate(
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     ratios = ratios_of(settings)
     return tuple(
-        Agent(host.name, FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios), bus, may_act=may_act)
+        Agent(
+            host.name,
+            FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios),
+            bus,
+            may_act=may_act,
+            running_deleted=running_deleted_of(settings),
+        )
         for host in hosts
     )
+
+
+def running_deleted_of(settings: Settings) -> RunningDeleted:
+    """Return what agents do about guests of deleted servers."""
+    compute = settings.compute
+    action = RunningDeletedAction(compute.running_deleted_instance_action)
+    return RunningDeleted(action, compute.running_deleted_instance_timeout_s)

@@ -8,11 +8,12 @@ Interrupts wait for neither. A step is carried out once: when its message comes 
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
+from kilonova.compute.removals import GuestRemover, RunningDeleted
 from kilonova.compute.step_memory import StepMemory, SupersededError
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
 from kilonova.errors import DriverError, MigrationAborted, UnsupportedGuest
@@ -21,16 +22,19 @@ from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
+    AskGuests,
     AskStep,
     ConductorMessage,
     FaultOf,
     ForceCompleteLiveMigration,
+    GuestsFound,
     Interrupt,
     Order,
     StepReply,
     StepState,
     StepStatus,
 )
+from kilonova.model.found_guest import Removal
 from kilonova.model.instance import PowerState
 
 LOG = logging.getLogger(__name__)
@@ -51,10 +55,17 @@ class Agent:
 
     ``may_act``: whether its process may act for the host at present. A message that comes when it may not, or whose
     turn comes in a later session, is dropped: whoever counts as the owner of the host by then sends another.
+    ``running_deleted``: what becomes of guests of deleted servers; None stands for the default.
     """
 
     def __init__(
-        self, host: str, driver: VirtDriver, bus: AgentBus, *, may_act: Callable[[], bool] = lambda: True
+        self,
+        host: str,
+        driver: VirtDriver,
+        bus: AgentBus,
+        *,
+        may_act: Callable[[], bool] = lambda: True,
+        running_deleted: RunningDeleted | None = None,
     ) -> None:
         self.host = host
         self.driver = driver
@@ -65,12 +76,16 @@ class Agent:
         self._session = 0
         self._steps = StepMemory()
         self._migrations = LiveMigrations(host, self._tell)
+        self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
 
     def accept(self, message: AgentMessage) -> Work | None:
         """Take a message, keeping the order; return the work to do now, None when it is done behind other work."""
         if isinstance(message, Interrupt):
             interrupt = message
             return Work(AgentLane.INTERRUPT, lambda: self._handle(interrupt))
+        if isinstance(message, AskGuests):
+            asked = message.instance_uuids
+            return Work(lane_of(message), lambda: self._tell(guests_of([self], asked)))
         uuid, lane = message.instance_uuid, lane_of(message)
         try:
             known = self._steps.begin(message.step)
@@ -101,9 +116,13 @@ class Agent:
         """Leave the live migrations that run as they are, so that their threads end."""
         self._migrations.stop()
 
-    def guest_is_gone(self, uuid: str) -> None:
-        """Forget what was replied about a guest that has been destroyed without an order."""
-        self._steps.forget_instance(uuid)
+    def remove(self, removals: Iterable[Removal]) -> None:
+        """Have guests go that a record says have to, before messages are taken. One that cannot go stays for now."""
+        for removal in removals:
+            try:
+                self._remover.remove(removal)
+            except DriverError as error:
+                LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
 
     def _work_for(self, uuid: str, waiting: _Waiting) -> Work:
         return Work(lane_of(waiting.order), lambda: self._work_off(uuid, waiting))
@@ -158,7 +177,7 @@ class Agent:
         """Carry an order out; None when it was left halfway."""
         uuid = order.instance_uuid
         try:
-            power_state = carry_out(order, self.driver, self._migrations)
+            power_state = carry_out(order, self.driver, self._migrations, self._remover)
         except AgentStopsError:
             LOG.info("Host %s: %s of guest %s is left as it is", self.host, type(order).__name__, uuid)
             return None
@@ -185,3 +204,14 @@ class Agent:
         except Exception as error:  # noqa: BLE001 - the driver has failed already, this is to say how badly
             LOG.info("Host %s: the state of guest %s is unknown: %s", self.host, uuid, error)
             return PowerState.NOSTATE
+
+
+def guests_of(agents: Sequence[Agent], asked: tuple[str, ...] | None = None) -> GuestsFound:
+    """Return which guests agents have: all of them, or those that are ``asked`` for."""
+    # First when they were ordered: a guest that comes in between then counts as one without our mark, which stays.
+    marked = {agent.host: dict(agent.driver.marked_guests()) for agent in agents}
+    guests = {agent.host: dict(agent.driver.list_guests()) for agent in agents}
+    if asked is not None:
+        marked = {host: {uuid: at for uuid, at in each.items() if uuid in asked} for host, each in marked.items()}
+        guests = {host: {uuid: state for uuid, state in each.items() if uuid in asked} for host, each in guests.items()}
+    return GuestsFound(guests, marked, asked)

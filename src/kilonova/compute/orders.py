@@ -2,6 +2,7 @@
 """What each order means for the hypervisor driver."""
 
 from kilonova.compute.live_migrations import LiveMigrations
+from kilonova.compute.removals import GuestRemover
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.messaging.messages import (
     AbandonMove,
@@ -14,6 +15,7 @@ from kilonova.messaging.messages import (
     Order,
     PrepareLiveMigration,
     RebootGuest,
+    RemoveGuest,
     ReturnHome,
     SpawnGuest,
     StartGuest,
@@ -22,7 +24,7 @@ from kilonova.messaging.messages import (
 from kilonova.model.instance import PowerState
 
 
-def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations) -> PowerState:
+def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remover: GuestRemover) -> PowerState:
     """Have the driver do what is ordered and return the guest's state then. Raises: DriverError, AgentStopsError."""
     match order:
         case SpawnGuest():
@@ -63,6 +65,8 @@ def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations) -> P
         case ActivateMigrated():
             driver.activate_migrated(order.instance_uuid, paused=order.paused)
             return PowerState.PAUSED if order.paused else PowerState.RUNNING
+        case RemoveGuest():
+            return remover.remove(order.removal)
 
 
 def _state(driver: VirtDriver, uuid: str) -> PowerState:

@@ -10,21 +10,20 @@ from dataclasses import replace
 from datetime import timedelta
 
 import kilonova
-from kilonova.compute.agent import Agent
+from kilonova.compute.agent import Agent, guests_of
 from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
 from kilonova.messaging.messages import Heartbeat, HeartbeatAnswer, HostsStarted, Orphans
 from kilonova.model.host import NODE_TRAITS, NodeReport
-from kilonova.model.instance import PowerState
 
 LOG = logging.getLogger(__name__)
 _ANNOUNCED_TOGETHER = 200
 
 
 def start_agents(agents: Sequence[Agent], bus: AgentBus, session: str = "") -> None:
-    """Announce hypervisors and their guests, destroy guests that belong elsewhere or nowhere, then take messages.
+    """Announce hypervisors and their guests, have guests go that a record says have to, then take messages.
 
     ``session``: of the process that the agents are in.
     """
@@ -112,13 +111,8 @@ def _start_in_groups(
         orphans = bus.ask(_report(group, session))
         if not isinstance(orphans, Orphans):
             raise Unavailable("What was answered to the report of the hosts was not meant for it.")
-        for host, uuids in orphans.guests.items():
-            for uuid in uuids:
-                LOG.warning("Host %s: the server of guest %s is deleted or elsewhere; it is destroyed", host, uuid)
-                group[host].driver.destroy(uuid)
-                group[host].guest_is_gone(uuid)
-        for host, uuids in orphans.unknown.items():
-            LOG.warning("Host %s: nothing is known of guests %s; they are kept", host, ", ".join(uuids))
+        for host, removals in orphans.removals.items():
+            group[host].remove(removals)
         yield since, orphans
         for agent in group.values():
             bus.serve_agent(agent.host, agent.accept)
@@ -126,9 +120,8 @@ def _start_in_groups(
 
 def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:
     reports: list[NodeReport] = []
-    guests: dict[str, Mapping[str, PowerState]] = {}
     for agent in group.values():
         said = agent.driver.report()
         reports.append(replace(said, traits=(*NODE_TRAITS, *said.traits)))
-        guests[agent.host] = agent.driver.list_guests()
-    return HostsStarted(tuple(reports), guests, session, kilonova.__version__)
+    found = guests_of(tuple(group.values()))
+    return HostsStarted(tuple(reports), found.guests, session, kilonova.__version__, found.marked)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hypervisor is told of a guest: everything it needs to make it, from the instance and what was asked for it."""
 
+from datetime import datetime
+
+from kilonova.clock import utc_now
 from kilonova.conductor.services import Services
 from kilonova.db import host_devices
 from kilonova.db.database import Database
@@ -25,15 +28,19 @@ def reserved_for(
 
 
 def image_data_for(services: Services, host: str, request: StoredRequest) -> ImageData | None:
-    """Return how ``host`` gets the image that was asked for. Whoever sends it asks anew: it is good for a while only."""
+    """Return how ``host`` gets the image that was asked for, as it is sent: the ticket in it expires."""
     image = request.spec.image
     return None if image is None else services.image_data(host, image)
 
 
 def guest_of(
-    instance: Instance, request: StoredRequest, reserved: GuestDevices, image_data: ImageData | None = None
+    instance: Instance,
+    request: StoredRequest,
+    reserved: GuestDevices,
+    ordered_at: datetime | None,
+    image_data: ImageData | None = None,
 ) -> GuestSpec:
-    """Return what a hypervisor needs to make the guest of an instance."""
+    """Return what a hypervisor needs to make the guest of an instance. ``ordered_at``: when its step began."""
     flavor, image = instance.flavor, request.spec.image
     return GuestSpec(
         uuid=instance.uuid,
@@ -53,5 +60,6 @@ def guest_of(
         user_data=request.user_data,
         metadata=dict(instance.metadata),
         reserved=reserved,
+        ordered_at=ordered_at or utc_now(),
         image=image_data,
     )

@@ -41,7 +41,7 @@ class Membership:
     def enter(self, announce: Callable[[], None]) -> int:
         """Join the living, at the start or after a time in which others counted this process as dead.
 
-        ``announce``: has the agents report their guests, and destroys what was moved or deleted meanwhile. Only then
+        ``announce``: has the agents report their guests, and remove what was moved or deleted meanwhile. Only then
         may this process act again: on what the journal says now, not on what it remembers. Returns how many workflows
         go on.
         """

@@ -15,13 +15,14 @@ from typing import Any
 
 from kilonova.conductor import turns
 from kilonova.conductor.events import Observer, Phase
+from kilonova.conductor.guest_reports import GuestReports
 from kilonova.conductor.interrupts import interrupt
 from kilonova.conductor.journal import Journal
+from kilonova.conductor.late_guests import LateGuests
 from kilonova.conductor.parking import RESPONSE_TIMEOUT_S, Parking
 from kilonova.conductor.retries import MAX_TRIES, Retries, pause_s
 from kilonova.conductor.runs import Runs
 from kilonova.conductor.services import Services
-from kilonova.conductor.stray_guests import StrayGuests
 from kilonova.conductor.turns import Turn
 from kilonova.conductor.workflow import (
     TAKEN_OVER,
@@ -75,7 +76,8 @@ class Runner:
         self._lease = lease
         self._observers = tuple(observers)
         self._journal = Journal(self._database, self._owner, lambda kind: registry[kind].transition)
-        self._stray_guests = StrayGuests(self._database, bus, lambda: self.may_act)
+        self.guests = GuestReports(self._database, bus, lambda: self.may_act)
+        self._late_guests = LateGuests(self._database, self.guests, lambda: self.may_act)
         self._parking = Parking(bus, lambda: self.may_act, clock, response_timeout_s)
         self._retries = Retries(pause_s, max_tries, clock)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
@@ -153,7 +155,7 @@ class Runner:
             if known is not None:
                 self._forget(known)
             if known is not None and row is None:
-                self._stray_guests.look_at(known.instance_uuid, known.facts.host)
+                self._late_guests.look_at(known.instance_uuid, known.facts.host)
             return
         run = self._remember(row)
         if run is not None and not row.waiting:
@@ -268,7 +270,7 @@ class Runner:
         """Remove a workflow that has nothing left to do, its action failed, and let those begin that waited for it."""
         released = self._journal.end(run.row)
         self._forget(run)
-        self._stray_guests.look_at(run.instance_uuid, run.facts.host)
+        self._late_guests.look_at(run.instance_uuid, run.facts.host)
         self._begin_released(released)
 
     def _begin_released(self, released: Sequence[WorkflowRow]) -> None:
@@ -310,16 +312,18 @@ class Runner:
 
     def take_reply(self, reply: StepReply) -> None:
         """Take the reply of an agent."""
-        if self._parking.take(reply):
+        if not reply.step.workflow:
+            self.guests.take_removed(reply)
+        elif self._parking.take(reply):
             self._runs.post(reply.step.workflow, partial(self._resume, reply))
         else:
             LOG.debug("Late reply dropped: %r", reply)
-            self._stray_guests.destroy_stray(reply)
+            self._late_guests.look_at_reply(reply)
 
     def _resume(self, reply: StepReply) -> None:
         run = self._runs.get(reply.step.workflow)
         if run is None or run.row.attempt != reply.step.attempt:
-            self._stray_guests.destroy_stray(reply)
+            self._late_guests.look_at_reply(reply)
             return
         try:
             effect = self._meaning(run, reply)
@@ -445,7 +449,7 @@ class Runner:
 
     def look_at_late_guests(self) -> None:
         """Look at the guests of replies that came while this process might not act."""
-        self._stray_guests.look_at_late_ones()
+        self._late_guests.look_at_waiting()
 
     def forget_everything(self) -> None:
         """Forget what this process remembers, since others may have gone on with it."""

@@ -18,6 +18,7 @@ from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
+from kilonova.conductor.strays import Strays
 from kilonova.conductor.stuck import StuckWorkflows
 from kilonova.db import host_agents
 from kilonova.db.database import Database
@@ -29,6 +30,7 @@ from kilonova.messaging.bus import ConductorBus, Speaker
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
+    GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
     HostsStarted,
@@ -59,6 +61,7 @@ class Conductor:
     ``image_data``: how a host gets the data of an image.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
+    ``strays``: what operators do about guests that are not where they are recorded.
     ``membership``: this process among others. ``heartbeats``: those of agent processes.
     """
 
@@ -84,7 +87,9 @@ class Conductor:
         self.owner = owner
         self.process = process or Process(owner)
         self.lease = lease or Lease(host_agents.LEASE)
-        self._services = Services(database, claimer, owner, max_attempts, begin=self._begin, limits=limits, image_data=image_data)
+        self._services = Services(
+            database, claimer, owner, max_attempts, begin=self._begin, limits=limits, image_data=image_data
+        )
         self.runner = Runner(
             self._services,
             bus,
@@ -99,6 +104,7 @@ class Conductor:
         self.heartbeats = Heartbeats(database, self.lease.duration)
         self.operations = Operations(self._services, self.runner)
         self.stuck = StuckWorkflows(database, self.runner, owner)
+        self.strays = Strays(database, self.runner.guests)
         self._store = ServerStore(self._services, self.runner)
         bus.serve_conductor(self.handle, self.answer)
 
@@ -134,6 +140,8 @@ class Conductor:
                 self.runner.take_status(message)
             case MigrationProgress():
                 self.operations.record_progress(message)
+            case GuestsFound():
+                self.runner.guests.take(message)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer:
         """Answer what a process with agents asks."""
@@ -144,11 +152,13 @@ class Conductor:
                 return self._note_heartbeat(question, speaker)
 
     def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
-        """Register hypervisors that start and tell which of their guests belong to no server."""
+        """Register hypervisors that start and tell which of their guests have to go."""
         process = self.process
         if speaker.agent:
             process = Process(message.session, "", speaker.agent, message.release, speaker.version)
-        return self.database.write(lambda tx: register_hosts(tx, message, process, self.lease.duration))
+        reported = self.database.write(lambda tx: register_hosts(tx, message, process, self.lease.duration))
+        reported.tell()
+        return Orphans(reported.removals, self.lease.duration.total_seconds())
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> HeartbeatAnswer:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""

@@ -29,6 +29,30 @@ class ComputeSettings:
     ram_allocation_ratio: Annotated[float | None, Option(min=0.0)] = None
     disk_allocation_ratio: Annotated[float | None, Option(min=0.0)] = None
     reserved_host_memory_mib: Annotated[int, Option(name="reserved_host_memory_mb", min=0)] = 512
+    running_deleted_instance_action: Annotated[
+        str,
+        Option(
+            "What becomes of the guest of a deleted server that a host still has: noop leaves it alone, log says so in "
+            "the log each time, shutdown powers it off, too, and reap destroys it.",
+            choices=("noop", "log", "shutdown", "reap"),
+        ),
+    ] = "reap"
+    running_deleted_instance_poll_interval_s: Annotated[
+        int,
+        Option(
+            "Seconds between two reports of the guests of a host, after which guests that have to go are removed. "
+            "0 stands for 60; a negative value: only at the start of an agent.",
+            name="running_deleted_instance_poll_interval",
+        ),
+    ] = 1800
+    running_deleted_instance_timeout_s: Annotated[
+        int,
+        Option(
+            "Seconds for which a server has to be deleted before anything is done about its guest.",
+            name="running_deleted_instance_timeout",
+            min=0,
+        ),
+    ] = 0
     allow_resize_to_same_host: Annotated[
         bool, Option("Whether a resize may leave a server on the host where it is, if that has room.")
     ] = False

@@ -24,7 +24,9 @@ class ImageSettings:
     ] = None
     ticket_lifetime_s: Annotated[
         int,
-        Option("Seconds in which a host may begin to transfer an image (Kilonova's own).", name="ticket_lifetime", min=10),
+        Option(
+            "Seconds in which a host may begin to transfer an image (Kilonova's own).", name="ticket_lifetime", min=10
+        ),
     ] = 3600
     max_transfers: Annotated[
         int,
@@ -47,14 +49,10 @@ class ImageCacheSettings:
             min=0,
         ),
     ] = 20_480
-    num_retries: Annotated[
-        int, Option("How often a host tries again to transfer an image.", group="glance", min=0)
-    ] = 3
+    num_retries: Annotated[int, Option("How often a host tries again to transfer an image.", group="glance", min=0)] = 3
     cafile: Annotated[
         str | None,
-        Option(
-            "Authorities that vouch for the certificate of the control processes (Kilonova's own).", group="images"
-        ),
+        Option("Authorities that vouch for the certificate of the control processes (Kilonova's own).", group="images"),
     ] = None
     insecure: Annotated[
         bool, Option("Do not check the certificate of the control processes (Kilonova's own).", group="images")

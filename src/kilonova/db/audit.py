@@ -29,6 +29,7 @@ from kilonova.db import (
 from kilonova.db import tables as t
 from kilonova.db.allocations import INSTANCE, MIGRATION
 from kilonova.db.audit_finding import Finding
+from kilonova.db.audit_of_guests import servers_without_guest, stray_guests
 from kilonova.db.audit_of_servers import (
     allocations_without_server,
     devices_of_nobody,
@@ -361,6 +362,8 @@ CHECKS: Sequence[Check] = (
     devices_of_nobody,
     wrong_device_use,
     wrong_quota_usages,
+    stray_guests,
+    servers_without_guest,
 )
 
 

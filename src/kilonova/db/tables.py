@@ -510,6 +510,28 @@ host_agents = _table(
     Column("process", String(36), nullable=False, index=True),
 )
 
+# Guests that have to go from a host where nobody could be asked to remove them, in the words of ``Departure``.
+departures = _table(
+    "departures",
+    Column("host", String(255), primary_key=True),
+    Column("instance_uuid", String(36), primary_key=True, index=True),
+    Column("departure", String(16), nullable=False),
+    Column("created_at", Time, nullable=False),
+)
+
+# Where the last report of a host and the database differ, in the words of ``Oddity``.
+odd_guests = _table(
+    "odd_guests",
+    _key(),
+    Column("host", String(255), nullable=False),
+    Column("instance_uuid", String(36), nullable=False),
+    Column("oddity", String(16), nullable=False),
+    Column("power_state", Integer, nullable=False),
+    Column("recorded_host", String(255)),
+    Column("created_at", Time, nullable=False),
+    UniqueConstraint("host", "instance_uuid"),
+)
+
 # Agent processes by their users at the broker. ``version``: of their last change, among all.
 enrolled_agents = _table(
     "enrolled_agents",

@@ -49,7 +49,7 @@ def rotate(tx: Transaction, *, drop_old: bool) -> None:
 
 
 def has_agent(connection: Connection, host: str) -> bool:
-    """Tell whether an agent that may speak for ``host`` has it: one inside a control process, or one enrolled for it."""
+    """Tell whether ``host`` has an agent that may speak for it: inside a control process, or enrolled for it."""
     hosts, processes, agents, enrolled = t.host_agents.c, t.processes.c, t.enrolled_agents.c, t.enrolled_hosts.c
     here = sa.select(processes.agent).join(t.host_agents, hosts.process == processes.uuid).where(hosts.host == host)
     row = connection.execute(here).first()

@@ -3,8 +3,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
+from kilonova.model.found_guest import Removal
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import Fault, GuestSpec, PowerState
 
@@ -55,6 +57,21 @@ class StartGuest:
 class StopGuest:
     step: StepId
     instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveGuest:
+    """Have a guest go that a record says has to, unless it is younger than that record or does not bear our mark.
+
+    Belongs to no workflow. Where ``running_deleted_instance_action`` says so, one of a deleted server stays.
+    """
+
+    step: StepId
+    removal: Removal
+
+    @property
+    def instance_uuid(self) -> str:
+        return self.removal.instance_uuid
 
 
 # --- cold moves: resize and migrate -----------------------------------------------------------------------------------
@@ -190,6 +207,22 @@ class AskStep:
     instance_uuid: str
 
 
+@dataclass(frozen=True, slots=True)
+class AskGuests:
+    """Which of these guests does the host have? Answered with :class:`GuestsFound`.
+
+    Waits for a hypervisor, but behind no order. Belongs to no workflow.
+    """
+
+    step: StepId
+    instance_uuids: tuple[str, ...]
+
+    @property
+    def instance_uuid(self) -> str:
+        """It is about none in particular."""
+        return ""
+
+
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
 Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
 #: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
@@ -207,8 +240,9 @@ Order = (
     | PrepareLiveMigration
     | LiveMigrate
     | ActivateMigrated
+    | RemoveGuest
 )
-AgentMessage = Order | Interrupt
+AgentMessage = Order | Interrupt | AskGuests
 
 
 # --- to the conductor -------------------------------------------------------------------------------------------------
@@ -316,29 +350,42 @@ class HostsStarted:
     """Agents came up: what their hypervisors are and which guests they found.
 
     ``session``: which life of their process; several of these messages may belong to one. ``release``: what it runs.
+    ``marked``: host → guest → when the order to make it was given, for guests that bear our mark. An agent of a release
+    that knows no marks leaves it empty, and none of its guests is removed.
     """
 
     reports: tuple[NodeReport, ...]
     guests: Mapping[str, Mapping[str, PowerState]] = field(default_factory=dict)
     session: str = ""
     release: str = ""
+    marked: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GuestsFound:
+    """Which guests hosts have, told from time to time and when somebody asks; ``marked`` as in :class:`HostsStarted`.
+
+    ``asked``: the only guests that this is about; None stands for all that the hosts have.
+    """
+
+    guests: Mapping[str, Mapping[str, PowerState]]
+    marked: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
+    asked: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Answer to :class:`HostsStarted`: which guests do not belong on a host.
+    """Answer to :class:`HostsStarted`.
 
-    ``guests``: host → those of servers that are deleted or elsewhere, as is recorded; they are to be destroyed.
-    ``unknown``: host → those of which nothing is recorded; they are to be kept and reported.
+    ``removals``: host → guests that a record says have to go; see :class:`RemoveGuest`.
     ``lease_s``: how long the process may act for its hosts after it has said that it is alive.
     """
 
-    guests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    removals: Mapping[str, tuple[Removal, ...]] = field(default_factory=dict)
     lease_s: float = 60.0
 
 
-ConductorMessage = StepReply | StepStatus | MigrationProgress
+ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
 Answer = Orphans | HeartbeatAnswer

@@ -224,6 +224,7 @@ class GuestSpec:
 
     ``reserved``: the cells, pinned CPUs and devices that the claim of this host has taken for it.
     ``image``: where the host gets its image from; None for a cloud without an image service.
+    ``ordered_at``: when the conductor gave the order to make it; drivers keep it, as our mark, in the guest's metadata.
     ``user_data`` may hold secrets, so it is not part of what is shown of a guest, in logs for instance.
     """
 
@@ -245,3 +246,4 @@ class GuestSpec:
     metadata: Mapping[str, str] = field(default_factory=dict)
     reserved: GuestDevices = field(default_factory=GuestDevices)
     image: ImageData | None = None
+    ordered_at: datetime | None = None

@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from kilonova.messaging.messages import (
     StepReply,
     StopGuest,
 )
+from kilonova.model.found_guest import Departure, Removal
 from kilonova.model.instance import GuestSpec, PowerState
 from support.cell import PLAIN, host
 from support.manual_bus import ManualBus
@@ -58,7 +60,8 @@ class Replies:
         if isinstance(question, Heartbeat):
             self.heartbeats.append(question)
             return HeartbeatAnswer(question.session, question.number, counts=True)
-        return Orphans({report.host: tuple(question.guests[report.host]) for report in question.reports})
+        now, found = datetime.now(UTC).replace(tzinfo=None), question.guests.items()
+        return Orphans({host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found})
 
 
 def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from kilonova.errors import Conflict, Forbidden, KilonovaError, NotFound, Unavailable
-from kilonova.images.data import Download, GlanceData
+from kilonova.images.data import Download, ImageStore
 from kilonova.images.tickets import Direction, InvalidTicketError, Ticket, TicketOffice
 from kilonova.wsgi_keys import BODY_REFUSED
 
@@ -47,10 +47,10 @@ class Route:
     """One method of one path. ``direction``: what a ticket has to allow for it."""
 
     direction: Direction
-    handler: Callable[[GlanceData, Transfer], Answer]
+    handler: Callable[[ImageStore, Transfer], Answer]
 
 
-def _read(data: GlanceData, transfer: Transfer) -> Answer:
+def _read(data: ImageStore, transfer: Transfer) -> Answer:
     asked = _FROM_HERE_ON.fullmatch(transfer.environ.get("HTTP_RANGE", ""))
     found = data.read(transfer.ticket.image_id, int(asked[1]) if asked else 0)
     headers = [("Content-Type", "application/octet-stream")]
@@ -61,7 +61,7 @@ def _read(data: GlanceData, transfer: Transfer) -> Answer:
     return Answer(206 if found.start else 200, found, tuple(headers))
 
 
-def _write(data: GlanceData, transfer: Transfer) -> Answer:
+def _write(data: ImageStore, transfer: Transfer) -> Answer:
     length = transfer.environ.get("CONTENT_LENGTH")
     stored = data.write(transfer.ticket.image_id, transfer.environ["wsgi.input"], int(length) if length else None)
     body = {"size": stored.size_bytes, "os_hash_algo": stored.hash_algo, "os_hash_value": stored.hash_value}
@@ -90,7 +90,7 @@ class AgentsApi:
     """
 
     office: TicketOffice
-    data: GlanceData | None
+    data: ImageStore | None
     has_agent: Callable[[str], bool]
     routes: Mapping[str, Mapping[str, Route]] = field(default_factory=lambda: ROUTES)
 
@@ -122,7 +122,7 @@ class AgentsApi:
         except KilonovaError as error:
             status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
             LOG.warning("%s %s: %d %s", method, path, status, error.message)
-            return _refuse(status, error.message, *([("Retry-After", "1")] if status == 503 else []))  # noqa: PLR2004
+            return _refuse(status, error.message, *([("Retry-After", "1")] if status == 503 else []))
         LOG.info("Host %s: %s of image %s", ticket.host, ticket.direction, ticket.image_id)
         return answer
 

@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from kilonova.model.host import NodeReport
@@ -56,6 +57,13 @@ class VirtDriver(Protocol):
 
     def list_guests(self) -> Mapping[str, PowerState]:
         """Return every guest by instance uuid; one that is only kept is shut down."""
+
+    def marked_guests(self) -> Mapping[str, datetime]:
+        """Return instance uuid → ``GuestSpec.ordered_at``, for the guests that bear our mark.
+
+        A driver writes both into a guest's own metadata when it makes it, so that they go where the guest goes. Of one
+        that is kept and has a successor, the successor's counts.
+        """
 
     def spawn(self, guest: GuestSpec) -> None:
         """Create and start a guest; one that runs already is success. Raises: DriverError, leaving nothing behind.

@@ -37,7 +37,7 @@ from kilonova.conductor.workflow import (
     Write,
     is_unreachable,
 )
-from kilonova.conductor.workflows.outcomes import require_absent
+from kilonova.conductor.workflows.outcomes import leave_behind
 from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import compute_nodes, instances, request_specs
@@ -141,7 +141,7 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
 
     def release(tx: Transaction) -> None:
         if facts.unreachable:
-            require_absent(services, tx, host)
+            leave_behind(services, tx, host, run.instance_uuid)
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
         expected = {TaskState.SPAWNING} if run.interrupted is None else None
         instances.change(tx, run.instance_uuid, expected_tasks=expected, **values)
@@ -162,7 +162,8 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
     host = run.facts.host
     assert host is not None
     reserved = reserved_for(services.database, memo.instance, memo.request)
-    guest = guest_of(memo.instance, memo.request, reserved, image_data_for(services, host, memo.request))
+    image_data = image_data_for(services, host, memo.request)
+    guest = guest_of(memo.instance, memo.request, reserved, run.row.since, image_data)
     return SendToAgent(host, SpawnGuest(run.step_id, guest))
 
 
@@ -173,7 +174,7 @@ def _destroy_remains(_services: Services, run: Run[BuildFacts]) -> Effect:
 
 
 def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepReply) -> Effect:
-    """A host that does not answer counts as clean: it destroys guests of servers elsewhere when it comes back."""
+    """A host that does not answer counts as clean: a record says what it has to remove when it comes back."""
     if reply.error is not None:
         LOG.warning("Instance %s left on host %s: %s", run.instance_uuid, reply.host, reply.error)
     return Completed(replace(run.facts, unreachable=is_unreachable(reply)), durable=False)

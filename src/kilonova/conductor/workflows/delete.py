@@ -23,11 +23,12 @@ from kilonova.conductor.workflow import (
     Write,
     is_unreachable,
 )
-from kilonova.conductor.workflows.outcomes import failed, require_absent
+from kilonova.conductor.workflows.outcomes import failed, leave_behind
 from kilonova.conductor.workflows.release import release_server
 from kilonova.db import group_guards, instances
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, StepReply
+from kilonova.model.found_guest import Departure
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
 
@@ -73,7 +74,7 @@ def _destroy_guest(services: Services, run: Run[DeleteFacts]) -> Effect:
 
 
 def _guest_destroyed(_services: Services, run: Run[DeleteFacts], reply: StepReply) -> Effect:
-    """Note that the host is clean. One that is not there counts as clean: it cleans up when it comes back."""
+    """Note that the host is clean. One that is not there counts as clean: a record says what it has to remove."""
     facts = replace(run.facts, clean=(*run.facts.clean, reply.host))
     if is_unreachable(reply):
         facts = replace(facts, absent=(*facts.absent, reply.host))
@@ -85,7 +86,7 @@ def _guest_destroyed(_services: Services, run: Run[DeleteFacts], reply: StepRepl
 def _vanish(services: Services, run: Run[DeleteFacts], _power_state: PowerState | None) -> Write:
     def vanish(tx: Transaction) -> None:
         for host in run.facts.absent:
-            require_absent(services, tx, host)
+            leave_behind(services, tx, host, run.instance_uuid, Departure.DELETED)
         release_server(tx, run.instance_uuid)
         group_guards.forget_members(tx, [run.instance_uuid])
         instances.mark_deleted(tx, run.instance_uuid)

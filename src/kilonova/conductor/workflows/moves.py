@@ -101,7 +101,7 @@ def guest_there(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
     instance, request, migration = found
     instance = replace(instance, flavor=migration.new_flavor)
     reserved = reserved_for(services.database, instance, request)
-    return guest_of(instance, request, reserved, image_data_for(services, run.facts.host, request))
+    return guest_of(instance, request, reserved, run.row.since, image_data_for(services, run.facts.host, request))
 
 
 def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
@@ -115,7 +115,7 @@ def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
     instance, request, migration = found
     instance = replace(instance, flavor=migration.old_flavor)
     holder = migration.uuid if migration.is_claimed else None
-    return guest_of(instance, request, reserved_for(services.database, instance, request, holder))
+    return guest_of(instance, request, reserved_for(services.database, instance, request, holder), run.row.since)
 
 
 def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflow[MoveFacts], how: Claiming) -> Effect:

@@ -16,9 +16,10 @@ from kilonova.conductor.workflow import (
     complete_or_repeat,
     is_unreachable,
 )
-from kilonova.db import host_agents, instances
+from kilonova.db import departures, host_agents, instances
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import StepReply
+from kilonova.model.found_guest import Departure
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
@@ -70,30 +71,33 @@ def _leave(
     instances.change(tx, run.instance_uuid, expected_tasks=tasks, **values)
 
 
-def require_absent(services: Services, tx: Transaction, host: str) -> None:
-    """Raise HostIsBackError if some live process has the agent of a host that could not be reached.
+def leave_behind(
+    services: Services, tx: Transaction, host: str, instance_uuid: str, departure: Departure = Departure.LEFT
+) -> None:
+    """Count the guest of an instance as gone from a host that could not be reached, and record that it has to go.
 
-    In the transaction that counts a guest there as gone: a process that takes the host afterwards finds it recorded.
+    Raises: HostIsBackError if some live process has the agent of that host. That is asked in the same transaction: a
+    process that takes the host afterwards finds the record.
     """
     process = host_agents.process_of(tx.connection, host)
-    if process == services.owner and services.database.is_sole_process:
-        return  # which knows of none, so there is none
-    if process is not None and host_agents.is_alive(tx, process):
+    is_own = process == services.owner and services.database.is_sole_process  # which knows of none, so there is none
+    if process is not None and not is_own and host_agents.is_alive(tx, process):
         raise HostIsBackError(host)
+    departures.note(tx, host, instance_uuid, departure)
 
 
 def gone_with_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
     """What a reply to an undo means where a host that is not there leaves nothing to undo for now.
 
-    When it comes back it destroys guests of servers that are elsewhere by then.
+    What it has to remove when it comes back is recorded.
     """
     if is_unreachable(reply):
-        return Completed(write=lambda tx: require_absent(services, tx, reply.host))
+        return Completed(write=lambda tx: leave_behind(services, tx, reply.host, run.instance_uuid))
     return complete_or_repeat(services, run, reply)
 
 
 def done_without_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
     """What the reply to a step means that has nothing left to do where the host is not there."""
     if is_unreachable(reply):
-        return Completed(write=lambda tx: require_absent(services, tx, reply.host))
+        return Completed(write=lambda tx: leave_behind(services, tx, reply.host, run.instance_uuid))
     return complete_or_fail(services, run, reply)

@@ -22,6 +22,7 @@ from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
     ForceCompleteLiveMigration,
+    GuestsFound,
     Question,
     StepState,
     StepStatus,
@@ -90,7 +91,7 @@ class RabbitAgentBus:
                 self._local.cast(host, message)
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        reply_to = self._awaiting.get(message.step.workflow, "")
+        reply_to = "" if isinstance(message, GuestsFound) else self._awaiting.get(message.step.workflow, "")
         self._send(Envelope(message, session=self._session, reply_to=reply_to, urgent=urgent))
 
     def ask(self, question: Question) -> Answer:
@@ -165,7 +166,7 @@ class RabbitAgentBus:
     def _refuse(self, host: str, message: AgentMessage) -> None:
         """Drop what is meant for another session, and have it sent anew."""
         LOG.info("Host %s: %s was meant for another session and is dropped", host, type(message).__name__)
-        if not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
+        if message.step.workflow and not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
             self.tell(StepStatus(message.step, host, message.instance_uuid, StepState.UNKNOWN), urgent=True)
 
     def _note_sender(self, workflow: str, sender: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from kilonova.errors import Forbidden
 from kilonova.messaging.codec import Message
-from kilonova.messaging.messages import Heartbeat, HostsStarted, MigrationProgress, StepReply, StepStatus
+from kilonova.messaging.messages import GuestsFound, Heartbeat, HostsStarted, MigrationProgress, StepReply, StepStatus
 from kilonova.messaging.rabbit.letters import Delivery
 from kilonova.messaging.rabbit.topology import from_agent
 from kilonova.messaging.routes import Routes
@@ -38,6 +38,10 @@ def _hosts_of(message: Message) -> Iterator[str]:
         case HostsStarted():
             yield from (report.host for report in message.reports)
             yield from message.guests
+            yield from message.marked
+        case GuestsFound():
+            yield from message.guests
+            yield from message.marked
         case StepStatus():
             yield message.host
             if message.reply is not None:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from kilonova.compute.virt.base import CopyProgress, MigrationMonitor
@@ -55,6 +56,11 @@ class FakeDriver:
     def list_guests(self) -> Mapping[str, PowerState]:
         with self._lock:
             return {uuid: place.power_state for uuid, place in self._guests.places.items()}
+
+    def marked_guests(self) -> Mapping[str, datetime]:
+        with self._lock:
+            places = self._guests.places.items()
+            return {uuid: place.ordered_at for uuid, place in places if place.ordered_at is not None}
 
     def spawn(self, guest: GuestSpec) -> None:
         self._take(self._host.spawn_delay_s)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guests of a simulated hypervisor, in a file: instance uuid → its guest, and the one kept for a move.
 
-A file of before had only the power state of each guest, as a number; it is read as what it means.
+Files of earlier releases are read as what they mean. The first ones had only the power state of each guest, as a
+number. Until marks came, each guest in a file was ours, and was ordered at the latest when the file was last written.
 """
 
 import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -28,17 +30,22 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedGuest:
-    """One guest. The size of one from a file of before is not known, and 0."""
+    """One guest. The size of one from a file of before is not known, and 0.
+
+    ``ordered_at``: the mark that Kilonova made it, and when that was asked for; None: somebody else did.
+    """
 
     state: PowerState
     origin: Origin = Origin.SPAWNED
     vcpus: int = 0
     memory_mib: int = 0
     root_gib: int = 0
+    ordered_at: datetime | None = None
 
     @classmethod
     def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
-        return cls(state, origin, guest.vcpus, guest.memory_mib, guest.root_gib)
+        ordered_at = guest.ordered_at or datetime.now(UTC).replace(tzinfo=None)  # a conductor of before says nothing
+        return cls(state, origin, guest.vcpus, guest.memory_mib, guest.root_gib, ordered_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,11 @@ class Place:
     @property
     def power_state(self) -> PowerState:
         return PowerState.SHUTDOWN if self.guest is None else self.guest.state
+
+    @property
+    def ordered_at(self) -> datetime | None:
+        newest = self.guest or self.kept
+        return None if newest is None else newest.ordered_at
 
     @property
     def state_when_kept(self) -> PowerState:
@@ -89,9 +101,10 @@ class GuestFile:
     def _read(self) -> dict[str, Place]:
         try:
             stored: dict[str, Any] = orjson.loads(self._file.read_bytes())
+            written_at = datetime.fromtimestamp(self._file.stat().st_mtime, UTC).replace(tzinfo=None)
         except FileNotFoundError:
             return {}
-        return {uuid: _place(value) for uuid, value in stored.items()}
+        return {uuid: _place(value, written_at) for uuid, value in stored.items()}
 
     def _store(self, places: dict[str, Place]) -> None:
         """Replace the file in one step, then what is known here: a kill or a full disk leaves both as they were."""
@@ -107,13 +120,16 @@ class GuestFile:
         self._places = places
 
 
-def _place(value: Any) -> Place:
+def _place(value: Any, written_at: datetime) -> Place:
     if isinstance(value, int):
-        return Place(SimulatedGuest(PowerState(value)))
-    return Place(_guest(value["guest"]), _guest(value["kept"]))
+        return Place(SimulatedGuest(PowerState(value), ordered_at=written_at))
+    return Place(_guest(value["guest"], written_at), _guest(value["kept"], written_at))
 
 
-def _guest(value: Any) -> SimulatedGuest | None:
+def _guest(value: Any, written_at: datetime) -> SimulatedGuest | None:
     if value is None:
         return None
-    return SimulatedGuest(**{**value, "state": PowerState(value["state"]), "origin": Origin(value["origin"])})
+    text = value.get("ordered_at", "")
+    ordered_at = written_at if text == "" else None if text is None else datetime.fromisoformat(text)
+    enums = {"state": PowerState(value["state"]), "origin": Origin(value["origin"])}
+    return SimulatedGuest(**{**value, **enums, "ordered_at": ordered_at})

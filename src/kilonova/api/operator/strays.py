@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/operator/v1/strays: guests that are not where their servers are recorded, and servers without their guests."""
+
+from typing import Any
+
+from kilonova.api.compute.links import next_link
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas import strays as schemas
+from kilonova.api.validation import invalid_parameter
+from kilonova.db import odd_guests
+from kilonova.errors import NotFound
+from kilonova.model.found_guest import OddGuest, Oddity
+
+RULES = (
+    rule("kilonova:strays:list", ADMIN, "List stray guests", ("GET", "/operator/v1/strays")),
+    rule("kilonova:strays:remove", ADMIN, "Have a stray guest removed", ("POST", "/operator/v1/strays/remove")),
+)
+_PAGE = 100
+_OLD_BACKUP = "If the database was restored from a backup, restore a newer one."
+
+
+def list_strays(ctx: Context, request: Request) -> Reply:
+    """GET /v1/strays.  Errors: 400 naming the parameter, also for a marker that is no longer in the list."""
+    ctx.authorize("kilonova:strays:list")
+    asked = integer_param(request, "limit")
+    limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
+    marker = integer_param(request, "marker")
+    with ctx.backend.database.read() as connection:
+        try:
+            found = odd_guests.list_page(connection, host=request.param("host"), limit=limit + 1, marker=marker)
+        except NotFound as error:
+            raise invalid_parameter("marker", marker, f"{error.message} Begin again.") from None
+    body: dict[str, Any] = {"strays": [_view(each) for each in found[:limit]]}
+    if limit and len(found) > limit:
+        body["strays_links"] = [next_link(request, str(found[limit - 1].id))]
+    return Reply(200, body)
+
+
+def remove_stray(ctx: Context, request: Request) -> Reply:
+    """POST /v1/strays/remove.  Errors: 404; 409 for a guest that is recorded there or does not bear our mark."""
+    ctx.authorize("kilonova:strays:remove")
+    host, uuid = request.body["remove"]["host"], request.body["remove"]["guest"]
+    asked = ctx.backend.conductor.strays.remove(host, uuid, ctx.requester)
+    return Reply(202, {"removal": {"host": host, "guest": uuid, "host_was_asked": asked}})
+
+
+# --- views ------------------------------------------------------------------------------------------------------------
+
+
+def _view(odd: OddGuest) -> dict[str, Any]:
+    what, remedy = _words(odd)
+    return {
+        "id": odd.id,
+        "host": odd.host,
+        "guest": odd.instance_uuid,
+        "reason": odd.oddity.value,
+        "power_state": odd.power_state.name.lower() if odd.is_stray else None,
+        "recorded_host": odd.recorded_host,
+        "since": None if odd.since is None else odd.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "what": what,
+        "remedy": remedy,
+    }
+
+
+def _words(odd: OddGuest) -> tuple[str, str]:
+    """Say what is odd, and what may be done about it."""
+    otherwise = "Otherwise, if nobody needs this guest, remove it."
+    elsewhere = f"Its server is recorded on host {odd.recorded_host}, and no record says that it left this host."
+    nowhere = "Its server is recorded on no host, and no record says that it left this one."
+    newer = "A record says that it has to go, but it was made after that was written."
+    mark = "It does not bear the mark of Kilonova, which will not touch it."
+    return {
+        Oddity.UNKNOWN: ("The database has no server with this id.", f"{_OLD_BACKUP} {otherwise}"),
+        Oddity.ELSEWHERE: (
+            elsewhere,
+            f"See which of the two is in use. {_OLD_BACKUP} Otherwise remove this guest, or delete the server.",
+        ),
+        Oddity.NOWHERE: (nowhere, f"{_OLD_BACKUP} {otherwise}"),
+        Oddity.NEWER: (newer, f"{_OLD_BACKUP} {otherwise}"),
+        Oddity.UNMARKED: (mark, "If nobody needs it, remove it with the tools of the hypervisor."),
+        Oddity.MISSING: (
+            "The server is recorded on this host, which has no such guest.",
+            f"{_OLD_BACKUP} If its guest is on another host, it is in this list, too. Otherwise delete the server.",
+        ),
+    }[odd.oddity]
+
+
+ROUTES: Routes = {
+    "/v1/strays": {"GET": Endpoint(list_strays, query=schemas.LIST)},
+    "/v1/strays/remove": {"POST": Endpoint(remove_stray, body=schemas.REMOVE)},
+}

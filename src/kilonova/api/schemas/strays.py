@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which stray guests are asked for, and which one is to go."""
+
+from kilonova.api.schemas.queries import PAGE
+from kilonova.api.schemas.types import JSONDict, query
+from kilonova.api.validation import Schemas
+
+_HOST: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255}
+_GUEST: JSONDict = {"type": "string", "minLength": 1, "maxLength": 36}
+_NUMBER: JSONDict = {"type": "string", "pattern": "^[0-9]{1,18}$"}
+LIST = Schemas({(1, 0): query({**PAGE, "marker": _NUMBER, "host": _HOST}, extra=False)})
+REMOVE = Schemas(
+    {
+        (1, 0): {
+            "type": "object",
+            "properties": {
+                "remove": {
+                    "type": "object",
+                    "properties": {"host": _HOST, "guest": _GUEST},
+                    "required": ["host", "guest"],
+                    "additionalProperties": False,
+                }
+            },
+            "required": ["remove"],
+            "additionalProperties": False,
+        }
+    }
+)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How an agent has guests go that a record says have to: what left its host always, what is deleted as configured."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kilonova.compute.virt.base import VirtDriver
+from kilonova.model.found_guest import Departure, Removal
+from kilonova.model.instance import PowerState
+
+LOG = logging.getLogger(__name__)
+
+
+class RunningDeletedAction(StrEnum):
+    """What becomes of the guest of a deleted server: ``running_deleted_instance_action``."""
+
+    NOOP = "noop"
+    LOG = "log"
+    SHUTDOWN = "shutdown"
+    REAP = "reap"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningDeleted:
+    """``timeout_s``: how long a server has to be deleted before anything is done about its guest."""
+
+    action: RunningDeletedAction = RunningDeletedAction.REAP
+    timeout_s: float = 0.0
+
+
+class GuestRemover:
+    """Removes guests of one host, each only if it still is the one that the record speaks of.
+
+    ``on_gone``: told of each guest that is destroyed.
+    """
+
+    def __init__(self, host: str, driver: VirtDriver, deleted: RunningDeleted, on_gone: Callable[[str], None]) -> None:
+        self._host = host
+        self._driver = driver
+        self._deleted = deleted
+        self._on_gone = on_gone
+
+    def remove(self, removal: Removal) -> PowerState:
+        """Do what is to be done about a guest, and return its state then; absent is success. Raises: DriverError."""
+        uuid = removal.instance_uuid
+        state = self._driver.list_guests().get(uuid)
+        if state is None:
+            return PowerState.NOSTATE
+        if not removal.covers(self._driver.marked_guests().get(uuid)):
+            LOG.warning("Host %s: guest %s is kept, since it is younger than what is recorded of it", self._host, uuid)
+            return state
+        if removal.departure is Departure.LEFT:
+            return self._destroy(uuid, "its server is elsewhere")
+        return self._deal_with_deleted(removal, state)
+
+    def _deal_with_deleted(self, removal: Removal, state: PowerState) -> PowerState:
+        uuid, action = removal.instance_uuid, self._deleted.action
+        if action is RunningDeletedAction.NOOP or removal.age_s < self._deleted.timeout_s:
+            return state
+        if action is RunningDeletedAction.REAP:
+            return self._destroy(uuid, "its server is deleted")
+        LOG.warning("Host %s: guest %s is still here, and its server is deleted", self._host, uuid)
+        if action is RunningDeletedAction.SHUTDOWN and state is not PowerState.SHUTDOWN:
+            LOG.warning("Host %s: guest %s is powered off", self._host, uuid)
+            self._driver.stop(uuid)
+            return PowerState.SHUTDOWN
+        return state
+
+    def _destroy(self, uuid: str, why: str) -> PowerState:
+        LOG.warning("Host %s: guest %s is destroyed: %s", self._host, uuid, why)
+        self._driver.destroy(uuid)
+        self._on_gone(uuid)
+        return PowerState.NOSTATE

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One timer for all agents of a process: every interval, which guests their hosts have."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+
+from kilonova.compute.agent import Agent, guests_of
+from kilonova.messaging.bus import AgentBus
+from kilonova.messaging.messages import GuestsFound
+from kilonova.periodic import PeriodicThread
+
+LOG = logging.getLogger(__name__)
+_TOLD_TOGETHER = 200
+#: As in Nova, what is to be done every 0 seconds is done this often.
+_DEFAULT_S = 60.0
+
+
+class ReportTimer:
+    """Reports the guests of ``agents``. Units: ``interval_s`` seconds; a negative one stands for never."""
+
+    def __init__(self, bus: AgentBus, agents: Sequence[Agent], interval_s: float) -> None:
+        self._bus = bus
+        self._agents = tuple(agents)
+        self._is_on = interval_s >= 0 and bool(self._agents)
+        self._thread = PeriodicThread(
+            "guest reports", self.report, interval_s or _DEFAULT_S, complaint="The guests of hosts were not reported"
+        )
+
+    def start(self) -> None:
+        if self._is_on:
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._thread.stop()
+
+    def report(self) -> None:
+        """Report all guests. A host whose hypervisor does not answer is left out, and keeps no other one waiting."""
+        for start in range(0, len(self._agents), _TOLD_TOGETHER):
+            found = tuple(_answered(self._agents[start : start + _TOLD_TOGETHER]))
+            guests = {host: guests for each in found for host, guests in each.guests.items()}
+            marked = {host: marks for each in found for host, marks in each.marked.items()}
+            if guests:
+                self._bus.tell(GuestsFound(guests, marked))
+
+
+def _answered(agents: Iterable[Agent]) -> Iterator[GuestsFound]:
+    for agent in agents:
+        try:
+            yield guests_of([agent])
+        except Exception:
+            LOG.exception("Host %s: its guests are unknown", agent.host)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one place that decides what becomes of the guests that hosts report: keep, remove, or report as strays (ADR 21).
+
+::
+
+    recorded here, or by an open move    ──▶ keep
+    no mark of ours                      ──▶ stray
+    a record that it has to go from here,
+        and the guest is older than it   ──▶ remove
+    anything else                        ──▶ stray
+
+A database that was restored from a backup knows less than the hosts. So nothing is removed because it is recorded
+elsewhere, and no record speaks of a guest that was made after it was written.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import departures, server_migrations
+from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
+from kilonova.model.found_guest import Departure, FoundGuest, OddGuest, Oddity, Removal
+from kilonova.model.instance import VmState
+from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType, ServerMigration
+
+#: host → instance uuid → what the host reports.
+Found = Mapping[str, Mapping[str, FoundGuest]]
+_AT_ONCE = 500
+_I, _M = t.instances.c, t.server_migrations.c
+_PLACES = Prepared(
+    sa.select(_I.uuid, _I.host, _I.deleted, _I.deleted_at).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True)))
+)
+_ENDED = Prepared(
+    sa.select(_M.instance_uuid, _M.status, _M.source_host, _M.dest_host, _M.created_at, _M.updated_at).where(
+        _M.instance_uuid.in_(sa.bindparam("uuids", expanding=True)), _M.status.not_in([each.value for each in OPEN])
+    )
+)
+_WELL = {MigrationStatus.CONFIRMED, MigrationStatus.COMPLETED}
+#: States in which a server has a guest where it is recorded, unless something is under way for it.
+_WITH_GUEST = [
+    state.value
+    for state in (
+        VmState.ACTIVE,
+        VmState.PAUSED,
+        VmState.SUSPENDED,
+        VmState.STOPPED,
+        VmState.RESCUED,
+        VmState.RESIZED,
+        VmState.SOFT_DELETED,
+    )
+]
+_AT_REST = _I.deleted.is_(False), _I.task_state.is_(None), _I.vm_state.in_(_WITH_GUEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What is to become of the guests of some hosts; those that are kept are in neither.
+
+    ``removals``: host → guests to remove there.
+    """
+
+    removals: Mapping[str, tuple[Removal, ...]] = field(default_factory=dict)
+    odd: tuple[OddGuest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a server is recorded. ``hosts``: more than one while it moves. ``deleted_at``: None while it exists."""
+
+    host: str | None
+    hosts: frozenset[str]
+    deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    departure: Departure
+    at: datetime
+
+
+def examine(connection: Connection, found: Found, now: datetime) -> Examined:
+    """Decide about the guests that hosts report. ``now``: the present by the clock that records are written by."""
+    uuids = sorted({uuid for guests in found.values() for uuid in guests})
+    removals: dict[str, list[Removal]] = defaultdict(list)
+    odd: list[OddGuest] = []
+    for start in range(0, len(uuids), _AT_ONCE):
+        chunk = uuids[start : start + _AT_ONCE]
+        places, moves = _places(connection, chunk)
+        suspects = [
+            (host, uuid, guests[uuid])
+            for host, guests in found.items()
+            for uuid in chunk
+            if uuid in guests and not (uuid in places and host in places[uuid].hosts)
+        ]
+        records = _records(connection, {uuid for _, uuid, _ in suspects}, places, moves) if suspects else {}
+        for host, uuid, guest in suspects:
+            verdict = _verdict(host, uuid, guest, places.get(uuid), records, now)
+            if isinstance(verdict, Removal):
+                removals[host].append(verdict)
+            else:
+                odd.append(verdict)
+    return Examined({host: tuple(each) for host, each in removals.items()}, tuple(odd))
+
+
+def belongs(connection: Connection, host: str, uuid: str) -> bool:
+    """Tell whether a guest is recorded on a host, also as one side of a move."""
+    places, _ = _places(connection, [uuid])
+    return uuid in places and host in places[uuid].hosts
+
+
+def is_at_rest(connection: Connection, host: str, uuid: str) -> bool:
+    """Tell whether a server is recorded on a host, has a guest by its state, and nothing is under way for it."""
+    wanted = sa.select(_I.id).where(_I.uuid == uuid, _I.host == host, *_AT_REST)
+    return connection.execute(wanted).first() is not None
+
+
+def missing(connection: Connection, found: Found) -> tuple[OddGuest, ...]:
+    """Return the servers recorded on these hosts, at rest, of which the hosts report no guest."""
+    lacking: list[OddGuest] = []
+    hosts = list(found)
+    for start in range(0, len(hosts), _AT_ONCE):
+        here = _I.host.in_(hosts[start : start + _AT_ONCE])
+        wanted = sa.select(_I.uuid, _I.host).where(here, *_AT_REST)
+        lacking += [
+            OddGuest(row.host, row.uuid, Oddity.MISSING, recorded_host=row.host)
+            for row in connection.execute(wanted)
+            if row.uuid not in found[row.host]
+        ]
+    return tuple(lacking)
+
+
+def _verdict(
+    host: str,
+    uuid: str,
+    guest: FoundGuest,
+    place: _Place | None,
+    records: Mapping[tuple[str, str], Sequence[_Record]],
+    now: datetime,
+) -> Removal | OddGuest:
+    """Decide about one guest that is not recorded where it is. A guest that left is no matter of deleted ones."""
+    known = list(records.get((host, uuid), ()))
+    if place is not None and place.deleted_at is not None:
+        known.append(_Record(Departure.DELETED, place.deleted_at))
+    for record in sorted(known, key=lambda each: (each.departure is Departure.LEFT, each.at), reverse=True):
+        removal = Removal(uuid, record.departure, record.at, max(0.0, (now - record.at).total_seconds()))
+        if removal.covers(guest.ordered_at):
+            return removal
+    recorded = None if place is None else place.host
+    return OddGuest(host, uuid, _oddity(guest, place, has_record=bool(known)), guest.power_state, recorded)
+
+
+def _oddity(guest: FoundGuest, place: _Place | None, *, has_record: bool) -> Oddity:
+    if guest.ordered_at is None:
+        return Oddity.UNMARKED
+    if has_record:
+        return Oddity.NEWER
+    if place is None:
+        return Oddity.UNKNOWN
+    return Oddity.NOWHERE if place.host is None else Oddity.ELSEWHERE
+
+
+def _places(connection: Connection, uuids: Sequence[str]) -> tuple[dict[str, _Place], Sequence[ServerMigration]]:
+    """Return uuid → where the server is recorded, of those that there are, and their open moves."""
+    open_moves = server_migrations.open_of(connection, uuids)
+    sides: dict[str, frozenset[str]] = defaultdict(frozenset)
+    for move in open_moves:
+        evacuated = {move.source_host} if _has_left(move) else set()
+        sides[move.instance_uuid] |= move.hosts - evacuated
+    places: dict[str, _Place] = {}
+    for uuid, host, is_deleted, deleted_at in _PLACES.rows(connection, uuids=uuids):
+        hosts = frozenset() if is_deleted or host is None else sides[uuid] | {host}
+        places[uuid] = _Place(host, hosts, deleted_at if is_deleted else None)
+    return places, open_moves
+
+
+def _has_left(move: ServerMigration) -> bool:
+    """Tell whether a move that counts as open is an evacuation whose source has yet to clean up."""
+    return move.migration_type is MigrationType.EVACUATION and move.status is MigrationStatus.DONE
+
+
+def _records(
+    connection: Connection, uuids: Collection[str], places: Mapping[str, _Place], moves: Sequence[ServerMigration]
+) -> dict[tuple[str, str], list[_Record]]:
+    """Return (host, uuid) → what says that the guest has to go from there, beside the deletion of its server."""
+    records: dict[tuple[str, str], list[_Record]] = defaultdict(list)
+    for key, (departure, at) in departures.of(connection, uuids).items():
+        records[key].append(_Record(departure, at))
+    for host, uuid, at in (*_left_by_moves(connection, uuids), *_evacuated(moves)):
+        deleted_at = places[uuid].deleted_at if uuid in places else None
+        ended_by_delete = deleted_at is not None and at >= deleted_at
+        records[host, uuid].append(_Record(Departure.DELETED if ended_by_delete else Departure.LEFT, at))
+    return records
+
+
+def _left_by_moves(connection: Connection, uuids: Collection[str]) -> Iterator[tuple[str, str, datetime]]:
+    """Yield (host, uuid, when) for each host that a server left by a move, or to which a move came to nothing."""
+    for uuid, status, source, dest, created_at, updated_at in _ENDED.rows(connection, uuids=list(uuids)):
+        if dest is not None and dest != source:
+            yield (source if status in _WELL else dest), uuid, updated_at or created_at
+
+
+def _evacuated(moves: Sequence[ServerMigration]) -> Iterator[tuple[str, str, datetime]]:
+    for move in moves:
+        at = move.updated_at or move.created_at
+        if _has_left(move) and at is not None:
+            yield move.source_host, move.instance_uuid, at

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An agent has a guest go only if it is the one that the record speaks of; of deleted servers it does as configured."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
+from kilonova.errors import DriverError
+from kilonova.messaging.messages import AskGuests, GuestsFound, RemoveGuest, SpawnGuest, StepId
+from kilonova.model.found_guest import Departure, Removal
+from kilonova.model.instance import PowerState
+from support.one_host import OneHost, guest, new_step
+
+NOON = datetime.fromisoformat("2026-05-01T12:00")
+NO_WORKFLOW = StepId("", "guests", 0)
+SECOND = timedelta(seconds=1)
+
+
+def with_guest(tmp_path: Path, running_deleted: RunningDeleted | None = None, **facts: object) -> OneHost:
+    host = OneHost(tmp_path, running_deleted=running_deleted, **facts)
+    host.do(SpawnGuest(new_step(), guest(ordered_at=NOON)))
+    return host
+
+
+def remove(host: OneHost, departure: Departure, at: datetime = NOON, age_s: float = 0.0) -> PowerState:
+    return host.do(RemoveGuest(NO_WORKFLOW, Removal("a", departure, at, age_s))).power_state
+
+
+@pytest.mark.parametrize("departure", Departure)
+def test_a_record_of_before_the_guest_does_not_speak_of_it(tmp_path: Path, departure: Departure) -> None:
+    host = with_guest(tmp_path)
+    assert remove(host, departure, NOON - SECOND) is PowerState.RUNNING
+    assert remove(host, departure, NOON) is PowerState.NOSTATE
+    assert remove(host, departure, NOON) is PowerState.NOSTATE
+    assert host.driver.list_guests() == {}
+
+
+@pytest.mark.parametrize(
+    ("action", "state"),
+    [
+        ("noop", PowerState.RUNNING),
+        ("log", PowerState.RUNNING),
+        ("shutdown", PowerState.SHUTDOWN),
+        ("reap", PowerState.NOSTATE),
+    ],
+)
+def test_what_becomes_of_a_deleted_server(
+    tmp_path: Path, action: str, state: PowerState, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = with_guest(tmp_path, RunningDeleted(RunningDeletedAction(action), 30))
+    assert remove(host, Departure.DELETED, age_s=29.9) is PowerState.RUNNING
+    assert caplog.messages == []
+    for _ in range(2):
+        assert remove(host, Departure.DELETED, age_s=30) is state
+    assert bool(caplog.messages) == (action != "noop")
+    assert remove(host, Departure.LEFT) is PowerState.NOSTATE, "that is no matter of deleted ones"
+
+
+def test_a_guest_that_cannot_be_removed_keeps_no_agent_from_starting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = with_guest(tmp_path)
+
+    def fail(_uuid: str) -> None:
+        raise DriverError("The disk is in use.")
+
+    host.driver.destroy = fail  # type: ignore[method-assign]
+    host.agent.remove([Removal("a", Departure.LEFT, NOON), Removal("b", Departure.LEFT, NOON)])
+    assert "guest a stays: The disk is in use." in caplog.text
+
+
+def test_an_agent_tells_which_of_some_guests_it_has(tmp_path: Path) -> None:
+    host = with_guest(tmp_path)
+    host.do(SpawnGuest(new_step(), guest("b", ordered_at=NOON)))
+    host.send(AskGuests(NO_WORKFLOW, ("a", "c")))
+    host.bus.run()
+    answer = GuestsFound({"node1": {"a": PowerState.RUNNING}}, {"node1": {"a": NOON}}, ("a", "c"))
+    assert host.told_of(GuestsFound) == [answer]
