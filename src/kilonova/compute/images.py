@@ -227,6 +227,5 @@ def _hashes_to(file: Path, stored: Any) -> bool:
     if _hash_of(stored["os_hash_algo"]) is None:
         return True
     with file.open("rb") as data:
-        return (
-            hashlib.file_digest(data, lambda: _hash_of(stored["os_hash_algo"])).hexdigest() == stored["os_hash_value"]
-        )
+        digest = hashlib.file_digest(data, lambda: _hash_of(stored["os_hash_algo"]))
+    return digest.hexdigest() == str(stored["os_hash_value"])
