@@ -3,12 +3,15 @@
 
 import hashlib
 import io
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from access_table import BY_TICKET
+from access_world import FAMILIES
 
 from kilonova.api.agents.application import ROUTES, AgentsApi, Answer, Route, Transfer, is_image_data
 from kilonova.cli.image_tickets import ticket_office
@@ -221,6 +224,17 @@ def test_a_cloud_without_images_says_so(control: Control, office: TicketOffice) 
     api = AgentsApi(office, None, lambda _host: True)
     said = ask(api, ticket=office.issue("node1", IMAGE, Direction.READ))
     assert (said.status, said.headers["Retry-After"]) == (503, "1")
+
+
+def test_every_route_is_in_the_table_and_there_are_no_others(control: Control) -> None:
+    routes = {
+        f"agents {method} {template}": route.direction.value
+        for template, methods in ROUTES.items()
+        for method, route in methods.items()
+    }
+    assert routes == BY_TICKET
+    served = json.loads(ask(control.process.application, path="/").body)["services"]
+    assert set(served) == {family.name for family in FAMILIES} | {"agents"}
 
 
 def test_no_handler_is_asked_before_the_ticket(control: Control, office: TicketOffice, store: MemoryStore) -> None:

@@ -3,7 +3,7 @@
 
 import typer
 
-from kilonova.cli import enrolment
+from kilonova.cli import enrolment, ticket_keys
 
 app = typer.Typer(no_args_is_help=True, help="Say which processes may be agents of which hosts.")
 
@@ -14,3 +14,4 @@ def compute() -> None:
 
 
 enrolment.add_commands(app)
+app.command()(ticket_keys.rotate_ticket_key)
