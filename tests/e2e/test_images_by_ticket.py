@@ -181,7 +181,8 @@ class TestImagesByTicket:
 
         def status(method: str, url: str, ticket: str | None) -> int:
             headers = {} if ticket is None else {"Authorization": f"Bearer {ticket}"}
-            return requests.request(method, url, headers=headers, data=b"y", timeout=30).status_code
+            data = b"y" if method == "PUT" else None
+            return requests.request(method, url, headers=headers, data=data, timeout=30).status_code
 
         assert status("GET", read.url, read.ticket) == 200
         for method, url in (("GET", read.url), ("PUT", write.url)):
