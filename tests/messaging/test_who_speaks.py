@@ -28,7 +28,7 @@ from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus
 from kilonova.messaging.rabbit.topology import from_agent, to_agent, to_control
 from kilonova.messaging.routes import Route
-from support.broker import CONTROL, Broker
+from support.broker import CONTROL, RESTRICTED, Broker
 from support.rabbit_ends import RabbitEnds, connected
 from support.waiting import wait_until
 
@@ -192,6 +192,21 @@ def test_a_reply_goes_to_the_control_process_that_awaits_it(broker: Broker, ends
     assert {message.step.workflow for message in heard.messages} == {"ours"}
     assert {message.step.workflow for message in others} == {"theirs"}
     second.close()
+
+
+def test_queues_that_an_operator_has_made(
+    broker: Broker, ends: RabbitEnds, heard: Heard, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends.conductor.close()
+    missing = broker.new_agent()
+    ends.routes.agents.add(missing)
+    bus = RabbitConductorBus(broker.transport(RESTRICTED), new_uuid(), ends.routes, LocalBus())
+    bus.serve_conductor(heard.handle, heard.answer)
+    bus.start()
+    ends.tell(reply())
+    wait_until(lambda: heard.messages, "the agent with queues is heard")
+    wait_until(lambda: f"agent {missing} cannot be heard" in caplog.text, "it is said who has none")
+    bus.close()
 
 
 def test_what_is_meant_for_another_session_is_dropped_and_asked_for_again(ends: RabbitEnds, heard: Heard) -> None:

@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from kilonova.companions.rabbitmq import RabbitMQ, ServerCertificate
-from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions
+from kilonova.messaging.rabbit.topology import RIGHTS_OF_CONTROL, BrokerUser, agent_user, control_user, definitions
 from kilonova.messaging.rabbit.transport_url import Tls, Transport, parse_transport_url
 from support.certificates import Authority
 
 _PREFIX = "kilonova-broker-"
 CONTROL = "control"
+#: Control processes of an operator who makes the queues of agents by definitions.
+RESTRICTED = "restricted"
 _AGENTS = tuple(f"agent{number}" for number in range(300))
 #: A queue whose broker is killed within about a second of being made may stay without a leader for ever.
 SETTLED_S = 4.0
@@ -33,7 +35,12 @@ class Broker:
         self.authority = Authority(self.folder)
         own = self.authority.certify("broker", host="localhost")
         certificate = ServerCertificate(self.authority.ca_file, own.cert_file, own.key_file)
-        users = [control_user(CONTROL, CONTROL), *(agent_user(name, name) for name in _AGENTS)]
+        restricted = replace(RIGHTS_OF_CONTROL, configure=r"^control\..+$")
+        users = [
+            control_user(CONTROL, CONTROL),
+            BrokerUser(RESTRICTED, RESTRICTED, restricted, {}),
+            *(agent_user(name, name) for name in _AGENTS),
+        ]
         self.server = RabbitMQ(self.folder, definitions("/", users, ()), certificate)
         self._names = iter(_AGENTS)
 
