@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from kilonova.errors import Forbidden
+from kilonova.errors import Forbidden, Unavailable
 from kilonova.messaging.bus import Accept, Speaker
 from kilonova.messaging.codec import Envelope, decode, encode
 from kilonova.messaging.local import LocalBus
@@ -189,6 +189,9 @@ class RabbitConductorBus:
             if self._answerer is not None:
                 answer = self._answerer(message, Speaker(agent, envelope.version))
                 self._send(agent, Envelope(answer, session=envelope.session, question=envelope.question))
+        except (Forbidden, Unavailable) as error:
+            kind = type(message).__name__
+            self._complaints.complain(f"{kind} {agent}", f"A {kind} of agent {agent} is not answered: {error.message}")
         finally:
             self._link.acknowledge(delivery)
 
