@@ -100,7 +100,7 @@ def test_many_guests_wait_for_one_transfer(tmp_path: Path, plane: ControlPlane, 
     assert len(plane.asked) == 1
 
 
-@pytest.mark.parametrize("refusal", [(503, None), (500, None)])
+@pytest.mark.parametrize("refusal", [(502, None), (500, None)])
 def test_what_may_be_better_next_time_is_tried_again(
     tmp_path: Path, plane: ControlPlane, image: ImageData, refusal: tuple[int, int | None]
 ) -> None:
@@ -112,6 +112,15 @@ def test_what_may_be_better_next_time_is_tried_again(
         host_images(tmp_path / "other").fetch(image)
     assert not isinstance(raised.value, ImageUnusable)
     assert list((tmp_path / "other").iterdir()) == []
+
+
+def test_a_host_waits_for_its_turn_as_long_as_that_takes(tmp_path: Path, plane: ControlPlane, image: ImageData) -> None:
+    pauses: list[float] = []
+    images = HostImages(tmp_path, max_bytes=1 << 40, retries=0, sleep=pauses.append)
+    plane.answers = [(503, None)] * 30
+    assert images.fetch(image).read_bytes() == DATA
+    assert len(pauses) == 30
+    assert 0 < min(pauses) < max(pauses) <= 8
 
 
 def test_a_transfer_that_breaks_goes_on_where_it_was(tmp_path: Path, plane: ControlPlane, served: Serving) -> None:
@@ -216,7 +225,7 @@ def test_a_password_in_a_netrc_does_not_replace_the_ticket(
 
 def test_an_upload_arrives_whole(tmp_path: Path, plane: ControlPlane, image: ImageData) -> None:
     (tmp_path / "disk").write_bytes(DATA)
-    plane.answers = [(503, None)]
+    plane.answers = [(502, None)]
     host_images(tmp_path / "_base").upload(image, tmp_path / "disk")
     assert (plane.taken, len(plane.asked)) == (DATA, 2)
     plane.answers = [(409, None)]
