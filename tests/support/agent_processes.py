@@ -10,7 +10,6 @@ from pathlib import Path
 
 import psutil
 
-from kilonova.companions.parent_death import die_with_parent
 from support.broker import Broker
 from support.waiting import wait_until
 
@@ -39,7 +38,7 @@ class AgentProcess:
         """Start, and wait for nothing. ``options``: of Python."""
         with self.log.open("ab") as log:
             command = [sys.executable, *options, "-m", "kilonova", "compute", "--config-file", str(self.config)]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=die_with_parent)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
         return self
 
     def until_in_session(self) -> "AgentProcess":
