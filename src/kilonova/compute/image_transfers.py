@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from requests import Response, Session
-from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
 from kilonova.errors import ImageUnusable, TransferBroken, TransferPostponed
@@ -61,7 +60,7 @@ def _ask(
                 timeout=_TIMEOUTS_S,
                 allow_redirects=False,
             )
-        except RequestException as error:
+        except OSError as error:  # of requests, too; a file of authorities that is not there is none of its own
             raise TransferBroken(f"The control plane cannot be reached: {type(error).__name__}.") from error
         with answer:
             if answer.status_code not in {_OK, _PARTIAL}:

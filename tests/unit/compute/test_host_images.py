@@ -18,6 +18,8 @@ from kilonova.errors import DriverError, ImageUnusable
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.server.listening import tls_context
+from support.certificates import Authority
 from support.http_clients import Serving, serving
 
 DATA = os.urandom(300_000)
@@ -254,3 +256,18 @@ def test_nothing_that_shows_a_guest_shows_its_ticket(image: ImageData) -> None:
     guest = GuestSpec("uuid-1", "instance-1", "vm", 1, 64, 1, image=image, user_data="c2VjcmV0")
     assert "ticket-1" not in repr(guest)
     assert "c2VjcmV0" not in repr(guest)
+
+
+def test_the_control_plane_shows_a_certificate(tmp_path: Path, plane: ControlPlane, image: ImageData) -> None:
+    authority = Authority(tmp_path)
+    shown = authority.certify("control", host="localhost")
+    tls = tls_context(str(shown.cert_file), str(shown.key_file), "test")
+    with serving(plane, tls=tls) as served:
+        there = replace(image, url=f"https://localhost:{served.port}/")
+        for number, verify in enumerate((True, str(tmp_path / "nothing.pem"))):
+            with pytest.raises(DriverError, match="could not be transferred"):
+                HostImages(tmp_path / str(number), max_bytes=1, verify=verify, sleep=lambda _s: None).fetch(there)
+        assert plane.asked == []
+        for folder, trusted in (("a", str(authority.ca_file)), ("b", False)):
+            images = HostImages(tmp_path / folder, max_bytes=1, verify=trusted)
+            assert images.fetch(there).read_bytes() == DATA
