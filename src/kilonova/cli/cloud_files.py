@@ -193,6 +193,7 @@ def write_conf(
             "include_service_catalog": "false",
         }
         sections["oslo_limit"] = {**login, "endpoint_service_type": "compute"}
+        sections["service_user"] = login
         sections["glance"] = {"endpoint_override": cloud.image.local_url}
     if broker is not None:
         sections["fake"] = {}
