@@ -86,15 +86,17 @@ def test_the_database_tells_who_may_speak_now(database: Database) -> None:
     enrol(database, "rack1", *many)
     enrol(database, "rack2", "node2")
 
-    def is_enrolled(name: str, hosts: Collection[str]) -> bool:
+    def is_enrolled(name: str, hosts: Collection[str], hypervisors: Collection[str] = ()) -> bool:
         try:
-            database.write(lambda tx: enrolment.require_enrolled(tx, name, hosts))
+            database.write(lambda tx: enrolment.require_enrolled(tx, name, hosts, hypervisors))
         except Forbidden:
             return False
         return True
 
     assert is_enrolled("rack1", many)
     assert is_enrolled("rack1", [])
+    assert is_enrolled("rack1", many, [f"{each}.example.org" for each in many])
+    assert not is_enrolled("rack1", many, [*many, "node2"])
     assert not is_enrolled("rack1", ["node2"])
     assert not is_enrolled("rack1", [*many, "node2"])
     assert not is_enrolled("rack1", ["unknown"])

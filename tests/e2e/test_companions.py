@@ -3,6 +3,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -107,6 +108,15 @@ def test_the_member_is_a_plain_one(cloud: Supervisor) -> None:
 def test_a_header_with_underscores_is_no_token(cloud: Supervisor) -> None:
     token = cloud.session().headers["X-Auth-Token"]
     assert requests.get(f"{cloud.identity}/users", headers={"X_Auth_Token": token}, timeout=30).status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/v2/images"), ("PUT", "/v2/images/one/file")])
+def test_glance_does_not_wait_for_a_body_with_a_made_up_token(cloud: Supervisor, method: str, path: str) -> None:
+    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nX-Auth-Token: made up\r\nContent-Length: 100000\r\n"
+    with socket.create_connection(("127.0.0.1", cloud.ports[2]), timeout=10) as connection:
+        connection.sendall(f"{head}Content-Type: application/octet-stream\r\n\r\n{{".encode())
+        answer = connection.recv(1 << 16)
+    assert answer.startswith(b"HTTP/1.1 401"), answer
 
 
 def test_no_password_is_in_a_log(cloud: Supervisor) -> None:

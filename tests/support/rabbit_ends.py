@@ -2,7 +2,7 @@
 """Both ends of the bus over a real broker, joined in one object that can stand where ``LocalBus`` does in tests."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kilonova.identifiers import new_uuid
@@ -41,16 +41,21 @@ def connected(end: RabbitAgentBus | RabbitConductorBus) -> None:
 
 
 class RabbitEnds:
-    """One control process and one agent process. ``session``: the agent's present one."""
+    """One control process and one agent process. ``session``: the agent's present one. ``port``: of a proxy."""
 
-    def __init__(self, broker: Broker, *, answered_within_s: float = 10.0, transport: Transport | None = None) -> None:
+    def __init__(
+        self, broker: Broker, *, answered_within_s: float = 10.0, port: int | None = None, heartbeat_s: int = 10
+    ) -> None:
+        def transport(user: str) -> Transport:
+            return replace(broker.transport(user, port=port), heartbeat_s=heartbeat_s)
+
         self.agent_name = broker.new_agent()
         self.session = new_uuid()
         self.routes = FixedRoutes(agents={self.agent_name})
         self.local = LocalBus()
-        self.conductor = RabbitConductorBus(transport or broker.transport(CONTROL), new_uuid(), self.routes, self.local)
+        self.conductor = RabbitConductorBus(transport(CONTROL), new_uuid(), self.routes, self.local)
         self.agent = RabbitAgentBus(
-            self.agent_name, broker.transport(self.agent_name), new_uuid, response_timeout_s=answered_within_s
+            self.agent_name, transport(self.agent_name), new_uuid, response_timeout_s=answered_within_s
         )
         self.conductor.start()
         connected(self.conductor)

@@ -5,16 +5,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from kilonova.api.faults import HttpError
-from kilonova.errors import InvalidRequest
+from kilonova.errors import InvalidRequest, Unavailable
 from kilonova.wsgi_keys import BODY_REFUSED
 
 _PIECE = 1 << 16
 
 
 def read_body(environ: Mapping[str, Any], most: int) -> bytes:
-    """Return the body. Raises: InvalidRequest, HttpError 413 for more than ``most`` bytes."""
-    if environ.get(BODY_REFUSED) == 413:  # the server knows the same limits, and has not even read it
+    """Return the body. Raises: InvalidRequest, HttpError 413 for more than ``most`` bytes, Unavailable."""
+    refused = environ.get(BODY_REFUSED)
+    if refused == 413:  # the server knows the same limits, and has not even read it
         raise _too_large(most)
+    if refused:  # for the sake of a token that was not known a moment ago
+        raise Unavailable("The token could not be validated when the request arrived; send it again.")
     text = environ.get("CONTENT_LENGTH") or "0"
     if not (text.isascii() and text.isdecimal()):
         raise InvalidRequest("content-length header must be an integer")

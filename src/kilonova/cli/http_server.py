@@ -39,4 +39,5 @@ def limits_of(settings: Settings) -> Limits:
         body_s=api.body_timeout_s,
         idle_s=api.idle_timeout_s,
         token_needed=True,
+        probe_path="/operator/-",  # no such route: whoever has a token gets 404
     )

@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_glance(parser.parse_args().settings)
     sys.argv[1:] = []  # oslo.config would read it
-    limits = Limits(token_needed=True, streams=_is_image_data, max_streams=_TRANSFERS)
+    limits = Limits(token_needed=True, probe_path="/v2/-", streams=_is_image_data, max_streams=_TRANSFERS)
     with made_to_last():
         application = prepare(settings)
     serving.serve(application, settings.host, settings.port, limits)

@@ -27,9 +27,11 @@ from kilonova.errors import ConfigurationError, Unavailable
 
 _LOOPBACK = "127.0.0.1"
 _USER = "rabbitmq"
-_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")  # that in /usr/sbin changes user and folder by itself
+_PROGRAMS = Path("/usr/lib/rabbitmq/bin")  # those in /usr/sbin change user and folder by themselves
+_SERVER = _PROGRAMS / "rabbitmq-server"
 _START_S = 120.0
 _STOP_S = 30.0
+_CONTROL_S = 60.0
 _PORTS = ("amqp", "amqps", "erlang", "epmd")
 _CONF = f"""\
 # Written at every start.
@@ -105,13 +107,13 @@ class RabbitMQ:
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._choose_ports()
         self._write_files()
-        user = self._give_to_user()
+        self._hand_over()
         environment = self._environment()
         if self._epmd is None or self._epmd.poll() is not None:  # listening first: else the server starts a daemon
             epmd = ["epmd", "-port", str(self._ports["epmd"]), "-address", _LOOPBACK]
-            self._epmd = self._spawn(epmd, environment, user, "epmd.log")
+            self._epmd = self._spawn(epmd, environment, "epmd.log")
             self._wait_for_port("epmd", self._epmd, _STOP_S)
-        self._beam = self._spawn([str(_SERVER)], environment, user, "start.log")
+        self._beam = self._spawn([str(_SERVER)], environment, "start.log")
 
     def is_ready(self) -> bool:
         """Tell whether the broker takes connections. Raises: Unavailable with its last words when it has ended."""
@@ -144,6 +146,24 @@ class RabbitMQ:
             self._beam.kill()
             self._beam.wait()
             self._beam = None
+
+    def control(self, *arguments: str) -> str:
+        """Run ``rabbitmqctl``, which takes a second, and return what it says. Raises: Unavailable saying why not."""
+        environment = {**self._environment(), "RABBITMQ_CTL_ERL_ARGS": "-start_epmd false +S 1:1"}
+        done: subprocess.CompletedProcess[str] = subprocess.run(  # noqa: S603
+            [_PROGRAMS / "rabbitmqctl", "--quiet", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=environment,
+            timeout=_CONTROL_S,
+            check=False,
+            **self._account(),
+        )
+        if done.returncode != 0:
+            raise Unavailable(f"rabbitmqctl {arguments[0]} failed: {(done.stdout + done.stderr).strip()[-1000:]}")
+        return done.stdout
 
     def last_words(self) -> str:
         """Return the end of what the server has written when it started."""
@@ -196,18 +216,24 @@ class RabbitMQ:
             write_private(cookie, secrets.token_hex(16))
         cookie.chmod(0o400)
 
-    def _give_to_user(self) -> str | None:
-        """Return the user to serve as, who owns the folder then; None for the user of this process."""
+    def _account(self) -> dict[str, Any]:
+        """Return the user to serve as, as ``subprocess`` takes it; nothing for the user of this process."""
         if os.geteuid() != 0 or not all(parent.stat().st_mode & 0o001 for parent in self.folder.parents):
-            return None
+            return {}
         try:
-            owner = pwd.getpwnam(_USER)
+            pwd.getpwnam(_USER)
         except KeyError:
-            return None
+            return {}
+        return {"user": _USER, "group": _USER, "extra_groups": []}
+
+    def _hand_over(self) -> None:
+        """Give the folder to the user to serve as."""
+        account = self._account()
+        if not account:
+            return
         for folder, _, files in os.walk(self.folder):
             for path in (folder, *(os.path.join(folder, name) for name in files)):  # noqa: PTH118  as walk says it
-                os.chown(path, owner.pw_uid, owner.pw_gid)
-        return _USER
+                shutil.chown(path, account["user"], account["group"])
 
     def _environment(self) -> dict[str, str]:
         arguments = "-noinput -start_epmd false +S 2:2 -kernel inet_dist_use_interface {127,0,0,1}"
@@ -231,11 +257,8 @@ class RabbitMQ:
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": arguments,
         }
 
-    def _spawn(
-        self, command: Sequence[str], environment: Mapping[str, str], user: str | None, log: str
-    ) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: Sequence[str], environment: Mapping[str, str], log: str) -> subprocess.Popen[bytes]:
         parent = os.getpid()
-        account: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         with (self.folder / "log" / log).open("wb") as output:
             return subprocess.Popen(  # noqa: S603
                 command,
@@ -246,7 +269,7 @@ class RabbitMQ:
                 env=dict(environment),
                 process_group=0,  # Ctrl-C in a terminal is for the supervisor alone
                 preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  after the change of user, which undoes it
-                **account,
+                **self._account(),
             )
 
     def _wait_for_port(self, name: str, process: subprocess.Popen[bytes], patience_s: float) -> None:

@@ -163,7 +163,7 @@ class Operations:
 
     def record_progress(self, message: MigrationProgress) -> None:
         """Note how much a live migration has copied; nobody waits for that."""
-        facts = self._runner.facts_of(message.step.workflow)
+        facts = self._runner.awaited_facts(message)
         if not isinstance(facts, MoveFacts):
             return
         uuid = facts.migration

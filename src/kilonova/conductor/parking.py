@@ -9,8 +9,10 @@ from typing import Any
 from kilonova.conductor.workflow import UNREACHABLE, Run, SendToAgent
 from kilonova.errors import Unavailable
 from kilonova.messaging.bus import ConductorBus
-from kilonova.messaging.messages import AskStep, StepReply, StepState, StepStatus
+from kilonova.messaging.messages import AskStep, MigrationProgress, StepReply, StepState, StepStatus
 
+#: What an agent says of a step.
+AboutStep = StepReply | StepStatus | MigrationProgress
 #: Seconds after which an agent that has not replied is asked how far it is.
 RESPONSE_TIMEOUT_S = 60.0
 #: How soon an agent is asked that has not got a message because its process might not act just then.
@@ -76,11 +78,15 @@ class Parking:
             parked = self._parked.get(run.row.uuid)
             return parked is not None and parked.run.row.attempt == run.row.attempt
 
+    def awaits(self, message: AboutStep) -> bool:
+        """Tell whether what an agent says is about a step that a workflow waits for, its host and its instance."""
+        with self._lock:
+            return self._find(message) is not None
+
     def take(self, reply: StepReply) -> bool:
         """Take a reply. Tells whether anybody waits for it; nobody does for a copy."""
         with self._lock:
-            parked = self._parked.get(reply.step.workflow)
-            if parked is None or parked.run.row.attempt != reply.step.attempt or parked.effect.host != reply.host:
+            if self._find(reply) is None:
                 return False
             del self._parked[reply.step.workflow]
             return True
@@ -91,11 +97,11 @@ class Parking:
         A message that has never arrived is sent.
         """
         with self._lock:
-            parked = self._parked.get(status.step.workflow)
-            if parked is None or parked.run.row.attempt != status.step.attempt or parked.effect.host != status.host:
+            parked = self._find(status)
+            if parked is None:
                 return None
             if status.state is StepState.DONE and status.reply is not None:
-                return status.reply
+                return status.reply if self._find(status.reply) is parked else None
             parked.due = self._due(parked.effect)
             parked.questions = 0
             if status.state is StepState.RUNNING:
@@ -125,6 +131,13 @@ class Parking:
                 except Unavailable as error:
                     lost.append(_unreachable(parked, error.message))
         return tuple(lost)
+
+    def _find(self, message: AboutStep) -> _Parked | None:
+        """Return what waits for a message. Whoever sends it knows no more than what its own host was sent."""
+        parked = self._parked.get(message.step.workflow)
+        if parked is None or message.step != parked.run.step_id or message.host != parked.effect.host:
+            return None
+        return parked if message.instance_uuid == parked.run.instance_uuid else None
 
     def _due(self, effect: SendToAgent) -> float:
         return self._clock() + (effect.asked_after_s or self._response_timeout_s)

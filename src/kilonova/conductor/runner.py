@@ -19,7 +19,7 @@ from kilonova.conductor.guest_reports import GuestReports
 from kilonova.conductor.interrupts import interrupt
 from kilonova.conductor.journal import Journal
 from kilonova.conductor.late_guests import LateGuests
-from kilonova.conductor.parking import RESPONSE_TIMEOUT_S, Parking
+from kilonova.conductor.parking import RESPONSE_TIMEOUT_S, AboutStep, Parking
 from kilonova.conductor.retries import MAX_TRIES, Retries, pause_s
 from kilonova.conductor.runs import Runs
 from kilonova.conductor.services import Services
@@ -97,10 +97,10 @@ class Runner:
         """How many workflows wait for the reply of an agent."""
         return len(self._parking)
 
-    def facts_of(self, uuid: str) -> Any:
-        """Return what a workflow of this process remembers; None for another one's."""
-        run = self._runs.get(uuid)
-        return None if run is None else run.facts
+    def awaited_facts(self, message: AboutStep) -> Any:
+        """Return what the workflow remembers that waits for the step that a message is about; None when none does."""
+        run = self._runs.get(message.step.workflow)
+        return None if run is None or not self._parking.awaits(message) else run.facts
 
     # --- beginning and going on ---------------------------------------------------------------------------------------
 

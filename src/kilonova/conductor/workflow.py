@@ -315,18 +315,24 @@ class Workflow(Generic[F]):
     overtaken_by: frozenset[Interrupt] = frozenset({Interrupt.DELETE})
     upgrades: tuple[codec.Upgrade, ...] = ()
     urgent: bool = False
+    _places: Mapping[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        places = {step.name: index for index, step in enumerate(self.steps)}
+        assert len(places) == len(self.steps), self.kind
+        object.__setattr__(self, "_places", places)
 
     def index(self, step: str) -> int:
         """Return the place of a step."""
-        return next(index for index, each in enumerate(self.steps) if each.name == step)
+        return self._places[step]
 
     def has(self, step: str) -> bool:
         """Tell whether there is such a step."""
-        return any(each.name == step for each in self.steps)
+        return step in self._places
 
     def step(self, name: str) -> Step[F]:
         """Return a step by its name."""
-        return self.steps[self.index(name)]
+        return self.steps[self._places[name]]
 
     def takes(self, why: Interrupt) -> bool:
         """Tell whether an interrupt means anything to it."""

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import host_devices, provider_states, providers
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedCapabilities, LoggedNode
+from kilonova.db.prepared import Prepared
 from kilonova.db.statements import insert_missing, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
@@ -19,8 +20,10 @@ from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.host import Capabilities, ComputeNode, NodeReport
 
-_FAILING = sa.select(t.compute_nodes.c.uuid).where(
-    t.compute_nodes.c.uuid.in_(sa.bindparam("uuids", expanding=True)), t.compute_nodes.c.failed_builds > 0
+_FAILING = Prepared(
+    sa.select(t.compute_nodes.c.uuid).where(
+        t.compute_nodes.c.uuid.in_(sa.bindparam("uuids", expanding=True)), t.compute_nodes.c.failed_builds > 0
+    )
 )
 _FIGURES = {"VCPU": "vcpus", "MEMORY_MB": "memory_mib", "DISK_GB": "disk_gib"}
 
@@ -187,7 +190,7 @@ def count_failed_build(tx: Transaction, uuid: str) -> None:
 def reset_failed_builds(tx: Transaction, uuids: Collection[str]) -> None:
     """Note that builds succeeded on these nodes. Writes nothing where none had failed, or the node is gone."""
     table = t.compute_nodes
-    for uuid in tx.execute(_FAILING, {"uuids": list(uuids)}).scalars().all():
+    for (uuid,) in _FAILING.rows(tx.connection, uuids=list(uuids)):
         tx.execute(sa.update(table).where(table.c.uuid == uuid).values(failed_builds=0))
         _log(tx, uuid)
 

@@ -11,14 +11,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
+from kilonova.db.prepared import PreparedInsert
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.model.server_migration import MoveKind
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
 
-_INSERT = sa.insert(t.decisions)
-_INSERT_INPUTS = sa.insert(t.circumstances)
+_INSERT = PreparedInsert(t.decisions)
+_INSERT_INPUTS = PreparedInsert(t.circumstances)
 
 
 class DecisionRecord(Protocol):
@@ -101,9 +102,8 @@ def insert_host_names(tx: Transaction, names: Mapping[str, bytes]) -> None:
 
 def insert_inputs(tx: Transaction, bodies: Mapping[str, bytes]) -> None:
     """Store what decisions were made on (uuid → body)."""
-    if bodies:
-        rows = [{"uuid": uuid, "created_at": tx.now, "body": body} for uuid, body in bodies.items()]
-        tx.execute(_INSERT_INPUTS, rows)
+    rows = [{"uuid": uuid, "created_at": tx.now, "body": body} for uuid, body in bodies.items()]
+    _INSERT_INPUTS.run(tx.connection, rows)
 
 
 def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
@@ -122,7 +122,7 @@ def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
         }
         for record in records
     ]
-    tx.execute(_INSERT, rows)
+    _INSERT.run(tx.connection, rows)
 
 
 def trim(tx: Transaction, retention: int) -> None:

@@ -118,8 +118,11 @@ def changes_since(connection: Connection, version: int) -> EnrolmentChanges | No
     return EnrolmentChanges(newest, {name: frozenset(each) for name, each in hosts.items()}, revoked)
 
 
-def require_enrolled(tx: Transaction, name: str, hosts: Collection[str]) -> None:
-    """Hold an agent to be one that may speak for ``hosts`` as of this transaction. Raises: Forbidden."""
+def require_enrolled(tx: Transaction, name: str, hosts: Collection[str], hypervisors: Collection[str] = ()) -> None:
+    """Hold an agent to be one that may speak for ``hosts`` as of this transaction.
+
+    ``hypervisors``: what it calls theirs; none may have the name of a host of another agent. Raises: Forbidden.
+    """
     found = tx.execute(sa.select(_A.name).where(_A.name == name, _A.revoked_at.is_(None))).first()
     foreign = set(hosts)
     for some in _pieces(sorted(foreign)):
@@ -127,6 +130,10 @@ def require_enrolled(tx: Transaction, name: str, hosts: Collection[str]) -> None
         foreign.difference_update(tx.execute(mine).scalars())
     if found is None or foreign:
         raise Forbidden(f"Agent {name} is not enrolled for {_shown(foreign or hosts)}.")
+    for some in _pieces(sorted(set(hypervisors))):
+        theirs = sa.select(_H.host).where(_H.agent != name, _H.host.in_(some))
+        if taken := tx.execute(theirs).scalars().all():
+            raise Forbidden(f"Agent {name} reports a hypervisor {_shown(taken)}, which is a host of another agent.")
 
 
 def _next_version(tx: Transaction) -> int:

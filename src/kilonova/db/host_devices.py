@@ -29,6 +29,7 @@ from kilonova.db.device_json import (
     share_as_json,
     share_from_json,
 )
+from kilonova.db.prepared import Prepared
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
@@ -38,6 +39,7 @@ from kilonova.model.numa import HostCell
 from kilonova.model.pci import PciPool
 
 _CELL, _POOL, _SHARE = t.numa_cells.c, t.pci_pools.c, t.device_shares.c
+_NODE_OF = Prepared(sa.select(_SHARE.node_uuid).where(_SHARE.instance_uuid == sa.bindparam("instance_uuid")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +178,10 @@ def _addresses(share: DeviceShare) -> set[str]:
 
 def give_back(tx: Transaction, instance_uuid: str) -> None:
     """Free what a server takes; absent is success."""
-    mine = _SHARE.instance_uuid == instance_uuid
-    row = tx.execute(sa.select(_SHARE.node_uuid, _SHARE.body).where(mine)).first()
-    if row is None:
-        return
-    tx.execute(sa.delete(t.device_shares).where(mine))
-    recount(tx, row.node_uuid)
+    rows = _NODE_OF.rows(tx.connection, instance_uuid=instance_uuid)
+    if rows:
+        tx.execute(sa.delete(t.device_shares).where(_SHARE.instance_uuid == instance_uuid))
+        recount(tx, rows[0][0])
 
 
 def hand_over(tx: Transaction, heirs: Mapping[str, str]) -> None:

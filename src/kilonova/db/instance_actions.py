@@ -10,32 +10,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.prepared import Prepared
+from kilonova.db.prepared import PreparedInsert
 from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
 
 SUCCESS, ERROR = "Success", "Error"
 _A = t.instance_actions.c
-_BEGUN = ("instance_uuid", "action", "request_id", "user_id", "project_id", "started_at")
-_ENDED = (
-    "instance_uuid",
-    "request_id",
-    "event",
-    "started_at",
-    "finished_at",
-    "result",
-    "host",
-    "details",
-    "traceback",
-)
-
-
-def _insert(table: sa.Table, columns: Sequence[str]) -> Prepared:
-    return Prepared(sa.insert(table).values({name: sa.bindparam(name, type_=table.c[name].type) for name in columns}))
-
-
-_BEGIN = _insert(t.instance_actions, _BEGUN)
-_ADD = _insert(t.instance_action_events, _ENDED)
+_BEGIN = PreparedInsert(t.instance_actions)
+_ADD = PreparedInsert(t.instance_action_events)
 _DETAILS = 255
 _E = t.instance_action_events.c
 _NEWEST = (
@@ -114,8 +96,7 @@ def begin(tx: Transaction, actions: Sequence[NewAction]) -> None:
     """Record actions that begin."""
     names = NewAction.__dataclass_fields__
     rows = [{name: getattr(action, name) for name in names} | {"started_at": tx.now} for action in actions]
-    if rows:
-        _BEGIN.run_each(tx.connection, rows)
+    _BEGIN.run(tx.connection, rows)
 
 
 def add_events(tx: Transaction, events: Sequence[EndedEvent]) -> None:
@@ -126,8 +107,7 @@ def add_events(tx: Transaction, events: Sequence[EndedEvent]) -> None:
         | {"details": event.details and event.details[:_DETAILS], "finished_at": tx.now}
         for event in events
     ]
-    if rows:
-        _ADD.run_each(tx.connection, rows)
+    _ADD.run(tx.connection, rows)
 
 
 def fail(tx: Transaction, ended: Collection[tuple[str, str]]) -> None:

@@ -16,7 +16,7 @@ from kilonova.db import flavors, quotas, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedInstance
 from kilonova.db.mirror_source import instance_value
-from kilonova.db.prepared import Prepared
+from kilonova.db.prepared import Prepared, PreparedInsert
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
@@ -24,14 +24,27 @@ from kilonova.errors import NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 from kilonova.model.quota import Usage
 
-_I = t.instances.c
-_INSERT = sa.insert(t.instances)
+_I, _T = t.instances.c, t.instance_tags.c
+_INSERT = PreparedInsert(t.instances)
 _COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state).where(
     _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
 )
-_FIND = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False))
-_FIND_ANY = sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"))
-_NUMBERS = sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
+_COLUMNS = tuple(column.name for column in t.instances.c)
+_FIND = Prepared(sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False)))
+_FIND_ANY = Prepared(sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid")))
+_TAGS = Prepared(
+    sa.select(_T.instance_uuid, _T.tag)
+    .where(_T.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(_T.tag)
+)
+_WHERE_IT_IS = Prepared(
+    sa.select(_I.host, _I.node, _I.vm_state, _I.task_state, _I.deleted, _I.flavor_id, _I.image_properties).where(
+        _I.uuid == sa.bindparam("uuid")
+    )
+)
+_NUMBERS = Prepared(
+    sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
+)
 _HOSTS = Prepared(sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True))))
 _PLACE = Prepared(sa.select(_I.host, _I.group_uuid).where(_I.uuid == sa.bindparam("uuid")))
 ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
@@ -41,7 +54,7 @@ _FAULT_DETAILS = 16_000
 
 def insert(tx: Transaction, built: Sequence[tuple[Instance, str | None]]) -> None:
     """Store new instances, each with the group it is made in. What they count is taken by :func:`quotas.take`."""
-    tx.execute(_INSERT, [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
+    _INSERT.run(tx.connection, [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
     tags = [{"instance_uuid": instance.uuid, "tag": tag} for instance, _ in built for tag in instance.tags]
     if tags:
         tx.execute(sa.insert(t.instance_tags), tags)
@@ -89,14 +102,17 @@ def get(connection: Connection, uuid: str) -> Instance:
 
 def find(connection: Connection, uuid: str) -> Instance | None:
     """Return an instance that is not deleted, or None."""
-    row = connection.execute(_FIND, {"uuid": uuid}).mappings().first()
-    return None if row is None else complete(connection, [row])[0]
+    return _found(connection, _FIND, uuid)
 
 
 def find_any(connection: Connection, uuid: str) -> Instance | None:
     """Return an instance, also one that is deleted and not purged yet, or None."""
-    row = connection.execute(_FIND_ANY, {"uuid": uuid}).mappings().first()
-    return None if row is None else complete(connection, [row])[0]
+    return _found(connection, _FIND_ANY, uuid)
+
+
+def _found(connection: Connection, statement: Prepared, uuid: str) -> Instance | None:
+    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in statement.rows(connection, uuid=uuid)]
+    return complete(connection, rows)[0] if rows else None
 
 
 def numbers(connection: Connection, reservation_ids: Collection[str]) -> dict[str, int]:
@@ -226,18 +242,11 @@ def activate(tx: Transaction, built: Sequence[Activation]) -> None:
 
 def log(tx: Transaction, uuid: str) -> None:
     """Tell the mirrors where an instance is, of which kind, and whether it keeps its host's disks busy."""
-    states = _I.vm_state, _I.task_state, _I.deleted
-    wanted = sa.select(_I.host, _I.node, *states, _I.flavor_id, _I.image_properties).where(_I.uuid == uuid)
-    row = tx.execute(wanted).first()
-    if row is None or row.deleted or row.host is None:
-        tx.log("instance", uuid, None)
-    else:
-        tx.log("instance", uuid, _value(row))
-
-
-def _value(row: sa.Row[Any]) -> LoggedInstance:
-    properties = row.image_properties or {}
-    return instance_value(row.host, row.node, row.vm_state, row.task_state, row.flavor_id, properties)
+    value: LoggedInstance | None = None
+    for host, node, vm_state, task_state, deleted, flavor_id, properties in _WHERE_IT_IS.rows(tx.connection, uuid=uuid):
+        if host is not None and not deleted:
+            value = instance_value(host, node, vm_state, task_state, flavor_id, properties or {})
+    tx.log("instance", uuid, value)
 
 
 def record_fault(tx: Transaction, uuid: str, fault: Fault) -> None:
@@ -332,12 +341,8 @@ def complete(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple
         for row in connection.execute(statement):
             faults[row.instance_uuid] = Fault(row.code, row.message, row.details, row.created_at)
     tags: dict[str, list[str]] = {}
-    table = t.instance_tags.c
     for start in range(0, len(rows), 500):
-        chunk = [row["uuid"] for row in rows[start : start + 500]]
-        for uuid, tag in connection.execute(
-            sa.select(table.instance_uuid, table.tag).where(table.instance_uuid.in_(chunk)).order_by(table.tag)
-        ):
+        for uuid, tag in _TAGS.rows(connection, uuids=[row["uuid"] for row in rows[start : start + 500]]):
             tags.setdefault(uuid, []).append(tag)
     return tuple(_instance(row, faults.get(row["uuid"]), tuple(tags.get(row["uuid"], ()))) for row in heeding(rows))
 

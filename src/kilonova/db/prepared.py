@@ -27,14 +27,6 @@ class _Argument:
     constant: Any
     convert: _Convert | None
 
-    def value(self, parameters: Mapping[str, Any]) -> Any:
-        if self.parameter is None:
-            return self.constant
-        value = parameters[self.parameter]
-        if self.index is not None:
-            value = value[min(self.index, len(value) - 1)]
-        return value if self.convert is None else self.convert(value)
-
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
@@ -45,9 +37,18 @@ class _Ready:
     is_positional: bool
 
     def values(self, parameters: Mapping[str, Any]) -> Sequence[Any] | Mapping[str, Any]:
+        values = []
+        for argument in self.arguments:  # a hundred of them for every new server, so no calls
+            if argument.parameter is None:
+                values.append(argument.constant)
+                continue
+            value = parameters[argument.parameter]
+            if argument.index is not None:
+                value = value[min(argument.index, len(value) - 1)]
+            values.append(value if argument.convert is None else argument.convert(value))
         if self.is_positional:
-            return [argument.value(parameters) for argument in self.arguments]
-        return {argument.name: argument.value(parameters) for argument in self.arguments}
+            return values
+        return {argument.name: value for argument, value in zip(self.arguments, values, strict=True)}
 
 
 class Prepared:
@@ -145,6 +146,31 @@ class Prepared:
             for column, about in zip(wanted, described, strict=False)
         )
         return found if any(found) else ()
+
+
+class PreparedInsert:
+    """The INSERT of rows into a table. All rows of a call bring the same columns, and all that have a default here."""
+
+    def __init__(self, table: sa.Table) -> None:
+        self._table = table
+        self._by_columns: dict[tuple[str, ...], Prepared] = {}
+
+    def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert rows, if there are any."""
+        if rows:
+            columns = tuple(rows[0])
+            prepared = self._by_columns.get(columns)
+            if prepared is None:
+                prepared = self._by_columns[columns] = self._prepare(columns)
+            prepared.run_each(connection, rows)
+
+    def _prepare(self, columns: Sequence[str]) -> Prepared:
+        missing = {column.name for column in self._table.c if column.default is not None} - {*columns}
+        assert not missing, f"{self._table.name}: rows without {sorted(missing)}"
+        kinds = {name: self._table.c[name].type for name in columns}
+        return Prepared(
+            sa.insert(self._table).values({name: sa.bindparam(name, type_=kind) for name, kind in kinds.items()})
+        )
 
 
 def _filled(count: int) -> int:

@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors, server_migrations
 from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
 from kilonova.db.statements import ManyRows, insert_missing
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, OverQuota
@@ -30,9 +31,11 @@ _ANY_AMOUNT = 2**62
 
 _CLASS = sa.select(_C.limits).where(_C.class_name == sa.bindparam("class_name"))
 _DEFAULTS = sa.select(_C.limits).where(_C.class_name == DEFAULT_CLASS).scalar_subquery()
-_ROWS = sa.select(t.quotas, _DEFAULTS.label("defaults")).where(
-    _Q.project_id.in_(sa.bindparam("projects", expanding=True)),
-    _Q.user_id.in_(sa.bindparam("users", expanding=True)),
+_ROWS = Prepared(
+    sa.select(_Q.project_id, _Q.user_id, _Q.instances, _Q.cores, _Q.ram, _Q.limits, _DEFAULTS.label("defaults")).where(
+        _Q.project_id.in_(sa.bindparam("projects", expanding=True)),
+        _Q.user_id.in_(sa.bindparam("users", expanding=True)),
+    )
 )
 _INSERT = sa.insert(t.quotas)
 _GIVE_BACK = (
@@ -247,12 +250,12 @@ class _Ledger:
     def read(self, requests: Sequence[QuotaRequest]) -> None:
         projects = {request.project_id for request in requests}
         users = {EVERYBODY, *(request.user_id for request in requests)}
-        rows = self._connection.execute(_ROWS, {"projects": sorted(projects), "users": sorted(users)}).all()
-        for row in rows:
-            used = Usage(row.instances, row.cores, row.ram)
-            self._accounts[row.project_id, row.user_id] = _Account(used, row.limits)
+        rows = _ROWS.rows(self._connection, projects=sorted(projects), users=sorted(users))
+        defaults = None
+        for project_id, user_id, instances, cores, ram, limits, defaults in rows:  # noqa: B007 - the same in all rows
+            self._accounts[project_id, user_id] = _Account(Usage(instances, cores, ram), limits)
         known = {project_id for project_id, user_id in self._accounts if user_id == EVERYBODY}
-        default = rows[0].defaults if rows else class_limits(self._connection, DEFAULT_CLASS)
+        default = defaults if rows else class_limits(self._connection, DEFAULT_CLASS)
         self._defaults = {**self._defaults, **(default or {})}
         for project_id in projects - known:
             self._accounts[project_id, EVERYBODY] = _Account(Usage(), {}, is_new=True)

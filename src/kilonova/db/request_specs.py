@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors, server_migrations
 from kilonova.db import tables as t
+from kilonova.db.prepared import PreparedInsert
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound
@@ -21,7 +22,7 @@ from kilonova.model.placed_server import PlacedServer
 from kilonova.model.request_spec import RequestedNetwork, RequestSpec, StoredRequest
 from kilonova.model.server_migration import MoveKind
 
-_INSERT = sa.insert(t.request_specs)
+_INSERT = PreparedInsert(t.request_specs)
 _GET = sa.select(t.request_specs).where(t.request_specs.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
 _PLAIN = (
     "project_id",
@@ -50,7 +51,7 @@ def insert(tx: Transaction, requests: Sequence[StoredRequest]) -> None:
         }
         for request in requests
     ]
-    tx.execute(_INSERT, rows)
+    _INSERT.run(tx.connection, rows)
 
 
 def get(connection: Connection, uuid: str) -> StoredRequest:

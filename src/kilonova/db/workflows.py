@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.host_agents import alive
-from kilonova.db.prepared import Prepared
+from kilonova.db.prepared import Prepared, PreparedInsert
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound
@@ -22,7 +22,6 @@ from kilonova.errors import ConcurrentUpdate, NotFound
 _W, _P = t.workflows.c, t.processes.c
 _LEADER = t.workflows.alias("leader")
 _LED = sa.select(_LEADER.c.uuid).where(_LEADER.c.uuid == _W.batch_uuid)
-_INSERT = sa.insert(t.workflows)
 _FINISH = sa.delete(t.workflows).where(
     _W.owner == sa.bindparam("owner"), sa.tuple_(_W.uuid, _W.version).in_(sa.bindparam("present", expanding=True))
 )
@@ -31,7 +30,10 @@ _FINISH_ONE = Prepared(
         _W.uuid == sa.bindparam("uuid"), _W.owner == sa.bindparam("owner"), _W.version == sa.bindparam("version")
     )
 )
-_OF_INSTANCE = sa.select(t.workflows).where(_W.instance_uuid == sa.bindparam("instance_uuid")).order_by(_W.created_at)
+_COLUMNS = tuple(column.name for column in t.workflows.c)
+_OF_INSTANCE = Prepared(
+    sa.select(t.workflows).where(_W.instance_uuid == sa.bindparam("instance_uuid")).order_by(_W.created_at)
+)
 _FINISHED_TOGETHER = 500
 
 
@@ -72,6 +74,7 @@ class WorkflowRow:
 
 
 _STORED = tuple(name for name in WorkflowRow.__dataclass_fields__ if name not in {"since", "owner", "created_at"})
+_INSERT = PreparedInsert(t.workflows)
 _CHANGING = ("step", "attempt", "facts", "undoing", "failure", "interrupt", "tries", "stuck", "waiting")
 _MOVE = ManyRows(
     {name: _W[name].type for name in ("uuid", "owner", "version", *_CHANGING)},
@@ -93,7 +96,7 @@ def insert(tx: Transaction, workflows: Sequence[WorkflowRow], owner: str) -> Non
         | {"owner": owner, "handed_over": False, "created_at": tx.now}
         for workflow in workflows
     ]
-    tx.execute(_INSERT, rows)
+    _INSERT.run(tx.connection, rows)
 
 
 def move(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
@@ -153,7 +156,8 @@ def require(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
 
 def of_instance(connection: Connection, instance_uuid: str) -> tuple[WorkflowRow, ...]:
     """Return what is under way for an instance, oldest first."""
-    return tuple(map(_workflow, connection.execute(_OF_INSTANCE, {"instance_uuid": instance_uuid}).mappings()))
+    rows = _OF_INSTANCE.rows(connection, instance_uuid=instance_uuid)
+    return tuple(_workflow(dict(zip(_COLUMNS, row, strict=True))) for row in rows)
 
 
 def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:

@@ -60,6 +60,9 @@ class Host(Protocol):
     def answer(self, connection: "Connection", request: Request) -> bool:
         """Run the application and send what it answers. Tells whether the connection goes on."""
 
+    def admits(self, connection: "Connection", request: Request) -> bool:
+        """Tell whether the body of a request may be waited for."""
+
     def hold(self, connection: "Connection", size: int) -> None:
         """Count what is received of a request that is not complete (negative: what no longer counts)."""
 
@@ -140,6 +143,8 @@ class Connection:
             self.feed(data)
             if self.ready or self.refused is not None or self.streaming is not None:
                 break
+            if self.in_body and not self.request.admitted:
+                break
             if len(data) < CHUNK and not self.tls:  # a record of TLS may be there that the kernel no longer has
                 break
         self._answer_all()
@@ -192,6 +197,9 @@ class Connection:
 
     def _await_more(self) -> None:
         """Wait for the rest of a request, or for the next one."""
+        if self.in_body and not self.request.admitted and not self._admit():
+            self._answer_all()
+            return
         limits, now = self.host.limits, time.monotonic()
         if self.in_body:
             if self.request.expects_continue:
@@ -203,6 +211,17 @@ class Connection:
         else:
             self.since, self.until = now, now + limits.idle_s
         self.host.arm(self, READ)
+
+    def _admit(self) -> bool:
+        """Have the application look at the token before more of the body is read; without it, ask without the body."""
+        began = time.monotonic()
+        self.phase, self.until = Phase.ANSWERING, NEVER
+        self.request.admitted = self.host.admits(self, self.request)
+        self.phase = Phase.READING
+        self.begun += time.monotonic() - began  # the client is not to blame for this
+        if not self.request.admitted:
+            self._ask_without_body(401)
+        return self.request.admitted
 
     # --- what the parser says -----------------------------------------------------------------------------------------
 
@@ -261,12 +280,15 @@ class Connection:
         if not request.has_body:
             return
         self.in_body = True
+        request.admitted = limits.probe_path is None or not request.has_token
         if limits.token_needed and not request.has_token:
             self._ask_without_body(401)
-        elif limits.streams is not None and limits.streams(request.method, request.path):
-            self.streaming, request.streamed = request, True
+            raise _Enough
+        if limits.streams is not None and limits.streams(request.method, request.path):
+            self.streaming, request.streamed, request.admitted = request, True, True
         elif request.length > limits.body_of(request.path):
             self._ask_without_body(413)
+            raise _Enough
 
     def _ask_without_body(self, status: int) -> None:
         """Let the application say in its own words why a body is not read; then the connection ends."""
@@ -274,7 +296,6 @@ class Connection:
         request.body_refused, request.body, request.keep_alive = status, b"", False
         self.in_body = False
         self.ready.append(request)
-        raise _Enough
 
     def on_body(self, part: bytes) -> None:
         request = self.request
@@ -286,6 +307,7 @@ class Connection:
             request.body = part
         if not request.streamed and len(request.body) > self.host.limits.body_of(request.path):
             self._ask_without_body(413)
+            raise _Enough
 
     def on_message_complete(self) -> None:
         self.in_body = False

@@ -13,8 +13,11 @@ class Limits:
     """Units: bytes, and seconds where the name ends in ``_s``.
 
     ``bodies``: the largest body for each prefix of a path, the first that fits counts; ``body``: for all other paths.
-    ``token_needed``: a body without ``X-Auth-Token`` is not read. ``streams``: which bodies the application reads
-    itself while they arrive, at most ``max_streams`` at once, and without a limit to their size.
+    ``token_needed``: a body without ``X-Auth-Token`` is not read. ``probe_path``: path of a GET that the application
+    answers with 401 when it does not know the token, and does nothing else for. It is made before a body is waited for
+    that did not come with its headers; where the token is not known, that body is not read.
+    ``streams``: which bodies the application reads itself while they arrive, at most ``max_streams`` at once, and
+    without a limit to their size.
     """
 
     head: int = 64 * KIB
@@ -32,6 +35,7 @@ class Limits:
     linger_s: float = 2.0
     stop_s: float = 3.0
     token_needed: bool = False
+    probe_path: str | None = None
     streams: Callable[[str, str], bool] | None = None
     max_streams: int = 4
 

@@ -30,7 +30,7 @@ class Request:
     """A request. ``named``: its headers, by their names in the environment; ``headers``: how many lines they took.
 
     ``body_refused``: the status for which the application is asked without the body. ``streamed``: the application
-    reads the body while it arrives; ``body`` is what it has not yet read.
+    reads the body while it arrives; ``body`` is what it has not yet read. ``admitted``: its body may be waited for.
     """
 
     url: bytes = b""
@@ -47,6 +47,7 @@ class Request:
     body: bytes | bytearray = b""
     body_refused: int = 0
     streamed: bool = False
+    admitted: bool = False
     complete: bool = False
 
     @property
@@ -129,6 +130,15 @@ class Request:
             environ[BODY_REFUSED] = self.body_refused
             environ["CONTENT_LENGTH"] = "0"
         environ["wsgi.input"] = BytesIO(self.body)
+        return environ
+
+    def probe(self, base: dict[str, Any], path: str) -> dict[str, Any]:
+        """Return the environment of a GET of ``path`` by whoever makes this request."""
+        environ: dict[str, Any] = {**base, **self.named, "REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": ""}
+        for name in ("CONTENT_LENGTH", "CONTENT_TYPE", "HTTP_TRANSFER_ENCODING", "HTTP_EXPECT"):
+            environ.pop(name, None)
+        environ["SERVER_PROTOCOL"] = "HTTP/" + self.version
+        environ["wsgi.input"] = BytesIO()
         return environ
 
 

@@ -224,6 +224,22 @@ class Server:
         if not connection.is_closed:
             self._epoll.modify(connection.sock.fileno(), events | select.EPOLLONESHOT)
 
+    def admits(self, connection: Connection, request: Request) -> bool:
+        path = self.limits.probe_path
+        if path is None:
+            return True
+        response = Response()
+        try:
+            parts = self._application(request.probe(connection.base, path), response)
+            close = getattr(parts, "close", None)
+            if close is not None:
+                close()
+        except Exception:
+            LOG.exception("A token could not be looked at")
+            return False
+        # Where the application cannot tell, it says so itself when it is asked without the body.
+        return bool(response.status) and response.status[:3] != "401" and not response.status.startswith("5")
+
     def forget(self, connection: Connection) -> None:
         self._connections.pop(connection.sock.fileno(), None)
 

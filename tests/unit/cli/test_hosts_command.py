@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kilonova.cli import hosts
+from kilonova.cli import hosts, strays
 from kilonova.cli.main import main
 from kilonova.errors import Conflict, KilonovaError, NotFound
 
@@ -47,7 +47,8 @@ class FakeApi:
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
     fake = FakeApi()
-    monkeypatch.setattr(hosts, "connect", lambda *_: fake)
+    for module in (hosts, strays):
+        monkeypatch.setattr(module, "connect", lambda *_: fake)
     return fake
 
 
@@ -65,7 +66,7 @@ def test_strays_are_shown_with_what_may_be_done(api: FakeApi, capsys: pytest.Cap
 
 def test_no_strays_are_good_news() -> None:
     out = io.StringIO()
-    hosts.show_strays({"strays": []}, Console(file=out, width=120))
+    strays.show_strays({"strays": []}, Console(file=out, width=120))
     assert "Every guest is where its server is recorded" in out.getvalue()
 
 

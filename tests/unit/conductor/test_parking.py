@@ -1,10 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A message that an agent dropped because its process might not act just then is sent again soon."""
 
+from dataclasses import replace
+
+import pytest
+
 from kilonova.conductor.parking import Parking
 from kilonova.conductor.workflow import Run, SendToAgent
 from kilonova.db.workflows import WorkflowRow
-from kilonova.messaging.messages import AgentMessage, AskStep, StartGuest, StepState, StepStatus
+from kilonova.messaging.messages import (
+    AgentMessage,
+    AskStep,
+    MigrationProgress,
+    StartGuest,
+    StepId,
+    StepReply,
+    StepState,
+    StepStatus,
+)
 from support.manual_bus import ManualBus
 
 
@@ -41,3 +54,31 @@ def test_it_is_asked_for_soon_where_this_process_may_not_act_yet() -> None:
     assert isinstance(agent.sent[-1], AskStep)
     agent.drops_it()
     assert [type(message) for message in agent.sent] == [StartGuest, AskStep, StartGuest]
+
+
+STEP = StepId("w", "act", 0)
+FORGED = {
+    "another workflow": {"step": replace(STEP, workflow="v")},
+    "another step": {"step": replace(STEP, step="undo")},
+    "another attempt": {"step": replace(STEP, attempt=1)},
+    "another host": {"host": "b"},
+    "another instance": {"instance_uuid": "j"},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
+def test_what_is_not_about_the_step_that_was_sent_has_no_effect(forged: dict[str, object]) -> None:
+    """An agent may know of steps of other hosts, or make up what it says of its own."""
+    agent = Agent()
+    assert agent.run.step_id == STEP
+    real = StepReply(STEP, "a", "i")
+    reply = replace(real, **forged)  # type: ignore[arg-type]
+    assert not agent.parking.take(reply)
+    assert agent.parking.take_status(StepStatus(STEP, "a", "i", StepState.DONE, reply)) is None
+    status = StepStatus(STEP, "a", "i", StepState.DONE, real)
+    assert agent.parking.take_status(replace(status, **forged)) is None  # type: ignore[arg-type]
+    progress = MigrationProgress(STEP, "a", "i")
+    assert not agent.parking.awaits(replace(progress, **forged))  # type: ignore[arg-type]
+    assert agent.parking.awaits(progress)
+    assert agent.parking.take_status(status) == real
+    assert agent.parking.take(real)

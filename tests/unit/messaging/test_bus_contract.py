@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What both ends rely on, whichever bus there is; that of the tests is held to it like the others."""
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
@@ -9,9 +10,21 @@ import pytest
 
 from kilonova.errors import Unavailable
 from kilonova.messaging.bus import Work
-from kilonova.messaging.lanes import AgentLane
+from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.local import LocalBus
-from kilonova.messaging.messages import AgentMessage, HostsStarted, MigrationProgress, Orphans, StepId, StopGuest
+from kilonova.messaging.messages import (
+    AbortLiveMigration,
+    AgentMessage,
+    AskStep,
+    DestroyGuest,
+    ForceCompleteLiveMigration,
+    HostsStarted,
+    LiveMigrate,
+    MigrationProgress,
+    Orphans,
+    StepId,
+    StopGuest,
+)
 from kilonova.model.found_guest import Departure, Removal
 from support.manual_bus import ManualBus
 from support.rabbit_ends import RabbitEnds
@@ -99,3 +112,59 @@ def test_what_agents_tell_and_what_the_conductor_runs_itself_comes_once(bus: Any
     settle(bus, lambda: len(came) == 5)
     assert sorted(map(str, came)) == sorted(map(str, [0, 1, 2, progress("node1"), progress("node2")]))
     assert bus.ask(HostsStarted(())) == ORPHANS
+
+
+# --- buses with threads: what is urgent overtakes all else
+
+
+@pytest.fixture(params=[LocalBus, RabbitEnds])
+def threaded(request: pytest.FixtureRequest) -> Iterator[Any]:
+    made: Any = RabbitEnds(request.getfixturevalue("broker")) if request.param is RabbitEnds else LocalBus()
+    yield made
+    made.close()
+
+
+def test_interrupts_and_deletes_do_not_wait_behind_moves_and_builds(threaded: Any) -> None:
+    bus, release = threaded, threading.Event()
+    started: set[str] = set()
+
+    def accept(message: AgentMessage) -> Work:
+        def run() -> None:
+            started.add(message.instance_uuid)
+            if not message.instance_uuid.startswith("urgent"):
+                release.wait(30)
+
+        return Work(lane_of(message), run)
+
+    bus.serve_agent("node1", accept)
+    step = StepId("w", "s", 1)
+    for number in range(100):
+        bus.cast("node1", LiveMigrate(step, f"move {number}", "node2"))
+        bus.cast("node1", StopGuest(step, f"stop {number}"))
+    for message in (
+        DestroyGuest(step, "urgent delete"),
+        AbortLiveMigration(step, "urgent abort"),
+        ForceCompleteLiveMigration(step, "urgent completion"),
+        AskStep(step, "urgent question"),
+    ):
+        bus.cast("node1", message)
+        wait_until(lambda: message.instance_uuid in started, message.instance_uuid)  # noqa: B023
+    assert len(started) < 200
+    release.set()
+
+
+def test_urgent_work_of_the_conductor_does_not_wait_behind_other_work(threaded: Any) -> None:
+    bus, release, came = threaded, threading.Event(), threading.Event()
+    urgent = progress("urgent")
+    bus.serve_conductor(
+        lambda message: came.set() if message == urgent else release.wait(30) and None, lambda *_: Orphans()
+    )
+    for _ in range(50):
+        bus.tell(progress("slow"))
+        bus.run_blocking(lambda: release.wait(30) and None)
+    done = threading.Event()
+    bus.run_urgently(done.set)
+    bus.tell(urgent, urgent=True)
+    assert done.wait(10)
+    assert came.wait(10)
+    release.set()

@@ -4,14 +4,16 @@
 import resource
 import statistics
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 import psutil
 import pytest
 
-from support.http_clients import Client, Serving, chunked, get, request, serving
+from support.http_clients import Client, Echo, Environ, Serving, chunked, get, request, serving
 
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 
 
 def test_a_body_that_is_too_large_is_not_read_and_the_client_is_told() -> None:
@@ -32,6 +34,66 @@ def test_a_body_without_a_token_is_not_read() -> None:
         assert served.client().ask(request("POST", "/", "Content-Length: 900")).json["kilonova.body_refused"] == 401
         assert served.client().ask(request("POST", "/", "X-Auth-Token: a", body=b"abc")).json["body"] == "abc"
         assert served.client().ask(get()).status == 200
+
+
+class Guarded(Echo):
+    """Knows one token, as applications with Keystone's middleware in front do."""
+
+    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Any:
+        token = environ.get("HTTP_X_AUTH_TOKEN")
+        if token != "good":
+            self.seen.append(environ)
+            start_response("401 Unauthorized" if token else "503 Service Unavailable", [("Content-Length", "0")])
+            return []
+        return super().__call__(environ, start_response)
+
+
+@pytest.mark.parametrize("path", ["/", "/large/b"])
+@pytest.mark.parametrize("framing", [f"Content-Length: {3 * MIB}", "Transfer-Encoding: chunked"])
+def test_a_body_with_a_made_up_token_is_not_waited_for(path: str, framing: str) -> None:
+    limits: dict[str, Any] = {"body": 4 * MIB, "token_needed": True, "probe_path": "/known"}
+    with serving(Guarded(), **limits) as served:
+        client = served.client()
+        began = time.monotonic()
+        assert client.ask(request("POST", path, "X-Auth-Token: made up", framing)).status == 401
+        assert client.is_closed()
+        pushing = served.client().send(request("POST", path, "X-Auth-Token: made up", framing))
+        for _ in range(3 * 16):  # a client that looks for the answer only when everything is sent
+            pushing.send(b"10000\r\n" + b"a" * 65_534 + b"\r\n")
+            assert served.server._received <= 256 * KIB
+        assert pushing.answer().status == 401
+        assert time.monotonic() - began < 5
+
+
+def test_a_body_with_a_known_token_is_read_however_it_comes() -> None:
+    with serving(Guarded(), body=4 * MIB, token_needed=True, probe_path="/known") as served:
+        whole = request("POST", "/a", "X-Auth-Token: good", body=b"abc")
+        assert served.client().ask(whole).json["body"] == "abc"
+        assert [seen["PATH_INFO"] for seen in served.app.seen] == ["/a"]  # nobody was asked twice
+        for lines in ((), ("Expect: 100-continue",)):
+            client = served.client().send(request("PUT", "/a", "X-Auth-Token: good", "Content-Length: 5", *lines))
+            if lines:
+                assert client.answer().status == 100
+            client.send(b"ab")
+            time.sleep(0.05)
+            assert client.send(b"cde").answer().json["body"] == "abcde"
+        slow = served.client().send(request("PUT", "/a", "X-Auth-Token: good", "Transfer-Encoding: chunked"))
+        for byte in chunked(b"abc", b"de"):
+            slow.send(bytes([byte]))
+            time.sleep(0.002)
+        answer = slow.answer().json
+        assert (answer["body"], answer["CONTENT_LENGTH"]) == ("abcde", "5")
+        probes = [seen for seen in served.app.seen if seen["PATH_INFO"] == "/known"]
+        assert len(probes) == 3
+        assert all((seen["REQUEST_METHOD"], seen["wsgi.input"].read()) == ("GET", b"") for seen in probes)
+        big = request("PUT", "/large/c", "X-Auth-Token: good", body=b"a" * 3 * MIB)
+        assert served.client().ask(big).json["length"] == 3 * MIB
+
+
+def test_a_request_is_answered_without_its_body_when_nobody_can_look_at_the_token() -> None:
+    with serving(probe_path="/fail") as served:
+        seen = served.client().ask(request("PUT", "/a", "X-Auth-Token: b", "Content-Length: 5")).json
+    assert (seen["kilonova.body_refused"], seen["length"]) == (401, 0)
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ class RabbitAgentBus:
     def _refuse(self, host: str, message: AgentMessage) -> None:
         """Drop what is meant for another session, and have it sent anew."""
         LOG.info("Host %s: %s was meant for another session and is dropped", host, type(message).__name__)
-        if not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
+        if message.step.workflow and not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
             self.tell(StepStatus(message.step, host, message.instance_uuid, StepState.UNKNOWN), urgent=True)
 
     def _note_sender(self, workflow: str, sender: str) -> None:

@@ -38,8 +38,10 @@ def _hosts_of(message: Message) -> Iterator[str]:
         case HostsStarted():
             yield from (report.host for report in message.reports)
             yield from message.guests
+            yield from message.marked
         case GuestsFound():
             yield from message.guests
+            yield from message.marked
         case StepStatus():
             yield message.host
             if message.reply is not None:
