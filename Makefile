@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help setup lock run test e2e conformance fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults attack docs conformance-nova conformance-scheduler clean
+.PHONY: help setup lock run test e2e conformance fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults restored attack docs conformance-nova conformance-scheduler clean
 CODE := src tests benchmarks examples
 # Tests of one module run in one process, a process for each core; ARGS='-n 0' runs all of them in this one, as --pdb needs.
 PARALLEL := -n logical --maxprocesses 8
@@ -25,6 +25,7 @@ crash-matrix: setup ; @PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/py
 crash-kills: setup ; @PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.kills $(ARGS) ## kill a working cloud 1,000 times at random, ARGS='--seed 7' as that time
 crash-sample: setup ; @$(MAKE) -s crash-matrix ARGS='--sample 150 --seed 5' && exec $(MAKE) -s crash-kills ARGS='--kills 60 --commands 5 --seed 5' ## a part of both, the same every time
 broker-faults: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/python -m pytest tests/messaging $(ARGS) ## kill, freeze and cut off the broker under traffic, each for longer than make test does
+restored: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/python -m pytest tests/databases/test_guests_after_a_restore.py $(ARGS) ## restore a database of before half of 2,000 guests were made, on SQLite and PostgreSQL
 attack: setup ; @tools/test_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m attack $(ARGS) ## attack a cloud of its own on SQLite and on PostgreSQL while another user works, ARGS='slow' only some
 conformance-nova: setup ; @tools/peer.sh nova && exec .venv-nova/bin/python -m pytest -c tests/nova_peer/pytest.ini --confcutdir=tests/nova_peer tests/nova_peer $(ARGS) ## run Nova's own Placement client against Kilonova's Placement
 conformance-scheduler: setup ; @tools/peer.sh nova && PYTHONPATH=src:tests exec .venv-nova/bin/python -m scheduler_peer $(ARGS) ## ask Nova's own filters and weighers the same as ours, ARGS='JsonFilter' only some

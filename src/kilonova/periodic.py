@@ -11,17 +11,23 @@ LOG = logging.getLogger(__name__)
 
 
 class PeriodicThread:
-    """Does ``task`` every ``every_s`` seconds, from the start or after the first ``every_s``.
+    """Does ``task`` every ``every_s`` seconds, from the start or after the first ``every_s``, which may change.
 
     A failure is logged under ``complaint``, and the next turn comes. Where something cannot be reached that takes one
     line, and no more until a turn goes well or another thing is missing.
     """
 
     def __init__(
-        self, name: str, task: Callable[[], object], every_s: float, *, complaint: str, from_start: bool = False
+        self,
+        name: str,
+        task: Callable[[], object],
+        every_s: float | Callable[[], float],
+        *,
+        complaint: str,
+        from_start: bool = False,
     ) -> None:
         self._task = task
-        self._every_s = every_s
+        self._every_s = every_s if callable(every_s) else lambda: every_s
         self._complaint = complaint
         self._from_start = from_start
         self._stop = threading.Event()
@@ -29,6 +35,10 @@ class PeriodicThread:
 
     def start(self) -> None:
         self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Let the turn under way be the last, without waiting for its end."""
+        self._stop.set()
 
     def stop(self) -> None:
         """Wait until the turn under way is over; there is no other. One that never started just stays so."""
@@ -41,7 +51,7 @@ class PeriodicThread:
         return self._stop.wait(seconds)
 
     def _run(self) -> None:
-        if not self._from_start and self.rest(self._every_s):
+        if not self._from_start and self.rest(self._every_s()):
             return
         told = None
         while True:
@@ -54,5 +64,5 @@ class PeriodicThread:
                 told = error.message
             except Exception:
                 LOG.exception("%s", self._complaint)
-            if self.rest(self._every_s):
+            if self.rest(self._every_s()):
                 return

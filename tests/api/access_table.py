@@ -181,6 +181,7 @@ PLACEMENT: Mapping[str, Access] = {
 OPERATOR: Mapping[str, Access] = {
     "operator GET /v1/decisions/{name}": anywhere(ADMIN),
     "operator POST /v1/explain": anywhere(ADMIN, {"flavor": {"vcpus": 1, "ram": 1}}),
+    "operator GET /v1/hosts": anywhere(ADMIN),
     "operator GET /v1/isolation": anywhere(ADMIN),
     "operator GET /v1/metrics": anywhere(ADMIN),
     "operator GET /v1/options": anywhere(ADMIN),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A database restored from a backup knows less than the hosts: no guest is touched, and each stray is reported."""
 
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from kilonova.model.found_guest import OddGuest, Oddity
 from kilonova.model.instance import PowerState
 from support.cell import Cell, host, start_cell
 from support.manual_bus import ManualBus
+from support.samples import sampled
 from support.world import guests_on_disk
 
 Rows = Mapping[str, list[Mapping[str, Any]]]
@@ -96,7 +96,7 @@ def cloud(open_database: Callable[[], Database], tmp_path: Path) -> Iterator[Cal
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"], indirect=True)
 def test_half_of_the_guests_came_after_the_backup(cloud: Callable[..., Cloud]) -> None:
-    guests = int(os.environ.get("KILONOVA_RESTORED_GUESTS", "200"))
+    guests = sampled(2000, sample=200)
     many = cloud(hosts=20, room=guests // 20 + 10)
     before = many.boot(guests // 2)
     backup = many.back_up()

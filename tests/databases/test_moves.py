@@ -358,8 +358,9 @@ def test_a_guest_may_be_on_both_hosts_while_it_moves(start: Callable[..., Cell])
     def orphans() -> Mapping[str, tuple[str, ...]]:
         reports = tuple(driver.report() for driver in cell.drivers.values())
         guests = {name: {uuid: PowerState.RUNNING} for name in cell.drivers}
-        started = HostsStarted(reports, guests, {name: {uuid: ORDERED_AT} for name in cell.drivers})
-        found = cell.database.write(lambda tx: register_hosts(tx, started, None, timedelta(seconds=60)))
+        started = HostsStarted(reports, guests, marked={name: {uuid: ORDERED_AT} for name in cell.drivers})
+        process, lease = cell.conductor.process, timedelta(seconds=60)
+        found = cell.database.write(lambda tx: register_hosts(tx, started, process, lease))
         return {host: tuple(each.instance_uuid for each in removals) for host, removals in found.removals.items()}
 
     wanted = move(cell, uuid)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
@@ -12,13 +13,17 @@ from kilonova.clock import utc_now
 from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.silence import Silence
 from kilonova.db import host_agents, services
+from kilonova.db import tables as t
 from kilonova.db.changes import Commit
 from kilonova.db.database import Database
 from kilonova.db.host_agents import LEASE, Process, Route
+from kilonova.db.transaction import Transaction
+from kilonova.mirror.mirror import Mirror
 from kilonova.model.host import COMPUTE, Service
 from support.processes import pass_time
 
 DOWN_TIME = timedelta(seconds=45)
+LONG_AGO = datetime(2020, 1, 1)  # noqa: DTZ001 - as the tables keep it
 SESSION = Process("session 1", "rack1", "rack1-agent", "1.2.3", 2)
 
 
@@ -70,6 +75,31 @@ def test_who_takes_a_host_ends_the_process_that_had_it(database: Database) -> No
         assert {host: host_agents.process_of(connection, host) for host in "abc"} == {
             "a": "session 1", "b": "other", "c": "other",
         }  # fmt: skip
+
+
+def test_mirrors_follow_hosts_that_change_processes_within_a_transaction(database: Database) -> None:
+    """What is logged last of a process does not bring back what others have by then."""
+    mirror = Mirror.follow(database, clock=lambda: 1.0)
+    for host in "abc":
+        service_of(database, host)
+    one, other = Process("one"), Process("other")
+
+    def job(tx: Transaction) -> None:
+        host_agents.register(tx, one, "ab", LEASE)
+        host_agents.register(tx, other, "a", LEASE)
+        services.delete(tx, services.get_by_host(tx.connection, "b").uuid)
+        host_agents.register(tx, one, "c", LEASE)
+
+    database.write(job)
+    service_of(database, "b")
+    mirror.catch_up()
+    numbers = np.array([mirror._state.node_ids.host(host) for host in "abc"], dtype=np.int32)
+    seen = [mirror._state._hosts.up(numbers).tolist()]
+    database.write(lambda tx: tx.execute(sa.update(t.processes).values(last_seen_at=LONG_AGO)))
+    database.write(lambda tx: host_agents.mark_silent(tx, DOWN_TIME, besides="other"))
+    mirror.catch_up()
+    seen.append(mirror._state._hosts.up(numbers).tolist())
+    assert seen == [[True, False, True], [True, False, False]]
 
 
 def test_a_new_session_of_an_agent_process_ends_the_one_before(database: Database) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Self
 
 import psutil
@@ -110,7 +111,9 @@ _FAULTS: tuple[Fault, ...] = (killed, frozen, stalled, reset, *([restarted] if I
 @pytest.fixture
 def ends(broker: Broker) -> Iterator[tuple[RabbitEnds, Proxy]]:
     proxy = Proxy(broker.server.port)
-    made = RabbitEnds(broker, port=proxy.port, heartbeat_s=_HEARTBEAT_S)
+    made = RabbitEnds(
+        broker, transport=lambda user: replace(broker.transport(user, port=proxy.port), heartbeat_s=_HEARTBEAT_S)
+    )
     yield made, proxy
     made.close()
     proxy.close()
@@ -142,7 +145,7 @@ def test_ends_leave_nothing_behind(broker: Broker) -> None:
     threads = {thread.name for thread in threading.enumerate()}
     proxy = Proxy(broker.server.port)
     for _ in range(3):
-        made = RabbitEnds(broker, port=proxy.port)
+        made = RabbitEnds(broker, transport=lambda user, port=proxy.port: broker.transport(user, port=port))
         proxy.drop()
         made.close()
     open_ones = [each for each in psutil.Process().net_connections() if each.raddr and each.raddr.port == proxy.port]

@@ -13,23 +13,34 @@ from pathlib import Path
 import pytest
 
 from kilonova.companions.rabbitmq import RabbitMQ, ServerCertificate
-from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions
+from kilonova.messaging.rabbit.topology import RIGHTS_OF_CONTROL, BrokerUser, agent_user, control_user, definitions
 from kilonova.messaging.rabbit.transport_url import Tls, Transport, parse_transport_url
+from support.certificates import Authority
 
 _PREFIX = "kilonova-broker-"
 CONTROL = "control"
+#: Control processes of an operator who makes the queues of agents by definitions.
+RESTRICTED = "restricted"
 _AGENTS = tuple(f"agent{number}" for number in range(300))
 #: A queue whose broker is killed within about a second of being made may stay without a leader for ever.
 SETTLED_S = 4.0
 
 
 class Broker:
-    """Users of this broker have their names for passwords."""
+    """Users of this broker have their names for passwords, or show certificates of its ``authority``."""
 
-    def __init__(self, certificate: ServerCertificate | None = None) -> None:
+    def __init__(self) -> None:
         _remove_leftovers()
         self.folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-        users = [control_user(CONTROL, CONTROL), *(agent_user(name, name) for name in _AGENTS)]
+        self.authority = Authority(self.folder)
+        own = self.authority.certify("broker", host="localhost")
+        certificate = ServerCertificate(self.authority.ca_file, own.cert_file, own.key_file)
+        restricted = replace(RIGHTS_OF_CONTROL, configure=r"^control\..+$")
+        users = [
+            control_user(CONTROL, CONTROL),
+            BrokerUser(RESTRICTED, RESTRICTED, restricted, {}),
+            *(agent_user(name, name) for name in _AGENTS),
+        ]
         self.server = RabbitMQ(self.folder, definitions("/", users, ()), certificate)
         self._names = iter(_AGENTS)
 
@@ -42,13 +53,14 @@ class Broker:
         """Return the name of an agent that has an account, and that nobody has used."""
         return next(self._names)
 
-    def transport(self, user: str, *, port: int | None = None, tls: Tls | None = None) -> Transport:
-        """Return how ``user`` reaches the broker: through a proxy at ``port``, or with a certificate."""
-        if port is None:
-            port = self.server.port if tls is None else self.server.tls_port
-        account = user if tls is not None and tls.cert_file is not None else f"{user}:{user}"
-        url = parse_transport_url(f"rabbit://{account}@localhost:{port}/")
-        return replace(Transport(url, tls), retry_interval_s=0.1, retry_backoff_s=0.1, max_retry_interval_s=0.5)
+    def transport(self, user: str, *, port: int | None = None) -> Transport:
+        """Return how ``user`` reaches the broker, maybe through a proxy at ``port``."""
+        return _impatient(f"rabbit://{user}:{user}@localhost:{port or self.server.port}/")
+
+    def tls_transport(self, user: str, tls: Tls, *, host: str = "localhost") -> Transport:
+        """Return how ``user`` reaches the broker by TLS, with a password unless there is a certificate to show."""
+        account = f"{user}:{user}" if tls.cert_file is None else user
+        return replace(_impatient(f"rabbit://{account}@{host}:{self.server.tls_port}/"), tls=tls)
 
     def restart(self) -> None:
         """Kill the broker as a crash would, and start it on the same port."""
@@ -80,6 +92,11 @@ def broker() -> Iterator[Broker]:
         yield made
     finally:
         made.stop()
+
+
+def _impatient(url: str) -> Transport:
+    pauses = {"retry_interval_s": 0.1, "retry_backoff_s": 0.1, "max_retry_interval_s": 0.5}
+    return Transport(parse_transport_url(url), **pauses)  # type: ignore[arg-type]
 
 
 def _remove_leftovers() -> None:

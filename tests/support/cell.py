@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.outside_driver import OutsideDriver
-from kilonova.cli.core import Parts, start_core
+from kilonova.cli.core import Connect, Parts, start_core
 from kilonova.cli.rules import Rules, build_engine
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import start_agents
@@ -245,6 +245,7 @@ def start_cell(
     config: SchedulerConfig | None = None,
     max_tries: int = MAX_TRIES,
     pause_s: Callable[[int], float] = lambda _tries: 0.0,
+    connect: Connect | None = None,
 ) -> Cell:
     """Start what is behind the APIs as every control process does."""
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
@@ -261,6 +262,7 @@ def start_cell(
     parts = Parts(
         rules=Rules(engine or build_engine(config), driver),
         bus=bus or ManualBus(),
+        connect=connect,
         lease=lease,
         limits=limits,
         rng=np.random.default_rng(1),

@@ -82,7 +82,8 @@ class ManualBus:
     def begin_session(self, session: str) -> None:
         """Do nothing: as inside one process, where no message outlives it."""
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question, within_s: float | None = None) -> Answer:
+        del within_s
         if self._answer is None:
             raise Unavailable("No conductor is there.")
         return self._answer(question, Speaker())

@@ -2,7 +2,7 @@
 """Both ends of the bus over a real broker, joined in one object that can stand where ``LocalBus`` does in tests."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from kilonova.identifiers import new_uuid
@@ -41,19 +41,25 @@ def connected(end: RabbitAgentBus | RabbitConductorBus) -> None:
 
 
 class RabbitEnds:
-    """One control process and one agent process. ``session``: the agent's present one. ``port``: of a proxy."""
+    """One control process and one agent process. ``session``: the agent's present one.
+
+    ``transport``: how each of their users reaches the broker.
+    """
 
     def __init__(
-        self, broker: Broker, *, answered_within_s: float = 10.0, port: int | None = None, heartbeat_s: int = 10
+        self,
+        broker: Broker,
+        *,
+        answered_within_s: float = 10.0,
+        transport: Callable[[str], Transport] | None = None,
     ) -> None:
-        def transport(user: str) -> Transport:
-            return replace(broker.transport(user, port=port), heartbeat_s=heartbeat_s)
-
+        transport = transport or broker.transport
         self.agent_name = broker.new_agent()
         self.session = new_uuid()
         self.routes = FixedRoutes(agents={self.agent_name})
         self.local = LocalBus()
-        self.conductor = RabbitConductorBus(transport(CONTROL), new_uuid(), self.routes, self.local)
+        self.process = new_uuid()
+        self.conductor = RabbitConductorBus(transport(CONTROL), self.process, self.routes, self.local)
         self.agent = RabbitAgentBus(
             self.agent_name, transport(self.agent_name), new_uuid, response_timeout_s=answered_within_s
         )

@@ -18,7 +18,7 @@ def wait_until(condition: Callable[[], object], what: str, *, at_most_s: float =
         time.sleep(every_s)
 
 
-def wait_until_idle(database: Database, *, every_s: float = 0.005) -> None:
+def wait_until_idle(database: Database, *, every_s: float = 0.005, at_most_s: float = 30) -> None:
     """Return as soon as no operation is under way. Raises: AssertionError, saying what never ended."""
     flow = t.workflows.c
     wanted = sa.select(flow.kind, flow.step, flow.undoing, flow.stuck, flow.waiting, flow.tries)
@@ -30,6 +30,6 @@ def wait_until_idle(database: Database, *, every_s: float = 0.005) -> None:
         return not left
 
     try:
-        wait_until(is_idle, "all operations end", at_most_s=30, every_s=every_s)
+        wait_until(is_idle, "all operations end", at_most_s=at_most_s, every_s=every_s)
     except AssertionError as error:
         raise AssertionError(f"{error}: {left}") from None

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from kilonova.cli import addresses
+from kilonova.cli.log import configure_log
 from kilonova.errors import ConfigurationError
-from kilonova.logs import setup
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
 _SWITCH_INTERVAL_S = 0.0005
@@ -61,20 +61,10 @@ def application() -> Callable[..., Any]:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.set_threshold(_COLLECT_AFTER)
     settings = load_settings(files)
-    configure_log(settings)
+    configure_log(settings.log)
     control = start_control_process(settings)
     atexit.register(control.close)
     return control.application
-
-
-def configure_log(settings: Any) -> None:
-    """Log as the settings say. Raises: ConfigurationError."""
-    try:
-        setup.configure(debug=settings.log.debug, file=settings.log.file)
-    except OSError as error:
-        raise ConfigurationError(
-            f"[DEFAULT] log_file: {error.filename} cannot be written: {error.strerror}."
-        ) from error
 
 
 def require_known_scenario_options(settings: Any) -> None:

@@ -17,6 +17,7 @@ from kilonova.cli.database_lock import lock_database, warn_if_exposed
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
+from kilonova.cli.simulated_hosts import hosts_of, scenario_of
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
@@ -29,8 +30,7 @@ from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
-from kilonova.scenario.load import load_scenario
-from kilonova.scenario.model import Scenario, default_hosts
+from kilonova.scenario.model import Scenario
 from kilonova.server.server import Server
 
 LOG = logging.getLogger(__name__)
@@ -74,6 +74,8 @@ class ControlProcess:
         self.checkpointer.stop()
         self.purger.stop()
         self.core.upkeep.stop()
+        if self.conductor.directory is not None:
+            self.conductor.directory.stop()
         for agent in self.core.agents:
             agent.stop()
         self.core.bus.close()
@@ -92,8 +94,8 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
     policy = policy_of(settings.conf)
     for sentence in ineffective_options(settings.conf, settings.scheduler):
         LOG.warning("%s", sentence)
-    scenario = load_scenario(settings.fake.scenario) if settings.fake.scenario else None
-    hosts = scenario.hosts if scenario else default_hosts(settings.fake.hosts)
+    scenario = scenario_of(settings.fake)
+    hosts = hosts_of(settings.fake, scenario)
     with ExitStack() as undo:
         database = Database(
             settings.database.connection,

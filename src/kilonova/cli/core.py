@@ -21,6 +21,7 @@ from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import start_agents
+from kilonova.conductor.agent_directory import AgentDirectory
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
@@ -32,7 +33,9 @@ from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
+from kilonova.messaging.codec import VERSION
 from kilonova.messaging.local import LocalBus
+from kilonova.messaging.rabbit.transport_url import Transport
 from kilonova.metrics import Metrics, Sources
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.found_guest import Oddity
@@ -43,16 +46,23 @@ from kilonova.scheduler.devices.pci_request import read_aliases
 _SERVICES = ("nova-conductor", "nova-scheduler")
 
 
+#: Makes the bus by which the agents beyond a process are reached, too, of its name, where they are, and whether it may
+#: send.
+Connect = Callable[[str, AgentDirectory, Callable[[], bool]], Any]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parts:
     """Parts in the place of the usual ones; None stands for those that the settings ask for.
 
+    ``connect``: in the place of the broker; then nothing looks by itself where agents are.
     ``piece``: how many servers one transaction claims at most.
     ``pause_s``: how long a step of a workflow waits that broke so often; ``max_tries``: how often it may break.
     """
 
     rules: Rules | None = None
     bus: Any = None
+    connect: Connect | None = None
     lease: Lease | None = None
     limits: Limits | None = None
     decision_lock: AbstractContextManager[Any] | None = None
@@ -93,7 +103,13 @@ def start_core(
     metrics = Metrics()
     mirror = Mirror.follow(database, lock=parts.decision_lock)
     owner = new_uuid()
-    bus = parts.bus or LocalBus()
+    lease = parts.lease or Lease(timedelta(seconds=settings.conductor.lease_time_s))
+    directory = None
+    bus: Any = parts.bus or LocalBus()
+    connect = parts.connect or _broker_of(settings.rabbit.transport)
+    if connect is not None:
+        directory = AgentDirectory(database, lease.duration)
+        bus = connect(owner, directory, lambda: database.is_sole_process or lease.is_held)
     undo.callback(bus.close)
     scheduler = settings.scheduler
     claimer = Claimer(
@@ -117,14 +133,15 @@ def start_core(
         owner,
         max_attempts=scheduler.max_attempts,
         limits=settings.quota.limits() if parts.limits is None else parts.limits,
-        lease=parts.lease or Lease(timedelta(seconds=settings.conductor.lease_time_s)),
+        lease=lease,
         observers=(metrics.observe,),
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
-        process=Process(owner, os.uname().nodename, release_version=kilonova.__version__),
+        process=Process(owner, os.uname().nodename, None, kilonova.__version__, VERSION),
+        directory=directory,
     )
-    agents = simulate(hosts, settings, bus, lambda: conductor.runner.may_act)
+    agents = simulate(hosts, settings.fake, settings.compute, bus, lambda: conductor.runner.may_act)
 
     def announce() -> None:
         start_agents(agents, bus, owner)
@@ -139,6 +156,12 @@ def start_core(
     )
     upkeep.register()
     resumed = conductor.membership.enter(announce)
+    if directory is not None:
+        directory.on_enrolled = bus.agents_changed
+        if parts.connect is None:
+            directory.start()
+            undo.callback(directory.stop)
+        bus.start()
     metrics.watch(
         Sources(
             lambda: _under_way(database),
@@ -149,6 +172,14 @@ def start_core(
         )
     )
     return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics)
+
+
+def _broker_of(transport: Transport | None) -> Connect | None:
+    if transport is None:
+        return None
+    from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus  # noqa: PLC0415 - only where there is one
+
+    return lambda owner, directory, may_send: RabbitConductorBus(transport, owner, directory, LocalBus(), may_send)
 
 
 def _under_way(database: Database) -> tuple[datetime, Sequence[Count]]:

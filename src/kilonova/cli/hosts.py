@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova hosts``: guests that are not where their servers are recorded, and what to do about them."""
+"""``kilonova hosts``: where the agents of hosts are, which guests are not where they are recorded, and what to do."""
 
 from typing import Annotated
 
 import typer
 
+from kilonova.cli.agents_of_hosts import list_agents
 from kilonova.cli.cloud_options import AdminCloud, AsJson, DataFolder, connect
 from kilonova.cli.strays import list_strays, remove_guest
 
-app = typer.Typer(invoke_without_command=True, no_args_is_help=True, help="See what hosts have, and mend it.")
+app = typer.Typer(invoke_without_command=True, help="See where agents are and what hosts have, and mend it.")
 app.command("remove-guest")(remove_guest)
 
 
@@ -18,14 +19,15 @@ def hosts(
     strays: Annotated[
         bool, typer.Option("--strays", help="List guests that are not where their servers are recorded.")
     ] = False,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Only those of this host.")] = "",
+    host: Annotated[str, typer.Option(metavar="HOST", help="Only this one, or those of this one.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
     marker: Annotated[str, typer.Option(metavar="LAST", help="Only those after this one.")] = "",
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> None:
-    """See what hosts have that is not recorded there, and have it removed."""
-    if context.invoked_subcommand is None and strays:
+    """List hosts with the process that each agent is in, or the guests that are not where they are recorded."""
+    if context.invoked_subcommand is None:
         query = {"host": host, "marker": marker, "limit": str(limit)}
-        list_strays(connect(data, os_cloud), query, as_json=as_json)
+        list_these = list_strays if strays else list_agents
+        list_these(connect(data, os_cloud), query, as_json=as_json)

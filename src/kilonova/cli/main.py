@@ -14,6 +14,7 @@ from kilonova.errors import NO_ROOM, ConfigurationError, InvalidRequest, Kilonov
 COMMANDS: Mapping[str, str] = {
     "up": "kilonova.cli.up:up",
     "api": "kilonova.cli.api:api",
+    "compute": "kilonova.cli.compute:app",
     "db": "kilonova.cli.db:app",
     "backup": "kilonova.cli.backup:backup",
     "restore": "kilonova.cli.backup:restore",
@@ -23,7 +24,6 @@ COMMANDS: Mapping[str, str] = {
     "audit": "kilonova.cli.audit:app",
     "hosts": "kilonova.cli.hosts:app",
     "workflows": "kilonova.cli.workflows:app",
-    "compute": "kilonova.cli.compute:app",
     "demo": "kilonova.cli.demo:demo",
     "docs": "kilonova.cli.docs:app",
 }

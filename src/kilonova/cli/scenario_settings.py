@@ -11,12 +11,13 @@ from dataclasses import replace
 from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli.embedded_rules import rule_options
 from kilonova.cli.rules import load_rules
+from kilonova.cli.simulated_hosts import ratios_of
 from kilonova.config.configuration import public_options
 from kilonova.config.load import load_settings
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scenario.model import AllocationRatios, Scenario
+from kilonova.scenario.model import Scenario
 from kilonova.scenario.options import conf_text, with_defaults
 from kilonova.scenario.run import Played, Surroundings, play
 from kilonova.scheduler.decision import Decision
@@ -62,17 +63,6 @@ def _sections_of_plug_ins(scheduler: SchedulerConfig) -> frozenset[str]:
     return frozenset(path.strip().rpartition(".")[2] for path in paths)
 
 
-def ratios_of(settings: Settings) -> AllocationRatios:
-    """Return what simulated hosts report to Placement beside their size."""
-    compute = settings.compute
-    return AllocationRatios(
-        cpu=compute.cpu_allocation_ratio or compute.initial_cpu_allocation_ratio,
-        memory=compute.ram_allocation_ratio or compute.initial_ram_allocation_ratio,
-        disk=compute.disk_allocation_ratio or compute.initial_disk_allocation_ratio,
-        reserved_memory_mib=compute.reserved_host_memory_mib,
-    )
-
-
 def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
     """Play a scenario through the engine that its options describe. Raises: ConfigurationError."""
     import_from(scenario)
@@ -81,7 +71,7 @@ def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
         rules = load_rules(settings)
     require_known_options(scenario, settings)
     surroundings = Surroundings(
-        ratios=ratios_of(settings),
+        ratios=ratios_of(settings.compute),
         max_attempts=settings.scheduler.max_attempts,
         default_schedule_zone=settings.compute.default_schedule_zone,
         aliases=read_aliases(settings.scheduler.pci_alias),

@@ -1,44 +1,87 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agents of simulated hosts, each with a hypervisor whose guests live in a file of its own."""
+"""The simulated hosts that the settings ask for, and their agents, each with a hypervisor whose guests live in a file.
+
+Control processes and agent processes alike have them, so nothing here brings what only one of these has.
+"""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 from urllib.parse import quote
 
-from kilonova.cli.scenario_settings import ratios_of
 from kilonova.compute.agent import Agent
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.compute.virt.fake import FakeDriver
-from kilonova.config.settings import Settings
+from kilonova.config.compute import ComputeSettings
+from kilonova.config.fake import FakeSettings
 from kilonova.errors import ConfigurationError
-from kilonova.scenario.model import SimulatedHost
+from kilonova.messaging.bus import AgentBus
+from kilonova.scenario.model import AllocationRatios, Scenario, SimulatedHost, default_hosts
+
+
+def scenario_of(fake: FakeSettings) -> Scenario | None:
+    """Return the scenario that shapes the hosts, if there is one. Raises: ConfigurationError."""
+    if not fake.scenario:
+        return None
+    from kilonova.scenario.load import load_scenario  # noqa: PLC0415 - brings numpy
+
+    return load_scenario(fake.scenario)
+
+
+def hosts_of(fake: FakeSettings, scenario: Scenario | None) -> tuple[SimulatedHost, ...]:
+    """Return the hosts of this process. Raises: ConfigurationError for a name that the scenario does not have."""
+    if not fake.host_names:
+        return scenario.hosts if scenario else default_hosts(fake.hosts, fake.host_prefix)
+    if len(set(fake.host_names)) < len(fake.host_names):
+        raise ConfigurationError("[fake] host_names names a host twice.")
+    if scenario is None:
+        return tuple(SimulatedHost(name) for name in fake.host_names)
+    known = {host.name: host for host in scenario.hosts}
+    missing = next((name for name in fake.host_names if name not in known), None)
+    if missing is not None:
+        raise ConfigurationError(f"[fake] host_names: the scenario has no host {missing!r}.")
+    return tuple(known[name] for name in fake.host_names)
 
 
 def simulate(
-    hosts: Sequence[SimulatedHost], settings: Settings, bus: Any, may_act: Callable[[], bool]
+    hosts: Sequence[SimulatedHost],
+    fake: FakeSettings,
+    compute: ComputeSettings,
+    bus: AgentBus,
+    may_act: Callable[[], bool],
 ) -> tuple[Agent, ...]:
     """Return an agent for each host; none of them is started. Raises: ConfigurationError."""
     if not hosts:
         return ()
-    folder = settings.fake.state_dir
+    folder = fake.state_dir
     if folder is None:
         raise ConfigurationError("[fake] state_dir must be set when there are simulated hosts.")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    ratios = ratios_of(settings)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"[fake] state_dir: {error.filename} cannot be made: {error.strerror}.") from error
+    ratios = ratios_of(compute)
     return tuple(
         Agent(
             host.name,
             FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios),
             bus,
             may_act=may_act,
-            running_deleted=running_deleted_of(settings),
+            running_deleted=running_deleted_of(compute),
         )
         for host in hosts
     )
 
 
-def running_deleted_of(settings: Settings) -> RunningDeleted:
+def ratios_of(compute: ComputeSettings) -> AllocationRatios:
+    """Return what simulated hosts report to Placement beside their size."""
+    return AllocationRatios(
+        cpu=compute.cpu_allocation_ratio or compute.initial_cpu_allocation_ratio,
+        memory=compute.ram_allocation_ratio or compute.initial_ram_allocation_ratio,
+        disk=compute.disk_allocation_ratio or compute.initial_disk_allocation_ratio,
+        reserved_memory_mib=compute.reserved_host_memory_mib,
+    )
+
+
+def running_deleted_of(compute: ComputeSettings) -> RunningDeleted:
     """Return what agents do about guests of deleted servers."""
-    compute = settings.compute
     action = RunningDeletedAction(compute.running_deleted_instance_action)
     return RunningDeleted(action, compute.running_deleted_instance_timeout_s)

@@ -74,6 +74,9 @@ class Agent:
         self._lock = threading.Lock()
         self._waiting: dict[str, deque[_Waiting]] = {}
         self._session = 0
+        #: What became of orders while this process might not act, and whether that is urgent. It is told when it may
+        #: act again: nobody can do anything about it before.
+        self._untold: list[tuple[StepReply | StepStatus, bool]] = []
         self._steps = StepMemory()
         self._migrations = LiveMigrations(host, self._tell)
         self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
@@ -112,6 +115,16 @@ class Agent:
         with self._lock:
             self._session += 1
 
+    def tell_late_replies(self) -> None:
+        """Tell what became of orders meanwhile, now that this process may act and its host is known to be here.
+
+        Guests that were made may not have been there yet when the guests of the host were reported.
+        """
+        with self._lock:
+            untold, self._untold = self._untold, []
+        for message, urgent in untold:
+            self._tell(message, urgent=urgent)
+
     def stop(self) -> None:
         """Leave the live migrations that run as they are, so that their threads end."""
         self._migrations.stop()
@@ -136,7 +149,7 @@ class Agent:
         if reply is not None:
             self._reply(reply, lane_of(order))
         elif not is_allowed:  # whoever runs the workflow sends it again, rather than wait for a reply
-            self._tell(StepStatus(order.step, self.host, uuid, StepState.UNKNOWN), urgent=True)
+            self._tell_in_time(StepStatus(order.step, self.host, uuid, StepState.UNKNOWN), urgent=True)
         with self._lock:
             queue = self._waiting[uuid]
             queue.popleft()
@@ -164,7 +177,14 @@ class Agent:
         return is_allowed
 
     def _reply(self, reply: StepReply, lane: AgentLane) -> None:
-        self._tell(reply, urgent=lane is AgentLane.DELETE or reply.aborted)
+        self._tell_in_time(reply, urgent=lane is AgentLane.DELETE or reply.aborted)
+
+    def _tell_in_time(self, message: StepReply | StepStatus, *, urgent: bool) -> None:
+        with self._lock:
+            if not self._may_act():
+                self._untold.append((message, urgent))
+                return
+        self._tell(message, urgent=urgent)
 
     def _tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         """Send a message. A reply that the bus does not take is not lost: the step can be asked for."""

@@ -5,6 +5,7 @@ Whoever may have been counted as dead meanwhile begins a new session (ADR 20).
 """
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -20,6 +21,8 @@ from kilonova.model.host import NODE_TRAITS, NodeReport
 
 LOG = logging.getLogger(__name__)
 _ANNOUNCED_TOGETHER = 200
+#: The least that the answer to a heartbeat may take.
+_SHORTEST_S = 1.0
 
 
 def start_agents(agents: Sequence[Agent], bus: AgentBus, session: str = "") -> None:
@@ -54,6 +57,8 @@ class Sessions:
         self._new_session = new_session
         self._session = ""
         self._heartbeats = 0
+        #: Whether it was said that the lease has lapsed.
+        self._has_lapsed = False
 
     @property
     def pause_s(self) -> float:
@@ -61,24 +66,34 @@ class Sessions:
         return min(self._interval_s, self._lease.renewal_s)
 
     def turn(self) -> None:
-        """Give a sign of life, or begin a new session where others may count this one as dead.
+        """Give a sign of life, or begin a new session where others count this one as dead.
 
+        A lease that has lapsed here may not have there: it is counted from later. Then the session goes on.
         Raises: Unavailable when nobody answers.
         """
-        if self._session and self._lease.is_held:
+        if self._session:
+            if not self._lease.is_held and not self._has_lapsed:
+                self._has_lapsed = True
+                LOG.warning(
+                    "No sign of life was answered for longer than the lease of %s; nothing is done until one is",
+                    self._lease.duration,
+                )
             if self._is_counted():
+                self._go_on()
                 return
             LOG.warning("This process is counted as dead, or another one has its hosts; they report their guests again")
-        elif self._session:
-            LOG.warning(
-                "No sign of life was answered for longer than the lease of %s; the hosts report their guests again",
-                self._lease.duration,
-            )
         self._begin()
+
+    def _go_on(self) -> None:
+        if self._has_lapsed:
+            self._has_lapsed = False
+            LOG.info("Session %s goes on", self._session)
+            for agent in self._agents:
+                agent.tell_late_replies()
 
     def _begin(self) -> None:
         self._lease.lapse()
-        self._session, self._heartbeats = "", 0
+        self._session, self._heartbeats, self._has_lapsed = "", 0, False
         session = self._new_session()
         self._bus.begin_session(session)
         for since, answer in _start_in_groups(self._agents, self._bus, session, now=self._lease.now):
@@ -90,7 +105,7 @@ class Sessions:
         self._heartbeats += 1
         asked = Heartbeat(tuple(agent.host for agent in self._agents), self._session, self._heartbeats)
         since = self._lease.now()
-        answer = self._bus.ask(asked)
+        answer = self._bus.ask(asked, max(_SHORTEST_S, self._lease.renewal_s))
         if answer == HeartbeatAnswer(asked.session, asked.number, counts=True):
             self._lease.renew(since)
             return True
@@ -116,6 +131,7 @@ def _start_in_groups(
         yield since, orphans
         for agent in group.values():
             bus.serve_agent(agent.host, agent.accept)
+            agent.tell_late_replies()
 
 
 def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:
@@ -124,4 +140,5 @@ def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:
         said = agent.driver.report()
         reports.append(replace(said, traits=(*NODE_TRAITS, *said.traits)))
     found = guests_of(tuple(group.values()))
-    return HostsStarted(tuple(reports), found.guests, session, kilonova.__version__, found.marked)
+    machine = os.uname().nodename
+    return HostsStarted(tuple(reports), found.guests, session, kilonova.__version__, found.marked, machine)

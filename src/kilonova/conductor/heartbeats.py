@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from kilonova.db import host_agents
 from kilonova.db.database import Database
+from kilonova.errors import Unavailable
 
 #: How long a heartbeat waits for others: short beside any lease, and long enough that one commit has many of them.
 WRITTEN_EVERY_S = 1.0
@@ -20,6 +21,7 @@ class Heartbeats:
         self._lease = lease
         self._lock = threading.Lock()
         self._heard: dict[str, Future[bool]] = {}
+        self._is_closed = False
 
     def heard(self, session: str) -> "Future[bool]":
         """Note a heartbeat of a session without waiting.
@@ -28,7 +30,21 @@ class Heartbeats:
         does not count has to register again.
         """
         with self._lock:
-            return self._heard.setdefault(session, Future())
+            answer = self._heard.setdefault(session, Future())
+            if self._is_closed:
+                self._refuse_all()
+            return answer
+
+    def close(self) -> None:
+        """Answer no more, now that nobody writes any more: another control process is asked next."""
+        with self._lock:
+            self._is_closed = True
+            self._refuse_all()
+
+    def _refuse_all(self) -> None:
+        for answer in self._heard.values():
+            answer.set_exception(Unavailable("This control process ends."))
+        self._heard = {}
 
     def write(self) -> None:
         """Write what was heard since the last time, and answer it. Raises: Unavailable."""

@@ -64,18 +64,21 @@ class Journal:
         return after
 
     def hand_over(self, row: WorkflowRow, host: str) -> bool:
-        """Give a workflow to the live process in which the agent of a host runs (ADR 6). Tells whether there is one.
+        """Give a workflow to the live process that has the agent of a host inside it (ADR 6). Tells whether one has.
 
-        Raises: ConcurrentUpdate when it is not as we know it.
+        An agent that is reached over the broker is reached from here as well. Raises: ConcurrentUpdate when the
+        workflow is not as we know it.
         """
         if self._database.is_sole_process:
             return False
 
         def hand_over(tx: Transaction) -> bool:
-            heir = host_agents.process_of(tx.connection, host)
-            if heir is None or heir == self._owner or not host_agents.is_alive(tx, heir):
+            route = host_agents.route(tx.connection, host)
+            if route is None or route.agent is not None or route.process == self._owner:
                 return False
-            workflows.hand_over(tx, row, self._owner, heir)
+            if not host_agents.is_alive(tx, route.process):
+                return False
+            workflows.hand_over(tx, row, self._owner, route.process)
             return True
 
         return self._database.write(hand_over)

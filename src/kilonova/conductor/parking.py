@@ -2,7 +2,7 @@
 """Messages that wait for their reply, without a thread: sent once, asked about when they take long."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +114,13 @@ class Parking:
             except Unavailable as error:
                 return _unreachable(parked, error.message)
         return None
+
+    def hurry(self, hosts: Collection[str]) -> None:
+        """Have the agents of some hosts asked at once rather than when their replies are overdue."""
+        with self._lock:
+            for parked in self._parked.values():
+                if parked.effect.host in hosts:
+                    parked.due = self._clock()
 
     def ask_overdue(self) -> tuple[StepReply, ...]:
         """Ask the agents whose replies are overdue; return the replies for those that cannot be reached."""

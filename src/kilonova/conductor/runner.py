@@ -52,8 +52,16 @@ from kilonova.messaging.messages import StepReply, StepStatus
 LOG = logging.getLogger(__name__)
 
 
+def nowhere(_host: str) -> bool:
+    """Tell that a host which is not on the bus is not anywhere else either."""
+    return False
+
+
 class Runner:
-    """The workflows of one process. ``registry``: kind → workflow. Safe to use from any thread."""
+    """The workflows of one process. ``registry``: kind → workflow. Safe to use from any thread.
+
+    ``find_agent``: looks, waiting for the database, whether a host can be reached after all that seemed not to be.
+    """
 
     def __init__(
         self,
@@ -67,6 +75,7 @@ class Runner:
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
+        find_agent: Callable[[str], bool] = nowhere,
     ) -> None:
         self.services = services
         self.registry = registry
@@ -79,6 +88,7 @@ class Runner:
         self.guests = GuestReports(self._database, bus, lambda: self.may_act)
         self._late_guests = LateGuests(self._database, self.guests, lambda: self.may_act)
         self._parking = Parking(bus, lambda: self.may_act, clock, response_timeout_s)
+        self._find_agent = find_agent
         self._retries = Retries(pause_s, max_tries, clock)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
 
@@ -287,7 +297,10 @@ class Runner:
         """
         if effect.facts is not None:
             run = replace(run, facts=effect.facts)
-        refused = self._parking.send(run, effect, lambda: self._runs.replace(run), ask=resumed)
+        send = partial(self._parking.send, run, effect, lambda: self._runs.replace(run), ask=resumed)
+        refused = send()
+        if refused is not None and self._find_agent(effect.host):
+            refused = send()
         if refused is None or self._hand_over(run, effect.host):
             return None
         effect_of_refusal = self._meaning(run, refused)
@@ -341,7 +354,15 @@ class Runner:
     def ask_overdue(self) -> None:
         """Ask the agents whose replies are overdue how far they are; one that never answers counts as unreachable."""
         for reply in self._parking.ask_overdue():
-            self.take_reply(reply)
+            if self._find_agent(reply.host):
+                self._parking.hurry([reply.host])
+            else:
+                self.take_reply(reply)
+
+    def ask_hosts(self, hosts: Collection[str]) -> None:
+        """Ask the agents of hosts how far they are with what was sent there: they may have come back without it."""
+        self._parking.hurry(hosts)
+        self.ask_overdue()
 
     # --- interrupts ---------------------------------------------------------------------------------------------------
 

@@ -4,10 +4,13 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
+from kilonova.conductor.agent_directory import AgentDirectory
 from kilonova.conductor.events import Observer
+from kilonova.conductor.guest_reports import Reported
 from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.membership import Membership
@@ -16,14 +19,16 @@ from kilonova.conductor.operations import Operations
 from kilonova.conductor.parking import RESPONSE_TIMEOUT_S
 from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.retries import MAX_TRIES, pause_s
-from kilonova.conductor.runner import Runner
+from kilonova.conductor.runner import Runner, nowhere
 from kilonova.conductor.services import Services
 from kilonova.conductor.strays import Strays
 from kilonova.conductor.stuck import StuckWorkflows
-from kilonova.db import host_agents
+from kilonova.db import agent_sessions, enrolment, host_agents
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
+from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
+from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus, Speaker
@@ -55,7 +60,7 @@ class Conductor:
     ``limits``: the configured quotas, which hold where nobody has set others.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
-    ``process``: what others are told of it.
+    ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
     ``strays``: what operators do about guests that are not where they are recorded.
@@ -77,12 +82,14 @@ class Conductor:
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
         process: Process | None = None,
+        directory: AgentDirectory | None = None,
     ) -> None:
         self.database = database
         self.claimer = claimer
         self.owner = owner
         self.process = process or Process(owner)
         self.lease = lease or Lease(host_agents.LEASE)
+        self.directory = directory
         self._services = Services(database, claimer, owner, max_attempts, begin=self._begin, limits=limits)
         self.runner = Runner(
             self._services,
@@ -93,7 +100,10 @@ class Conductor:
             pause_s=pause_s,
             max_tries=max_tries,
             response_timeout_s=response_timeout_s,
+            find_agent=nowhere if directory is None else directory.look_up,
         )
+        if directory is not None:
+            directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
         self.membership = Membership(database, self.runner, self.process, self.lease)
         self.heartbeats = Heartbeats(database, self.lease.duration)
         self.operations = Operations(self._services, self.runner)
@@ -149,12 +159,28 @@ class Conductor:
         """Register hypervisors that start and tell which of their guests have to go."""
         process = self.process
         if speaker.agent:
-            process = Process(message.session, "", speaker.agent, message.release, speaker.version)
-        reported = self.database.write(lambda tx: register_hosts(tx, message, process, self.lease.duration))
+            process = Process(message.session, message.machine, speaker.agent, message.release, speaker.version)
+
+        def register(tx: Transaction) -> Reported:
+            if speaker.agent:
+                enrolment.require_enrolled(tx, speaker.agent, [report.host for report in message.reports])
+                agent_sessions.require_own(tx.connection, message.session, speaker.agent)
+            return register_hosts(tx, message, process, self.lease.duration)
+
+        reported = self.database.write(register)
+        if speaker.agent and self.directory is not None:
+            self.directory.refresh()
         reported.tell()
         return Orphans(reported.removals, self.lease.duration.total_seconds())
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> HeartbeatAnswer:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""
-        counts = not speaker.agent or self.heartbeats.heard(message.session).result(_HEARTBEAT_S)
+        counts = True
+        if speaker.agent:
+            with self.database.read(patient=True) as connection:
+                agent_sessions.require_own(connection, message.session, speaker.agent)
+            try:
+                counts = self.heartbeats.heard(message.session).result(_HEARTBEAT_S)
+            except TimeoutError:
+                raise Unavailable(f"A heartbeat could not be written within {_HEARTBEAT_S:g} s.") from None
         return HeartbeatAnswer(message.session, message.number, counts)

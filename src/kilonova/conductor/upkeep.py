@@ -54,7 +54,10 @@ class Upkeep:
             PeriodicThread("leases", self._look, look_every_s, complaint="The lease was not renewed"),
             PeriodicThread("retries", self.tick, _TICK_S, complaint="Nothing was tried again"),
             PeriodicThread(
-                "heartbeats", conductor.heartbeats.write, WRITTEN_EVERY_S, complaint="Heartbeats were not written"
+                "heartbeats",
+                conductor.heartbeats.write,
+                min(WRITTEN_EVERY_S, conductor.lease.renewal_s / 2),
+                complaint="Heartbeats were not written",
             ),
             PeriodicThread(
                 "silence",
@@ -80,6 +83,7 @@ class Upkeep:
             thread.start()
 
     def stop(self) -> None:
+        self._conductor.heartbeats.close()
         for thread in self._threads:
             thread.stop()
 

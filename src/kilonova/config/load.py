@@ -6,11 +6,19 @@ from typing import Any
 
 from oslo_config import cfg
 
+from kilonova.config.agent import AgentSettings
+from kilonova.config.compute import ComputeSettings
 from kilonova.config.configuration import Configuration, public_options
+from kilonova.config.fake import FakeSettings
+from kilonova.config.log import LogSettings
+from kilonova.config.rabbit import RabbitSettings
 from kilonova.config.scheduler import read_scheduler
 from kilonova.config.section import read_section
 from kilonova.config.settings import Settings, sections
 from kilonova.errors import ConfigurationError
+
+#: What gives away a cloud when an agent's machine is broken into.
+_NEEDLESS = (("database", "connection"), ("keystone_authtoken", "password"))
 
 
 def load_settings(files: Sequence[str]) -> Settings:
@@ -23,3 +31,26 @@ def load_settings(files: Sequence[str]) -> Settings:
         return Settings(**found, scheduler=read_scheduler(conf), conf=conf)
     except (cfg.Error, ValueError) as error:
         raise ConfigurationError(str(error).strip()) from error
+
+
+def load_agent_settings(files: Sequence[str]) -> AgentSettings:
+    """Read the files of a process with agents, later ones first. Raises: ConfigurationError naming the option."""
+    conf = Configuration()
+    try:
+        conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
+        public_options(conf)
+        return AgentSettings(
+            read_section(RabbitSettings, conf),
+            read_section(ComputeSettings, conf),
+            read_section(FakeSettings, conf),
+            read_section(LogSettings, conf),
+            tuple(f"[{group}] {name}" for group, name in _NEEDLESS if _is_set(conf, group, name)),
+        )
+    except (cfg.Error, ValueError) as error:
+        raise ConfigurationError(str(error).strip()) from error
+
+
+def _is_set(conf: Any, group: str, name: str) -> bool:
+    if group not in conf:  # an option of a library, which registers it itself where it is used
+        conf.register_opt(cfg.StrOpt(name, secret=True), group=group)
+    return bool(conf[group][name])

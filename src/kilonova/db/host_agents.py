@@ -210,9 +210,19 @@ def _take(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
         _ADD.run(tx, [{"host": host} for host in some], process=process)
     came = [host for host in hosts if before.get(host) != process]
     if came:
-        # Others may have come in the same transaction, of which only the last logged value counts.
-        told = [change.value.hosts for change in tx.changes if (change.kind, change.key) == ("agents", process)]
-        tx.log("agents", process, LoggedAgents([*(told[-1] if told else ()), *came]))
+        tx.log("agents", process, LoggedAgents([*_told_before(tx, process), *came]))
+
+
+def _told_before(tx: Transaction, process: str) -> list[str]:
+    """Return the hosts of which this transaction has logged that ``process`` has them, as far as that is still so.
+
+    Of all that it logs of a process only the last value counts, and where it was logged.
+    """
+    told = [change.value.hosts for change in tx.changes if (change.kind, change.key) == ("agents", process)]
+    still: list[str] = []
+    for some in _pieces(told[-1] if told else (), _NAMED_TOGETHER):
+        still += tx.execute(sa.select(_A.host).where(_A.host.in_(some), _A.process == process)).scalars()
+    return still
 
 
 def _pieces(hosts: Sequence[str], length: int) -> list[Sequence[str]]:

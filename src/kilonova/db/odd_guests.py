@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the last reports of hosts and the database differ: guests that are kept and not recorded there, and such."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,8 @@ from kilonova.model.instance import PowerState
 
 _O = t.odd_guests.c
 _AT_ONCE = 500
+#: So many of one host are stored: more than any host has, and nothing with which one could fill a disk.
+MOST_OF_A_HOST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,21 @@ def differences(
         if (host, uuid) not in present and ((about := asked[host]) is None or uuid in about)
     ]
     return Differences(
-        tuple(each for key, each in present.items() if key not in stored),
+        tuple(_as_far_as_there_is_room((each for key, each in present.items() if key not in stored), stored)),
         tuple(each for each, before in known if _facts(each) != _facts(before)),
         tuple(
             each for each, before in known if _facts(each) == _facts(before) and each.power_state != before.power_state
         ),
         tuple(gone),
     )
+
+
+def _as_far_as_there_is_room(appeared: Iterable[OddGuest], stored: Iterable[tuple[str, str]]) -> Iterable[OddGuest]:
+    counts = Counter(host for host, _ in stored)
+    for each in appeared:
+        counts[each.host] += 1
+        if counts[each.host] <= MOST_OF_A_HOST:
+            yield each
 
 
 def store(tx: Transaction, found: Differences) -> None:

@@ -55,8 +55,11 @@ class AgentBus(Protocol):
         One for another session is answered as a step that is unknown, so that it is sent anew.
         """
 
-    def ask(self, question: Question) -> Answer:
-        """Ask the conductor, and wait for its answer. Raises: Unavailable when none comes in time."""
+    def ask(self, question: Question, within_s: float | None = None) -> Answer:
+        """Ask the conductor, and wait for its answer. Raises: Unavailable when none comes in time.
+
+        ``within_s``: how long that is; None: as long as anything may take.
+        """
 
 
 class ConductorBus(Protocol):

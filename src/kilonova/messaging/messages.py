@@ -349,7 +349,8 @@ class HeartbeatAnswer:
 class HostsStarted:
     """Agents came up: what their hypervisors are and which guests they found.
 
-    ``session``: which life of their process; several of these messages may belong to one. ``release``: what it runs.
+    ``session``: which life of their process; several of these messages may belong to one. ``release``: what it runs,
+    ``machine``: where.
     ``marked``: host → guest → when the order to make it was given, for guests that bear our mark. An agent of a release
     that knows no marks leaves it empty, and none of its guests is removed.
     """
@@ -359,6 +360,7 @@ class HostsStarted:
     session: str = ""
     release: str = ""
     marked: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
+    machine: str = ""
 
 
 @dataclass(frozen=True, slots=True)

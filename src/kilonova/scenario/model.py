@@ -281,9 +281,9 @@ class Scenario:
     python_path: tuple[str, ...] = ()
 
 
-def default_hosts(count: int) -> tuple[SimulatedHost, ...]:
+def default_hosts(count: int, prefix: str = "node") -> tuple[SimulatedHost, ...]:
     """Return ``count`` equal hosts, node1 … nodeN."""
-    return tuple(SimulatedHost(name=f"node{number}") for number in range(1, count + 1))
+    return tuple(SimulatedHost(name=f"{prefix}{number}") for number in range(1, count + 1))
 
 
 def projects_named(text: str) -> tuple[str, ...]:

@@ -3,13 +3,19 @@
 
 import os
 import signal
-
-from kilonova.server.server import Server
+from typing import Protocol
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def serve_until_told(server: Server) -> None:
+class Serving(Protocol):
+    """What is started and stopped again."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+def serve_until_told(server: Serving) -> None:
     """Start, wait for SIGTERM or SIGINT, finish what is under way and return. Call it from the main thread."""
     told = os.eventfd(0, os.EFD_CLOEXEC)
     for number in _SIGNALS:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kilonova.compute.agent import Agent
-from kilonova.compute.heartbeat import HeartbeatTimer
 from kilonova.compute.sessions import start_agents
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError
@@ -22,8 +21,6 @@ from kilonova.messaging.messages import (
     Answer,
     AskStep,
     DestroyGuest,
-    Heartbeat,
-    HeartbeatAnswer,
     HostsStarted,
     LiveMigrate,
     Orphans,
@@ -51,15 +48,12 @@ class Replies:
 
     def __init__(self) -> None:
         self.got: list[Any] = []
-        self.heartbeats: list[Heartbeat] = []
 
     def handle(self, message: Any) -> None:
         self.got.append(message)
 
     def answer(self, question: Question, _speaker: Speaker) -> Answer:
-        if isinstance(question, Heartbeat):
-            self.heartbeats.append(question)
-            return HeartbeatAnswer(question.session, question.number, counts=True)
+        assert isinstance(question, HostsStarted)
         now, found = datetime.now(UTC).replace(tzinfo=None), question.guests.items()
         return Orphans({host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found})
 
@@ -157,18 +151,6 @@ def test_starting_agents_destroy_what_belongs_to_nobody(tmp_path: Path) -> None:
     bus.serve_conductor(replies.handle, replies.answer)
     start_agents([Agent("node1", driver, bus)], bus)
     assert driver.list_guests() == {}
-
-
-def test_heartbeats(tmp_path: Path) -> None:
-    bus, replies = LocalBus(), Replies()
-    bus.serve_conductor(replies.handle, replies.answer)
-    timer = HeartbeatTimer(bus, ["a", "b"], 0.01)
-    timer.start()
-    time.sleep(0.1)
-    timer.stop()
-    bus.close()
-    assert len(replies.heartbeats) > 2
-    assert set(replies.heartbeats) == {Heartbeat(("a", "b"))}
 
 
 def test_a_simulated_hypervisor_outlives_its_agent(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -39,6 +40,7 @@ class Control:
         self.takes_s = 0.0
         self.is_away = False
         self.dead: set[str] = set()
+        self.leases: dict[str, float] = {}
         self.asked: list[Question] = []
 
     def answer(self, question: Question, _speaker: Speaker) -> Answer:
@@ -46,9 +48,12 @@ class Control:
         self.now += self.takes_s
         if self.is_away:
             raise Unavailable("Nobody answers.")
+        counts = self.now < self.leases.get(question.session, 0.0) and question.session not in self.dead
+        if counts or isinstance(question, HostsStarted):
+            self.leases[question.session] = self.now + LEASE_S
         if isinstance(question, HostsStarted):
             return Orphans(lease_s=LEASE_S)
-        return HeartbeatAnswer(question.session, question.number, question.session not in self.dead)
+        return HeartbeatAnswer(question.session, question.number, counts)
 
     @property
     def sessions(self) -> list[str]:
@@ -123,6 +128,25 @@ def test_after_its_lease_it_reports_again_in_a_new_session(process: Process, cap
     assert "longer than the lease of 0:00:08" in caplog.text
 
 
+def test_a_lease_that_has_lapsed_only_here_goes_on_in_the_same_session(
+    process: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others count from later: from when they wrote the sign of life. Nobody has given these hosts up."""
+    caplog.set_level("INFO")
+    process.control.takes_s = 3.0
+    process.sessions.turn()
+    process.control.now += LEASE_S - 3.0
+    assert not process.lease.is_held
+    process.host.send(SpawnGuest(new_step(), guest()))
+    process.host.bus.run()
+    assert process.host.driver.list_guests() == {}
+    process.control.takes_s = 0.0
+    process.sessions.turn()
+    assert process.lease.is_held
+    assert process.control.sessions == ["session 1"]
+    assert "Session session 1 goes on" in caplog.text
+
+
 def test_a_session_that_others_count_as_dead_ends_at_once(process: Process) -> None:
     process.sessions.turn()
     process.control.dead.add("session 1")
@@ -178,7 +202,32 @@ def test_while_its_lease_has_lapsed_nothing_is_carried_out(process: Process) -> 
     process.host.send(SpawnGuest(new_step(), guest()))
     process.host.bus.run()
     assert process.host.driver.list_guests() == {}
+    assert process.host.told == [], "it would be sent again at once, and again"
+    process.sessions.turn()
+    process.host.bus.run()
     assert [told.state for told in process.host.told_of(StepStatus)] == [StepState.UNKNOWN]
+
+
+def test_what_came_of_an_order_meanwhile_is_told_once_the_host_is_reported_again(process: Process) -> None:
+    """Its guest may not be among those that are reported, and whoever looks after it has to reach the host."""
+    process.sessions.turn()
+    host, reports = process.host, []
+
+    def stopped_while_it_spawns(_seconds: float) -> None:
+        process.control.now += LEASE_S
+        process.sessions.turn()
+        reports.append(len(host.replies))
+        process.control.now += LEASE_S
+
+    host.driver._host = replace(host.driver._host, spawn_delay_s=1.0)
+    host.driver._sleep = stopped_while_it_spawns
+    host.send(SpawnGuest(new_step(), guest()))
+    host.bus.run()
+    assert host.replies == []
+    process.sessions.turn()
+    host.bus.run()
+    assert [reply.error for reply in host.replies] == [None]
+    assert reports == [0]
 
 
 def test_an_order_of_an_earlier_attempt_is_refused(process: Process) -> None:

@@ -219,6 +219,17 @@ def test_names_that_no_column_holds_are_passed_over(cell: Cell) -> None:
     assert odd(cell) == {("node1", "y"): Oddity.UNMARKED}
 
 
+def test_a_host_out_of_its_mind_fills_no_disk(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(odd_guests, "MOST_OF_A_HOST", 5)
+    for start in range(0, 30, 3):
+        uuids = [f"guest-{number}" for number in range(start, start + 3)]
+        found = GuestsFound({"node1": dict.fromkeys(uuids, PowerState.RUNNING)}, {}, tuple(uuids))
+        cell.conductor.handle(found)
+    assert len(odd(cell)) == 5
+    report(cell)
+    assert odd(cell) == {}
+
+
 def test_records_go_when_the_guest_is_gone_for_long(cell: Cell) -> None:
     for uuid in ("old", "new"):
         cell.database.write(lambda tx, uuid=uuid: departures.note(tx, "node1", uuid, Departure.LEFT))

@@ -13,7 +13,7 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import queries
 from kilonova.api.schemas import services as schemas
 from kilonova.api.schemas.types import as_bool
-from kilonova.db import aggregates, services
+from kilonova.db import agent_sessions, aggregates, services
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
@@ -29,12 +29,21 @@ _BY_UUID = Version(2, 53)
 
 
 def list_services(ctx: Context, request: Request) -> Reply:
-    """GET /os-services.  2.11 adds forced_down; 2.53 shows uuids as ids."""
+    """GET /os-services.  2.11 adds forced_down; 2.53 shows uuids as ids.
+
+    ``with_versions=true`` (Kilonova's own) adds the release that each service runs and the messages that it speaks.
+    """
     ctx.authorize("os_compute_api:os-services:list")
     with ctx.backend.database.read() as connection:
         found = services.list_all(connection, host=request.param("host"), binary=request.param("binary"))
         zones = aggregates.zones_of_hosts(connection)
-    return Reply(200, {"services": [service_view(ctx, request, service, zones) for service in heeding(found)]})
+        versions = agent_sessions.versions(connection) if request.param("with_versions") == "true" else None
+    views = [service_view(ctx, request, service, zones) for service in heeding(found)]
+    if versions is not None:
+        for service, view in zip(found, views, strict=True):
+            spoken = versions.get((service.host, service.binary == COMPUTE), agent_sessions.UNKNOWN)
+            view |= {"release": spoken.release, "message_version": spoken.messages}
+    return Reply(200, {"services": views})
 
 
 def update_service(ctx: Context, request: Request) -> Reply:

@@ -24,5 +24,10 @@ UPDATE = Schemas(
         ),
     }
 )
-_LIST: JSONDict = {"host": {"type": "string"}, "binary": {"type": "string"}}
+#: ``with_versions`` is Kilonova's own: clients that check what they get have not asked for it.
+_LIST: JSONDict = {
+    "host": {"type": "string"},
+    "binary": {"type": "string"},
+    "with_versions": {"enum": ["true", "false"]},
+}
 LIST = Schemas({(2, 1): query(_LIST), (2, 75): query(_LIST, extra=False)})

@@ -94,17 +94,18 @@ class RabbitAgentBus:
         reply_to = "" if isinstance(message, GuestsFound) else self._awaiting.get(message.step.workflow, "")
         self._send(Envelope(message, session=self._session, reply_to=reply_to, urgent=urgent))
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question, within_s: float | None = None) -> Answer:
         """Ask the control side, and wait for its answer. Raises: Unavailable when none comes in time."""
+        patience_s = self._response_timeout_s if within_s is None else within_s
         number = self._new_id()
         answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._questions[number] = answers
         try:
             envelope = Envelope(question, session=self._session, question=number, urgent=True)
             self._send(envelope, lambda: number in self._questions)
-            answer = answers.get(timeout=self._response_timeout_s)
+            answer = answers.get(timeout=patience_s)
         except queue.Empty:
-            raise Unavailable(f"No control process has answered within {self._response_timeout_s:g} s.") from None
+            raise Unavailable(f"No control process has answered within {patience_s:g} s.") from None
         finally:
             del self._questions[number]
         if answer is None:

@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from kilonova.errors import Forbidden
+from kilonova.errors import Forbidden, Unavailable
 from kilonova.messaging.bus import Accept, Speaker
 from kilonova.messaging.codec import Envelope, decode, encode
 from kilonova.messaging.local import LocalBus
@@ -37,6 +37,8 @@ from kilonova.messaging.routes import Routes
 LOG = logging.getLogger(__name__)
 #: The largest message that is read. It takes 200 hosts with 5,000 guests each to make one of half the size.
 _MOST_BYTES = 64 * 2**20
+#: So much of the reason for dropping a message is not the writer's own words, of which there may be any number.
+_OURS = 20
 _REPLIES = StepReply | StepStatus | MigrationProgress
 
 
@@ -70,9 +72,21 @@ class RabbitConductorBus:
         self._link.start()
         self._keeper.start()
 
+    # For hosts in this process it is the other end, too.
+
     def serve_agent(self, host: str, accept: Accept) -> None:
-        """Serve a host in this process."""
         self._local.serve_agent(host, accept)
+
+    def begin_session(self, session: str) -> None:
+        self._local.begin_session(session)
+
+    def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
+        self._local.tell(message, urgent=urgent)
+
+    def ask(self, question: Question) -> Answer:
+        return self._local.ask(question)
+
+    # For the conductor, whose hosts may be anywhere.
 
     def serve_conductor(
         self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
@@ -157,7 +171,8 @@ class RabbitConductorBus:
         run(partial(self._handle_now, message, delivery))
 
     def _drop(self, whose: str, delivery: Delivery, why: Exception) -> None:
-        self._complaints.complain(whose, f"A message of {whose} is dropped: {why}")
+        kind = f"{whose}: {str(why)[:_OURS]}"
+        self._complaints.complain(kind, f"A message of {whose} is dropped: {why}")
         self._link.acknowledge(delivery)
 
     # --- on threads of the lanes. Only then is a message acknowledged: what a flood can occupy here is limited. ---
@@ -174,6 +189,9 @@ class RabbitConductorBus:
             if self._answerer is not None:
                 answer = self._answerer(message, Speaker(agent, envelope.version))
                 self._send(agent, Envelope(answer, session=envelope.session, question=envelope.question))
+        except (Forbidden, Unavailable) as error:
+            kind = type(message).__name__
+            self._complaints.complain(f"{kind} {agent}", f"A {kind} of agent {agent} is not answered: {error.message}")
         finally:
             self._link.acknowledge(delivery)
 

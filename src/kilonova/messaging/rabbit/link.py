@@ -138,7 +138,7 @@ class Link:
         """Work with a connection until it breaks or the link is closed."""
         try:
             connection = connect(self._transport, address, self._name)
-        except BROKEN as error:
+        except Exception as error:  # noqa: BLE001  a name that is none raises UnicodeError, a server that is no broker anything
             self._complaints.complain("connect", f"{self._name}: no connection to {address.host}: {_why(error)}")
             return
         self._epoch += 1

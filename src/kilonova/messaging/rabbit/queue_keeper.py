@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import amqp
 
@@ -16,15 +17,22 @@ from kilonova.messaging.rabbit.complaints import Complaints
 from kilonova.messaging.rabbit.connection import BROKEN, close, connect, discard
 from kilonova.messaging.rabbit.letters import Delivery
 from kilonova.messaging.rabbit.link import Link
-from kilonova.messaging.rabbit.topology import declare_agent, declare_control, from_agent, to_agent, to_control
+from kilonova.messaging.rabbit.topology import (
+    check_agent,
+    declare_agent,
+    declare_control,
+    declare_exchange,
+    from_agent,
+    to_control,
+)
 from kilonova.messaging.rabbit.transport_url import Transport
 from kilonova.messaging.routes import Routes
 
 LOG = logging.getLogger(__name__)
 #: How often agents that were enrolled or revoked are looked for.
 _EVERY_S = 5.0
-#: What the operator's own broker says when definitions made the queue and this user may not, or it differs from ours.
-_NOT_OURS = (amqp.AccessRefused, amqp.PreconditionFailed)
+#: What a broker says when this user may not make something, has found another one of that name, or has found none.
+_REFUSALS = (amqp.AccessRefused, amqp.PreconditionFailed, amqp.NotFound)
 
 
 class QueueKeeper:
@@ -116,32 +124,31 @@ class QueueKeeper:
 
     def _begin(self, connection: amqp.Connection, epoch: int) -> None:
         """Read what other control processes pass on."""
-        channel = connection.channel()
-        declare_control(channel, self._process)
-        channel.close()
+        self._refusal(connection, declare_exchange)  # the operator may have made it
+        why = self._refusal(connection, partial(declare_control, process=self._process))
+        if why is not None:
+            raise why
         self._link.consume(epoch, to_control(self._process), self._take)
         self._epoch = epoch
 
     def _is_there(self, connection: amqp.Connection, agent: str) -> bool:
         """Make what an agent needs; tell whether it is there."""
+        why = self._refusal(connection, partial(declare_agent, agent=agent))
+        if why is None or self._refusal(connection, partial(check_agent, agent=agent)) is None:
+            return True
+        self._complaints.complain(
+            f"missing {agent}",
+            f"{self._name}: agent {agent} cannot be heard: its queues are not there, and this user may not make "
+            f"them ({why}). Import the definitions that its enrolment printed.",
+        )
+        return False
+
+    def _refusal(self, connection: amqp.Connection, declare: Callable[[Any], None]) -> amqp.AMQPError | None:
+        """Declare something; return why the broker will not have it, for which it closes the channel."""
         try:
             channel = connection.channel()
-            declare_agent(channel, agent)
+            declare(channel)
             channel.close()
-        except _NOT_OURS as error:
-            why = error
-        else:
-            return True
-        try:  # the broker closes a channel on which something failed
-            channel = connection.channel()
-            for queue in (to_agent(agent), from_agent(agent)):
-                channel.queue_declare(queue, passive=True)
-            channel.close()
-        except (amqp.NotFound, *_NOT_OURS):
-            self._complaints.complain(
-                f"missing {agent}",
-                f"{self._name}: agent {agent} cannot be heard: its queues are not in the broker, and this user may not "
-                f"make them ({why}). Import the definitions that its enrolment printed.",
-            )
-            return False
-        return True
+        except _REFUSALS as error:
+            return error
+        return None

@@ -60,16 +60,26 @@ def to_control(process: str) -> str:
 
 def declare_agent(channel: Any, agent: str) -> None:
     """Make what an agent needs; what is there already is success. Raises: amqp.AMQPError, OSError."""
-    channel.exchange_declare(TO_AGENTS, "direct", durable=True, auto_delete=False)
+    declare_exchange(channel)
     channel.exchange_declare(from_agent(agent), "fanout", durable=True, auto_delete=False)
     for queue, exchange in ((to_agent(agent), TO_AGENTS), (from_agent(agent), from_agent(agent))):
         channel.queue_declare(queue, durable=True, auto_delete=False, arguments=_LASTING)
         channel.queue_bind(queue, exchange, routing_key=agent)
 
 
-def declare_control(channel: Any, process: str) -> None:
-    """Make what a control process needs beside its agents. Raises: amqp.AMQPError, OSError."""
+def check_agent(channel: Any, agent: str) -> None:
+    """Hold what an agent needs to be there, whoever has made it. Raises: amqp.AMQPError, OSError."""
+    for queue in (to_agent(agent), from_agent(agent)):
+        channel.queue_declare(queue, passive=True)
+
+
+def declare_exchange(channel: Any) -> None:
+    """Make the exchange to all agents. Raises: amqp.AMQPError, OSError."""
     channel.exchange_declare(TO_AGENTS, "direct", durable=True, auto_delete=False)
+
+
+def declare_control(channel: Any, process: str) -> None:
+    """Make the queue of a control process. Raises: amqp.AMQPError, OSError."""
     channel.queue_declare(to_control(process), durable=True, auto_delete=False, arguments=_PASSING)
 
 

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/operator/v1/hosts: where the agent of each host runs, and which release and messages it speaks."""
+
+from typing import Any
+
+from kilonova.api.compute.links import next_link
+from kilonova.api.compute.times import stored_time
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas import hosts as schemas
+from kilonova.db import agent_sessions
+from kilonova.db.agent_sessions import HostAgent
+
+RULES = (rule("kilonova:hosts:list", ADMIN, "List hosts and their agents", ("GET", "/operator/v1/hosts")),)
+_PAGE = 1000
+
+
+def list_hosts(ctx: Context, request: Request) -> Reply:
+    """GET /v1/hosts.  Errors: 400 naming the parameter."""
+    ctx.authorize("kilonova:hosts:list")
+    asked = integer_param(request, "limit")
+    limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
+    with ctx.backend.database.read() as connection:
+        rows = agent_sessions.list_page(
+            connection, host=request.param("host"), limit=limit + 1, marker=request.param("marker")
+        )
+    body: dict[str, Any] = {"hosts": [_view(row) for row in rows[:limit]]}
+    if limit and len(rows) > limit:
+        body["hosts_links"] = [next_link(request, rows[limit - 1].host)]
+    return Reply(200, body)
+
+
+def _view(row: HostAgent) -> dict[str, Any]:
+    return {
+        "host": row.host,
+        "state": "up" if row.up and not row.forced_down else "down",
+        "status": "disabled" if row.disabled else "enabled",
+        "agent": row.agent,
+        "process": row.process,
+        "machine": row.machine or None,
+        "release": row.release_version,
+        "message_version": row.message_version,
+        "last_seen_at": stored_time(row.last_seen_at),
+    }
+
+
+ROUTES: Routes = {"/v1/hosts": {"GET": Endpoint(list_hosts, query=schemas.LIST)}}

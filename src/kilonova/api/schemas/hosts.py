@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which hosts are asked for."""
+
+from kilonova.api.schemas.queries import PAGE
+from kilonova.api.schemas.types import HOST, JSONDict, query
+from kilonova.api.validation import Schemas
+
+_HOST: JSONDict = {"type": "string", "maxLength": 255}
+LIST = Schemas({(1, 0): query({**PAGE, "marker": _HOST, "host": HOST}, extra=False)})

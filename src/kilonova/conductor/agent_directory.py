@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which agent process has which host, as the database says: kept in memory, and looked at all the time (ADR 20)."""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from datetime import timedelta
+
+from kilonova.conductor.enrolled_agents import EnrolledAgents
+from kilonova.db import agent_sessions
+from kilonova.db.agent_sessions import Session
+from kilonova.db.database import Database
+from kilonova.messaging.routes import Route
+from kilonova.periodic import PeriodicThread
+
+LOG = logging.getLogger(__name__)
+#: How soon a process notices agents that another one has registered.
+_LOOK_EVERY_S = 1.0
+#: At which looks at a session its hosts are read: it reports them in several messages, the first of them at the start.
+_READ_AT = frozenset({0, 1, 2, 4, 8, 16})
+
+
+class AgentDirectory:
+    """Implements ``Routes``. What is asked of it is answered from memory, which :meth:`refresh` keeps up to date.
+
+    ``lease``: how long a host stays where it was after the end of its session. Its agent may be about to begin the next
+    one; then it says that what was sent is not for that, and it is sent anew. ``on_moved``: told of hosts that have
+    come with another session, ``on_enrolled`` when other agents may speak. Both are set before it starts.
+    """
+
+    def __init__(self, database: Database, lease: timedelta) -> None:
+        self.on_moved: Callable[[Collection[str]], None] = lambda _: None
+        self.on_enrolled: Callable[[], None] = lambda: None
+        self._database = database
+        self._lease = lease
+        self._enrolled = EnrolledAgents(database, self._tell_of_enrolments, self._end_sessions)
+        self._lock = threading.Lock()
+        self._routes: dict[str, Route] = {}
+        #: How often each session was looked at.
+        self._looks: Mapping[str, int] = {}
+        self._thread = PeriodicThread(
+            "routes", self.refresh, _LOOK_EVERY_S, complaint="Where agents are was not looked at"
+        )
+
+    def start(self) -> None:
+        """Read everything, and go on to look what changes. Raises: Unavailable."""
+        self._enrolled.start()
+        self.refresh()
+        self._thread.start()
+
+    def look(self) -> None:
+        """Read what has changed, of enrolments too. Raises: Unavailable."""
+        self._enrolled.look()
+        self.refresh()
+
+    def stop(self) -> None:
+        self._enrolled.stop()
+        self._thread.stop()
+
+    def of(self, host: str) -> Route | None:
+        return self._routes.get(host)
+
+    def enrolled(self) -> Collection[str]:
+        return self._enrolled.enrolled()
+
+    def may_speak(self, agent: str, host: str) -> bool:
+        return self._enrolled.may_speak(agent, host)
+
+    def refresh(self) -> None:
+        """Read what has changed since the last time. Raises: Unavailable; then everything stays as it was."""
+        with self._lock:
+            at = self._database.clock.now() - self._lease
+            with self._database.read(patient=True) as connection:
+                sessions = agent_sessions.with_lease(connection, at)
+                hosts = {
+                    each: agent_sessions.hosts(connection, each.uuid)
+                    for each in sessions
+                    if self._looks.get(each.uuid, 0) in _READ_AT
+                }
+            looks = {each.uuid: self._looks.get(each.uuid, 0) + 1 for each in sessions}
+            ended, self._looks = self._looks.keys() - looks.keys(), looks
+            moved = self._take(hosts, ended)
+        if moved:
+            self.on_moved(moved)
+
+    def look_up(self, host: str) -> bool:
+        """Ask the database for a host that nobody seems to have. Tells whether it can be reached after all."""
+        if host in self._routes:
+            return False
+        with self._database.read(patient=True) as connection:
+            found = agent_sessions.of_host(connection, host, self._database.clock.now())
+        if found is None:
+            return False
+        with self._lock:
+            self._routes[host] = Route(found.agent, found.uuid)
+        return True
+
+    def _take(self, hosts: Mapping[Session, Collection[str]], ended: Collection[str]) -> frozenset[str]:
+        """Note where hosts are, and forget those of sessions that are over; return those that have moved."""
+        if ended:
+            for host in [host for host, route in self._routes.items() if route.session in ended]:
+                del self._routes[host]
+        moved = set()
+        for session, names in hosts.items():
+            route = Route(session.agent, session.uuid)
+            for host in names:
+                if self._routes.get(host) != route:
+                    self._routes[host] = route
+                    moved.add(host)
+        return frozenset(moved)
+
+    def _tell_of_enrolments(self) -> None:
+        self.on_enrolled()
+
+    def _end_sessions(self, agents: Collection[str]) -> None:
+        """Let nobody count agents as alive that were revoked. Raises: Unavailable."""
+        ended = self._database.write(lambda tx: agent_sessions.end_of(tx, agents))
+        if ended:
+            LOG.warning("The sessions of agents that were revoked end: %s", ", ".join(sorted(agents)))

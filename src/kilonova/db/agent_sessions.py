@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sessions of agent processes that are reached through the broker, and the hosts of each (ADR 20)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.transaction import Transaction
+from kilonova.errors import Forbidden
+from kilonova.model.host import COMPUTE
+
+_A, _P = t.host_agents.c, t.processes.c
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """``uuid``: of the session. ``agent``: the name of its process at the broker."""
+
+    uuid: str
+    agent: str
+
+
+_SESSIONS = sa.select(_P.uuid, _P.agent).where(_P.agent.is_not(None))
+
+
+def require_own(connection: Connection, session: str, agent: str) -> None:
+    """Raise Forbidden when a session is that of another agent, or no session at all but a control process."""
+    row = connection.execute(sa.select(_P.agent).where(_P.uuid == session)).first()
+    if not session or (row is not None and row.agent != agent):
+        raise Forbidden(f"Agent {agent} speaks for session {session!r}, which is not its own.")
+
+
+def end_of(tx: Transaction, agents: Collection[str]) -> int:
+    """End the sessions of some agents, as if they had not been heard of for long. Returns how many had a lease."""
+    alive = sa.and_(_P.agent.in_(list(agents)), _P.lease_until > tx.now)
+    return tx.execute(sa.update(t.processes).where(alive).values(lease_until=tx.now)).rowcount
+
+
+def with_lease(connection: Connection, at: datetime) -> tuple[Session, ...]:
+    """Return the sessions that had their lease at a time, by the clock of the database."""
+    return tuple(Session(*row) for row in connection.execute(_SESSIONS.where(_P.lease_until > at)))
+
+
+def hosts(connection: Connection, session: str) -> tuple[str, ...]:
+    """Return the hosts that a session has reported."""
+    return tuple(connection.execute(sa.select(_A.host).where(_A.process == session)).scalars())
+
+
+def of_host(connection: Connection, host: str, at: datetime) -> Session | None:
+    """Return the session that has a host, None if it had no lease at a time."""
+    joined = _SESSIONS.join_from(t.processes, t.host_agents, _A.process == _P.uuid)
+    row = connection.execute(joined.where(_A.host == host, _P.lease_until > at)).first()
+    return None if row is None else Session(*row)
+
+
+@dataclass(frozen=True, slots=True)
+class HostAgent:
+    """A compute service, and the process that its agent is in, as far as one is known.
+
+    ``agent``: the name of an agent process that is reached through the broker; None for one inside a control process.
+    ``message_version``: the newest version of the messages that the process understands.
+    """
+
+    host: str
+    disabled: bool
+    forced_down: bool
+    process: str | None
+    agent: str | None
+    machine: str | None
+    release_version: str | None
+    message_version: int | None
+    up: bool
+    last_seen_at: datetime | None
+
+
+_S = t.services.c
+_HOST_AGENTS = (
+    sa.select(
+        _S.host,
+        _S.disabled,
+        _S.forced_down,
+        _A.process,
+        _P.agent,
+        _P.machine,
+        _P.release_version,
+        _P.message_version,
+        sa.func.coalesce(_P.up, sa.false()).label("up"),
+        _P.last_seen_at,
+    )
+    .select_from(t.services.outerjoin(t.host_agents, _A.host == _S.host).outerjoin(t.processes, _P.uuid == _A.process))
+    .where(_S.binary == COMPUTE)
+    .order_by(_S.host)
+)
+
+
+def list_page(
+    connection: Connection, *, host: str | None = None, limit: int | None = None, marker: str | None = None
+) -> tuple[HostAgent, ...]:
+    """Return hosts by name, those after ``marker``, or one."""
+    wanted = _HOST_AGENTS.limit(limit)
+    if host is not None:
+        wanted = wanted.where(_S.host == host)
+    if marker is not None:
+        wanted = wanted.where(_S.host > marker)
+    return tuple(HostAgent(**row) for row in connection.execute(wanted).mappings())
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What a process speaks: its release, and the newest version of the messages that it understands."""
+
+    release: str | None
+    messages: int | None
+
+
+UNKNOWN = Versions(None, None)
+
+
+def versions(connection: Connection) -> Mapping[tuple[str, bool], Versions]:
+    """Return (name, whether it is a host's agent or else a machine's control process) → what it speaks.
+
+    Of several control processes on a machine it is the one that was heard of last.
+    """
+    spoken = (_P.release_version, _P.message_version)
+    of_hosts = sa.select(_A.host, *spoken).join_from(t.host_agents, t.processes, _P.uuid == _A.process)
+    of_machines = sa.select(_P.machine, *spoken).where(_P.agent.is_(None)).order_by(_P.last_seen_at)
+    found = {(name, True): Versions(*rest) for name, *rest in connection.execute(of_hosts)}
+    return found | {(name, False): Versions(*rest) for name, *rest in connection.execute(of_machines)}

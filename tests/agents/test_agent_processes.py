@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers on hosts whose agents are processes of their own: PostgreSQL, RabbitMQ, real processes that are killed."""
+
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from agents.cloud import LEASE_S, AgentCloud
+from kilonova.model.instance import VmState
+
+pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+NewCloud = Callable[..., AgentCloud]
+
+
+def test_the_life_of_a_server_between_two_agent_processes(agent_cloud: NewCloud) -> None:
+    cloud = agent_cloud(("east",), ("west",))
+    server = cloud.control.boot(availability_zone=None)
+    uuid, first = server["id"], server["OS-EXT-SRV-ATTR:host"]
+    assert server["status"] == "ACTIVE"
+    assert cloud.act(uuid, {"reboot": {"type": "HARD"}})["status"] == "ACTIVE"
+    assert cloud.act(uuid, {"os-stop": None})["status"] == "SHUTOFF"
+    assert cloud.act(uuid, {"os-start": None})["status"] == "ACTIVE"
+    resized = cloud.act(uuid, {"resize": {"flavorRef": "2"}})
+    assert resized["status"] == "VERIFY_RESIZE"
+    second = resized["OS-EXT-SRV-ATTR:host"]
+    assert {first, second} == {"east", "west"}
+    assert cloud.act(uuid, {"confirmResize": None}, status=204)["status"] == "ACTIVE"
+    moved = cloud.act(uuid, {"os-migrateLive": {"host": first, "block_migration": "auto"}})
+    assert (moved["status"], moved["OS-EXT-SRV-ATTR:host"]) == ("ACTIVE", first)
+    assert cloud.check() == {uuid: VmState.ACTIVE}
+    assert cloud.control.admin.delete(f"/servers/{uuid}").status == 204
+    assert cloud.check() == {}
+
+
+@pytest.mark.slow
+def test_an_agent_that_is_killed_while_it_builds_and_starts_again(agent_cloud: NewCloud) -> None:
+    cloud = agent_cloud(("east",), ("west",), hosts="vcpus: 32, memory_mib: 65536, spawn_delay_s: 0.5")
+    asked = [cloud.control.ask(name=f"vm{number}") for number in range(12)]
+    assert {answer.status for answer in asked} == {202}
+    killed = cloud.agents[0]
+    killed.kill()
+    killed.start()
+    states = cloud.check()
+    assert len(states) == 12
+    assert set(states.values()) <= {VmState.ACTIVE, VmState.ERROR}
+    assert list(states.values()).count(VmState.ACTIVE) >= 6
+
+
+@pytest.mark.slow
+def test_an_agent_that_is_stopped_for_longer_than_its_lease_goes_on_in_a_new_session(agent_cloud: NewCloud) -> None:
+    cloud = agent_cloud(("east",), ("west",), hosts="vcpus: 32, memory_mib: 65536, spawn_delay_s: 0.3")
+    running = cloud.control.boot()
+    frozen = next(
+        agent
+        for agent, host in zip(cloud.agents, ("east", "west"), strict=True)
+        if host == running["OS-EXT-SRV-ATTR:host"]
+    )
+    for number in range(8):
+        assert cloud.control.ask(name=f"vm{number}").status == 202
+    frozen.freeze()
+    assert cloud.control.admin.delete(f"/servers/{running['id']}").status == 204
+    cloud.settle()  # with what the other agent has, and without the frozen one
+    frozen.thaw()
+    frozen.until_told("Session .* begins", times=2)
+    states = cloud.check()
+    assert running["id"] not in states
+    assert set(states.values()) <= {VmState.ACTIVE, VmState.ERROR}
+
+
+def test_an_agent_that_is_told_to_end_ends_in_order_and_says_so(agent_cloud: NewCloud) -> None:
+    cloud = agent_cloud(("east",))
+    assert cloud.control.boot()["status"] == "ACTIVE"
+    agent = cloud.agents[0]
+    assert agent.kill(signal.SIGTERM) == 0
+    assert agent.has_told("Agents of 1 hosts stop")
+    agent.start()
+    agent.until_told("Session .* begins", times=2)
+    assert cloud.control.boot()["status"] == "ACTIVE"
+    assert len(cloud.check()) == 2
+
+
+def test_the_broker_may_go_away_for_a_while(agent_cloud: NewCloud, broker: object) -> None:
+    del broker
+    cloud = agent_cloud(("east",), ("west",))
+    first = cloud.control.boot()
+    with cloud.broker.frozen():
+        asked = cloud.control.ask(name="meanwhile")
+        assert asked.status == 202
+    cloud.until(asked.body["server"]["id"], "ACTIVE")
+    assert set(cloud.check()) == {first["id"], asked.body["server"]["id"]}
+
+
+@pytest.mark.slow
+def test_what_is_parked_at_an_agent_that_comes_back_is_asked_for_at_once(agent_cloud: NewCloud) -> None:
+    """Long before the reply is overdue, and although the agent has forgotten it."""
+    cloud = agent_cloud(("east",), hosts=f"vcpus: 32, memory_mib: 65536, spawn_delay_s: {LEASE_S * 2}")
+    uuid = cloud.control.ask().body["server"]["id"]
+    cloud.agents[0].until_told("Session .* begins")
+    cloud.agents[0].kill()
+    cloud.agents[0].start().until_told("Session .* begins", times=2)
+    cloud.until(uuid, "ACTIVE")
+    assert cloud.check() == {uuid: VmState.ACTIVE}
+
+
+def test_any_control_process_reaches_any_agent(agent_cloud: NewCloud) -> None:
+    """Each sends by itself, and gets the replies to what it has sent, whoever of them hears these."""
+    cloud = agent_cloud(("east",), ("west",))
+    other = cloud.start_control()
+    asked = [each.ask(name=f"vm{number}") for number, each in enumerate((cloud.control, other) * 4)]
+    assert {answer.status for answer in asked} == {202}
+    assert set(cloud.check().values()) == {VmState.ACTIVE}
+    for number, answer in enumerate(asked):
+        deleter = (other, cloud.control)[number % 2]
+        assert deleter.admin.delete(f"/servers/{answer.body['server']['id']}").status == 204
+    assert cloud.check() == {}

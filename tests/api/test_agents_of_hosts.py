@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the agents of hosts are and what they speak: /operator/v1/hosts, and /os-services for those who ask for it."""
+
+import json
+
+import pytest
+
+import kilonova
+from kilonova.cli.agents_of_hosts import show_hosts
+from kilonova.cli.printing import output_console
+from kilonova.messaging.codec import VERSION
+from support.api_client import Client
+from support.control import Control
+
+SPOKEN = {"release": kilonova.__version__, "message_version": VERSION}
+
+
+@pytest.fixture
+def operator(control: Control) -> Client:
+    return Client(control.process.application, api="operator")
+
+
+def test_hosts_say_where_their_agents_are(control: Control, operator: Client) -> None:
+    answer = operator.get("/hosts")
+    assert answer.status == 200
+    first, second = answer.body["hosts"]
+    assert (first["host"], second["host"]) == ("node1", "node2")
+    assert (first["state"], first["status"], first["agent"]) == ("up", "enabled", None)
+    assert first["process"] == control.process.conductor.owner
+    assert {name: first[name] for name in SPOKEN} == SPOKEN
+
+
+def test_hosts_come_in_pages(operator: Client) -> None:
+    page = operator.get("/hosts?limit=1")
+    assert [each["host"] for each in page.body["hosts"]] == ["node1"]
+    assert page.body["hosts_links"][0]["href"].endswith("/hosts?limit=1&marker=node1")
+    rest = operator.get("/hosts?limit=1&marker=node1")
+    assert [each["host"] for each in rest.body["hosts"]] == ["node2"]
+    assert "hosts_links" not in rest.body
+    assert [each["host"] for each in operator.get("/hosts?host=node2").body["hosts"]] == ["node2"]
+
+
+@pytest.mark.parametrize("query", ["limit=x", "colour=red", "host="])
+def test_a_query_that_makes_no_sense_is_refused(operator: Client, query: str) -> None:
+    assert operator.get(f"/hosts?{query}").status == 400
+
+
+def test_services_show_versions_to_those_who_ask_for_them(control: Control) -> None:
+    plain = control.admin.get("/os-services").body["services"]
+    assert not any(SPOKEN.keys() & each.keys() for each in plain)
+    shown = control.admin.get("/os-services?with_versions=true").body["services"]
+    assert {each["binary"] for each in shown} == {"nova-compute", "nova-conductor", "nova-scheduler"}
+    for each in shown:
+        assert {name: each.pop(name) for name in SPOKEN} == SPOKEN
+    assert shown == plain
+    assert control.admin.get("/os-services?with_versions=maybe").status == 400
+
+
+def test_the_list_reads_well(operator: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    show_hosts(json.loads(json.dumps(operator.get("/hosts").body)), output_console())
+    told = capsys.readouterr().out
+    assert "node1" in told
+    assert "in a control process" in told
+    show_hosts({"hosts": []}, output_console())
+    assert capsys.readouterr().out == "There are no hosts.\n"

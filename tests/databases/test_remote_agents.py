@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Control processes and agents in processes of their own, between which a test carries each message (ADR 20)."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from kilonova.compute.agent import Agent
+from kilonova.compute.sessions import Sessions
+from kilonova.compute.virt.fake import FakeDriver
+from kilonova.db import agent_sessions, enrolment, host_agents
+from kilonova.db import tables as t
+from kilonova.db.database import Database
+from kilonova.errors import Forbidden
+from kilonova.lease import Lease
+from kilonova.messaging.bus import Speaker
+from kilonova.messaging.messages import AskStep, Heartbeat, HostsStarted
+from kilonova.model.instance import PowerState, VmState
+from support.cell import PLAIN, Cell, host, start_cell
+from support.manual_broker import AgentEnd, ManualBroker
+from support.processes import pass_time
+from support.world import check_world, guests_on_disk
+
+pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+OVER = host_agents.LEASE + timedelta(seconds=1)
+
+
+class AgentProcess:
+    """One life of the agent process of one host; another one on the same folder is the next life."""
+
+    def __init__(self, world: "World", name: str, served: str) -> None:
+        self.bus = AgentEnd(world.broker, name)
+        self.lease = Lease(host_agents.LEASE, clock=world.seconds)
+        self.driver = FakeDriver(host(served), world.hypervisors / f"{served}.json", PLAIN)
+        self.agent = Agent(served, self.driver, self.bus, may_act=lambda: self.lease.is_held)
+        self.sessions = Sessions([self.agent], self.bus, self.lease, 10.0)
+
+    def begin(self) -> "AgentProcess":
+        self.sessions.turn()
+        return self
+
+    def kill(self) -> None:
+        self.bus.close()
+
+
+class World:
+    """A database, a broker, and what is between them. Time passes for all when the test says so."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.broker = ManualBroker()
+        self.hypervisors = folder / "hypervisors"
+        self.hypervisors.mkdir()
+        self._url = url
+        self._folder = folder
+        self._passed = 0.0
+        self._opened: list[Database] = []
+
+    def seconds(self) -> float:
+        return self._passed
+
+    def control(self) -> Cell:
+        database = Database(self._url)
+        self._opened.append(database)
+        lease = Lease(host_agents.LEASE, clock=self.seconds)
+        cell = start_cell(self._folder, (), database=database, lease=lease, connect=self.broker.connect)
+        cell.bus.write_heartbeats = cell.conductor.heartbeats.write
+        self.look(cell)
+        return cell
+
+    def agent(self, name: str, served: str) -> AgentProcess:
+        """Return an agent process that is enrolled and has not begun."""
+        self._opened[0].write(lambda tx: enrolment.enrol(tx, name, [served]))
+        return AgentProcess(self, name, served)
+
+    def look(self, *cells: Cell) -> None:
+        """Have control processes look where agents are, as they do every second."""
+        for cell in cells:
+            assert cell.conductor.directory is not None
+            cell.conductor.directory.look()
+
+    def pass_time(self, passed: timedelta) -> None:
+        self._passed += passed.total_seconds()
+        pass_time(self._opened[0], passed)
+
+    def run(self, *cells: Cell) -> None:
+        busy = True
+        while busy:
+            self.broker.run()
+            busy = sum(cell.conductor.membership.take_inheritance() for cell in cells) > 0
+
+    def check(self, cell: Cell) -> dict[str, str]:
+        with cell.database.read() as connection:
+            return check_world(connection, guests_on_disk(self.hypervisors))
+
+    def close(self) -> None:
+        for database in self._opened:
+            database.close()
+
+
+@pytest.fixture
+def world(database_url: str, tmp_path: Path) -> Iterator[World]:
+    made = World(database_url, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def one(world: World) -> Cell:
+    return world.control()
+
+
+@pytest.fixture
+def agent(world: World, one: Cell) -> AgentProcess:
+    """The agent of ``node``, in its first session."""
+    made = world.agent("agent", "node")
+    world.look(one)
+    return made.begin()
+
+
+def sent(cell: Cell, kind: type) -> list[object]:
+    return [message for message in cell.bus.sent if isinstance(message, kind)]
+
+
+def test_servers_are_built_on_hosts_beyond_the_process(world: World, one: Cell, agent: AgentProcess) -> None:
+    (uuid,) = one.boot()
+    world.run(one)
+    assert agent.driver.list_guests() == {uuid: PowerState.RUNNING}
+    one.delete(uuid)
+    world.run(one)
+    assert world.check(one) == {}
+
+
+def test_a_process_that_has_not_heard_of_an_agent_asks_the_database_before_it_gives_up(
+    world: World, one: Cell, agent: AgentProcess
+) -> None:
+    other = world.control()
+    agent.kill()
+    AgentProcess(world, "agent", "node").begin()  # registered by the other process
+    assert one.conductor.directory is not None
+    one.conductor.directory._routes.clear()
+    (uuid,) = one.boot()
+    world.run(one, other)
+    assert world.check(one) == {uuid: VmState.ACTIVE}
+
+
+def test_no_workflow_is_handed_over_to_a_session(world: World, one: Cell, agent: AgentProcess) -> None:
+    other = world.control()
+    (uuid,) = other.boot()
+    owners = sa.select(t.workflows.c.owner)
+    while other.bus.step():
+        with other.database.read() as connection:
+            assert set(connection.execute(owners).scalars()) <= {other.conductor.owner}
+    world.run(one, other)
+    assert agent.driver.list_guests() == {uuid: PowerState.RUNNING}
+
+
+def test_what_waited_for_an_earlier_session_is_void_and_sent_again_at_once(
+    world: World, one: Cell, agent: AgentProcess
+) -> None:
+    (uuid,) = one.boot()
+    one.bus.run()
+    agent.kill()
+    assert [letter.session for letter in world.broker.to["agent"]]
+    again = AgentProcess(world, "agent", "node").begin()
+    world.run(one)
+    assert again.driver.list_guests() == {uuid: PowerState.RUNNING}
+    assert world.check(one) == {uuid: VmState.ACTIVE}
+
+
+def test_every_process_asks_at_once_about_what_it_sent_to_an_agent_that_has_come_back(
+    world: World, one: Cell, agent: AgentProcess
+) -> None:
+    """The agent had taken the message, and died with it. Another control process hears of its next life."""
+    (uuid,) = one.boot()
+    one.bus.run()
+    world.broker.deliver("agent")
+    agent.kill()
+    world.control()
+    AgentProcess(world, "agent", "node").begin()
+    assert sent(one, AskStep) == []
+    world.look(one)
+    world.run(one)
+    assert len(sent(one, AskStep)) == 1
+    assert world.check(one) == {uuid: VmState.ACTIVE}
+
+
+def test_an_order_that_comes_late_from_a_process_that_was_replaced_does_nothing(
+    world: World, one: Cell, agent: AgentProcess
+) -> None:
+    """It was half sent when the process froze; meanwhile its successor has deleted the server."""
+    (uuid,) = one.boot()
+    one.bus.run()
+    (late,) = world.broker.to["agent"]
+    world.broker.to["agent"].clear()
+    other = world.control()
+    world.pass_time(OVER)
+    agent.sessions.turn()
+    other.renew_leases()
+    other.delete(uuid)
+    world.look(other)
+    world.run(other)
+    late.session = world.broker.agents["agent"]._session  # as if the agent had gone on all along
+    world.broker.to["agent"].append(late)
+    world.broker.deliver("agent")
+    world.run(other)
+    assert agent.driver.list_guests() == {}
+    assert world.check(other) == {}
+
+
+def test_while_its_lease_has_lapsed_a_process_sends_nothing(world: World, one: Cell, agent: AgentProcess) -> None:
+    (uuid,) = one.boot()
+    world.pass_time(OVER)
+    world.run(one)
+    assert world.broker.to["agent"] == []
+    assert agent.driver.list_guests() == {}
+    agent.sessions.turn()
+    one.renew_leases()
+    world.look(one)
+    world.run(one)
+    assert world.check(one) == {uuid: VmState.ACTIVE}
+
+
+def test_a_host_counts_as_gone_only_when_its_agent_may_not_act_any_more(
+    world: World, one: Cell, agent: AgentProcess
+) -> None:
+    (uuid,) = one.boot()
+    world.run(one)
+    agent.kill()
+    one.delete(uuid)
+    one.bus.run()
+    world.pass_time(OVER)
+    assert not agent.lease.is_held
+    one.renew_leases()
+    world.look(one)
+    one.conductor.runner.ask_overdue()
+    world.run(one)
+    assert one.find(uuid) is not None, "its agent may be about to come back"
+    world.pass_time(OVER)
+    one.renew_leases()
+    world.look(one)
+    world.run(one)
+    assert one.find(uuid) is None
+    assert AgentProcess(world, "agent", "node").begin().driver.list_guests() == {}
+
+
+def test_the_broker_is_away_for_longer_than_the_lease(world: World, one: Cell, agent: AgentProcess) -> None:
+    (uuid,) = one.boot()
+    world.run(one)
+    world.broker.is_down = True
+    world.pass_time(OVER)
+    one.delete(uuid)
+    one.bus.run()
+    world.broker.is_down = False
+    agent.sessions.turn()
+    one.renew_leases()
+    world.look(one)
+    world.run(one)
+    assert world.check(one) == {}
+
+
+@pytest.mark.parametrize("whose", ["another agent's", "a control process"])
+def test_an_agent_cannot_take_a_session_that_is_not_its_own(
+    world: World, one: Cell, agent: AgentProcess, whose: str
+) -> None:
+    del agent
+    world.agent("hostile", "node2")
+    world.look(one)
+    with one.database.read() as connection:
+        (session,) = agent_sessions.with_lease(connection, one.database.clock.now())
+    stolen = session.uuid if whose == "another agent's" else one.conductor.owner
+    before = _processes(one)
+    for question in (HostsStarted((), session=stolen), Heartbeat(session=stolen), HostsStarted(()), Heartbeat()):
+        with pytest.raises(Forbidden):
+            one.conductor.answer(question, Speaker("hostile"))
+    assert _processes(one) == before
+
+
+def test_a_heartbeat_counts_for_as_long_as_the_session_does(world: World, one: Cell, agent: AgentProcess) -> None:
+    del agent
+    with one.database.read() as connection:
+        (session,) = agent_sessions.with_lease(connection, one.database.clock.now())
+    future = one.conductor.heartbeats.heard(session.uuid)
+    one.conductor.heartbeats.write()
+    assert future.result(0) is True
+    world.pass_time(OVER)
+    future = one.conductor.heartbeats.heard(session.uuid)
+    one.conductor.heartbeats.write()
+    assert future.result(0) is False
+
+
+def test_an_agent_that_is_revoked_has_no_session_and_no_host(world: World, one: Cell, agent: AgentProcess) -> None:
+    one.database.write(lambda tx: enrolment.revoke(tx, "agent"))
+    world.look(one)
+    with one.database.read() as connection:
+        assert agent_sessions.with_lease(connection, one.database.clock.now()) == ()
+    agent.lease.lapse()
+    with pytest.raises(Forbidden):
+        agent.sessions.turn()
+    world.pass_time(OVER)
+    one.renew_leases()
+    world.look(one)
+    assert one.conductor.directory is not None
+    assert one.conductor.directory.of("node") is None
+
+
+def test_what_each_agent_speaks_is_stored(world: World, one: Cell, agent: AgentProcess) -> None:
+    del world, agent
+    with one.database.read() as connection:
+        (found,) = agent_sessions.list_page(connection)
+    assert (found.host, found.agent, found.up) == ("node", "agent", True)
+    assert found.release_version
+    assert found.message_version
+
+
+def _processes(cell: Cell) -> list[sa.Row[tuple[object, ...]]]:
+    with cell.database.read() as connection:
+        return list(connection.execute(sa.select(t.processes).order_by(t.processes.c.uuid)))

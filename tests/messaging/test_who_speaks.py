@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a control process takes from the broker, and which of the control processes takes it."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import amqp
+import pytest
+
+from kilonova.identifiers import new_uuid
+from kilonova.messaging.codec import Envelope, encode
+from kilonova.messaging.local import LocalBus
+from kilonova.messaging.messages import (
+    AskStep,
+    Heartbeat,
+    HeartbeatAnswer,
+    StepId,
+    StepReply,
+    StepState,
+    StepStatus,
+    StopGuest,
+)
+from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
+from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus
+from kilonova.messaging.rabbit.topology import from_agent, to_agent, to_control
+from kilonova.messaging.routes import Route
+from support.broker import CONTROL, RESTRICTED, Broker
+from support.rabbit_ends import RabbitEnds, connected
+from support.waiting import wait_until
+
+STEP = StepId("w", "s", 1)
+
+
+class Heard:
+    """What reached the conductor."""
+
+    def __init__(self) -> None:
+        self.messages: list[Any] = []
+        self.questions: list[tuple[Any, str]] = []
+
+    def handle(self, message: Any) -> None:
+        self.messages.append(message)
+
+    def answer(self, question: Any, speaker: Any) -> HeartbeatAnswer:
+        self.questions.append((question, speaker.agent))
+        return HeartbeatAnswer(question.session, question.number, counts=True)
+
+
+@pytest.fixture
+def ends(broker: Broker) -> Iterator[RabbitEnds]:
+    made = RabbitEnds(broker)
+    made.serve_agent("node1", lambda _: None)
+    made.routes.allowed = lambda agent, host: (agent, host) == (made.agent_name, "node1")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def heard(ends: RabbitEnds) -> Heard:
+    made = Heard()
+    ends.serve_conductor(made.handle, made.answer)
+    return made
+
+
+def reply(host: str = "node1", uuid: str = "a") -> StepReply:
+    return StepReply(STEP, host, uuid)
+
+
+class Hand:
+    """A client of the broker that does as it likes with an account."""
+
+    def __init__(self, broker: Broker, user: str) -> None:
+        self._broker, self._user = broker, user
+
+    def try_to(self, do: Any) -> str:
+        """Return what the broker says to it; "" when it is done."""
+        connection = amqp.Connection(
+            f"localhost:{self._broker.server.port}", self._user, self._user, confirm_publish=True, connect_timeout=5
+        )
+        connection.connect()
+        with closing(connection):
+            try:
+                do(connection.channel())
+            except amqp.AMQPError as error:
+                return str(error)
+        return ""
+
+    def publish(self, exchange: str, message: Any, key: str = "", **properties: Any) -> str:
+        body = message if isinstance(message, bytes) else encode(Envelope(message))
+        return self.try_to(lambda channel: channel.basic_publish(amqp.Message(body, **properties), exchange, key))
+
+
+def test_only_what_the_broker_vouches_for_is_heard(
+    broker: Broker, ends: RabbitEnds, heard: Heard, caplog: pytest.LogCaptureFixture
+) -> None:
+    hand, mine = Hand(broker, ends.agent_name), from_agent(ends.agent_name)
+    caplog.set_level(logging.WARNING)
+    own = {"user_id": ends.agent_name}
+    assert hand.publish(mine, reply(uuid="without user")) == ""
+    assert hand.publish(mine, reply(host="node2", uuid="foreign host"), **own) == ""
+    foreign = StepStatus(STEP, "node1", "foreign inside", StepState.DONE, reply(host="node2"))
+    assert hand.publish(mine, foreign, **own) == ""
+    assert hand.publish(mine, Heartbeat(("node1", "node2")), **own) == ""
+    assert hand.publish(mine, StopGuest(STEP, "an order"), **own) == ""
+    assert hand.publish(mine, b"{nonsense", **own) == ""
+    assert hand.publish(mine, b'{"version": 3, "message": "StepReply", "body": {}}', **own) == ""
+    assert hand.publish(mine, reply(uuid="good"), **own) == ""
+    wait_until(lambda: heard.messages, "the good one is heard")
+    assert heard.messages == [reply(uuid="good")]
+    assert not heard.questions
+    for why in (
+        "nobody vouches for it",
+        "it is a StepReply for host 'node2', which is not the agent's",
+        "agents send no StopGuest",
+        "JSON is malformed",
+        "Version 3 of the messages is not understood",
+    ):
+        assert f"A message of agent {ends.agent_name} is dropped: {why}" in caplog.text
+
+
+def test_what_an_agent_may_not_do_in_the_broker(broker: Broker, ends: RabbitEnds, heard: Heard) -> None:
+    other = RabbitEnds(broker)
+    hand, mine, theirs = Hand(broker, ends.agent_name), ends.agent_name, other.agent_name
+    refused = {
+        "read": lambda channel: channel.basic_get(to_agent(theirs)),
+        "read what agents say": lambda channel: channel.basic_get(from_agent(mine)),
+        "purge": lambda channel: channel.queue_purge(to_agent(theirs)),
+        "delete": lambda channel: channel.queue_delete(to_agent(theirs)),
+        "delete its own": lambda channel: channel.queue_delete(to_agent(mine)),
+        "declare": lambda channel: channel.queue_declare("mine"),
+        "bind": lambda channel: channel.queue_bind(to_agent(mine), "to", theirs),
+        "bind to others": lambda channel: channel.queue_bind(to_agent(mine), from_agent(theirs)),
+        "delete an exchange": lambda channel: channel.exchange_delete("to"),
+    }
+    for what, do in refused.items():
+        assert "ACCESS_REFUSED" in hand.try_to(do), what
+    assert "ACCESS_REFUSED" in hand.publish(from_agent(theirs), reply())
+    assert "ACCESS_REFUSED" in hand.publish("to", reply(), theirs)
+    assert "ACCESS_REFUSED" in hand.publish("", reply(), from_agent(theirs))
+    assert "ACCESS_REFUSED" in hand.publish("", reply(), to_control(ends.process))
+    assert "PRECONDITION_FAILED" in hand.publish(from_agent(mine), reply(), user_id=theirs)
+    everywhere = {"CC": [from_agent(theirs), to_agent(theirs), to_control(ends.process)]}
+    assert hand.publish(from_agent(mine), reply(), application_headers=everywhere) == ""
+    hand.publish(from_agent(mine), reply(uuid="last"), user_id=mine)
+    wait_until(lambda: heard.messages, "the last one is heard")
+    assert heard.messages == [reply(uuid="last")]
+    other.close()
+
+
+def test_who_is_no_longer_enrolled_is_heard_no_more(
+    broker: Broker, ends: RabbitEnds, heard: Heard, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends.tell(reply(uuid="before"))
+    wait_until(lambda: heard.messages, "it is heard")
+    ends.routes.agents.clear()
+    ends.tell(reply(uuid="at once"))
+    wait_until(lambda: "the agent is not enrolled" in caplog.text, "it is dropped")
+    ends.conductor.agents_changed()
+    wait_until(lambda: not readers(broker, from_agent(ends.agent_name)), "its queue is not read any more")
+    ends.tell(reply(uuid="later"))
+    wait_until(lambda: ends.agent.waiting["to the broker"] == 0, "the broker has it")
+    assert heard.messages == [reply(uuid="before")]
+
+
+def readers(broker: Broker, queue: str) -> int:
+    """How many read a queue."""
+    counts: list[int] = []
+    Hand(broker, CONTROL).try_to(lambda channel: counts.append(channel.queue_declare(queue, passive=True)[2]))
+    return counts[0]
+
+
+def test_a_question_is_answered_to_whoever_asked(ends: RabbitEnds, heard: Heard) -> None:
+    assert ends.ask(Heartbeat(("node1",), "s", 7)) == HeartbeatAnswer("s", 7, counts=True)
+    assert heard.questions == [(Heartbeat(("node1",), "s", 7), ends.agent_name)]
+
+
+def test_a_reply_goes_to_the_control_process_that_awaits_it(broker: Broker, ends: RabbitEnds, heard: Heard) -> None:
+    others: list[Any] = []
+    second = RabbitConductorBus(broker.transport(CONTROL), new_uuid(), ends.routes, LocalBus())
+    second.serve_conductor(others.append, heard.answer)
+    second.start()
+    connected(second)
+    ends.agent.serve_agent("node1", lambda message: ends.tell(StepReply(message.step, "node1", "a")))
+    for number in range(20):
+        ends.cast("node1", StopGuest(StepId("ours", "s", number), "a"))
+        second.cast("node1", StopGuest(StepId("theirs", "s", number), "a"))
+    wait_until(lambda: len(heard.messages) + len(others) == 40, "all replies come")
+    assert {message.step.workflow for message in heard.messages} == {"ours"}
+    assert {message.step.workflow for message in others} == {"theirs"}
+    second.close()
+
+
+def test_queues_that_an_operator_has_made(
+    broker: Broker, ends: RabbitEnds, heard: Heard, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends.conductor.close()
+    missing = broker.new_agent()
+    ends.routes.agents.add(missing)
+    bus = RabbitConductorBus(broker.transport(RESTRICTED), new_uuid(), ends.routes, LocalBus())
+    bus.serve_conductor(heard.handle, heard.answer)
+    bus.start()
+    ends.tell(reply())
+    wait_until(lambda: heard.messages, "the agent with queues is heard")
+    wait_until(lambda: f"agent {missing} cannot be heard" in caplog.text, "it is said who has none")
+    bus.close()
+
+
+def test_what_is_meant_for_another_session_is_dropped_and_asked_for_again(ends: RabbitEnds, heard: Heard) -> None:
+    accepted: list[Any] = []
+    ends.agent.serve_agent("node1", accepted.append)
+    ends.routes.hosts["node1"] = Route(ends.agent_name, "an earlier session")
+    ends.cast("node1", StopGuest(STEP, "a"))
+    ends.cast("node1", AskStep(STEP, "b"))
+    unknown = [StepStatus(STEP, "node1", uuid, StepState.UNKNOWN) for uuid in "ab"]
+    wait_until(lambda: len(heard.messages) == 2, "the conductor is told")
+    assert sorted(heard.messages, key=str) == unknown
+    assert not accepted
+
+
+def test_what_comes_before_a_host_is_served_waits_for_it(ends: RabbitEnds) -> None:
+    accepted: list[str] = []
+    ends.routes.hosts["node2"] = Route(ends.agent_name, ends.session)
+    ends.cast("node2", StopGuest(STEP, "early"))
+    ends.cast("node1", StopGuest(STEP, "marker"))
+    ends.agent.serve_agent("node1", lambda message: accepted.append(message.instance_uuid))
+    ends.cast("node1", StopGuest(STEP, "marker"))
+    wait_until(lambda: accepted, "what came later is there")
+    ends.agent.serve_agent("node2", lambda message: accepted.append(message.instance_uuid))
+    assert accepted[-1] == "early"
+
+
+def test_a_flood_of_one_agent_holds_nobody_up(broker: Broker, ends: RabbitEnds) -> None:
+    name = broker.new_agent()
+    ends.routes.agents.add(name)
+    ends.routes.allowed = lambda agent, host: True
+    came: dict[str, int] = {"flood": 0, "honest": 0}
+
+    def handle(message: Any) -> None:
+        time.sleep(0.001)
+        came["honest" if message.instance_uuid == "honest" else "flood"] += 1
+
+    ends.serve_conductor(handle, lambda *_: None)
+    honest = RabbitAgentBus(name, broker.transport(name), new_uuid)
+    honest.start()
+    ends.conductor.agents_changed()
+    connected(honest)
+    connected(ends.conductor)
+    flood = encode(Envelope(reply(uuid="flood")))
+
+    def pour(channel: Any) -> None:
+        for _ in range(9000):
+            message = amqp.Message(flood, user_id=ends.agent_name)
+            channel._basic_publish(message, from_agent(ends.agent_name))
+
+    threading.Thread(target=Hand(broker, ends.agent_name).try_to, args=(pour,), daemon=True).start()
+    wait_until(lambda: came["flood"] > 200, "the flood has come")
+    slowest = 0.0
+    for number in range(10):
+        began = time.monotonic()
+        honest.tell(reply(uuid="honest"))
+        wait_until(lambda number=number: came["honest"] > number, "the honest one is heard", every_s=0.001)
+        slowest = max(slowest, time.monotonic() - began)
+    assert came["flood"] < 9000, "the flood was over before"
+    assert slowest < 1.0
+    honest.close()

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A broker between control processes and agents in which nothing happens by itself: a test carries each letter.
+
+It does what the real one does (ADR 20): a queue for each agent, sessions, replies to whoever awaits them. Letters wait
+in ``to[agent]`` until the test has them delivered, so it may hold, drop, double and reorder them.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from kilonova.errors import Forbidden, Unavailable
+from kilonova.messaging.bus import Accept, Speaker
+from kilonova.messaging.messages import (
+    AbortLiveMigration,
+    AgentMessage,
+    Answer,
+    ConductorMessage,
+    ForceCompleteLiveMigration,
+    GuestsFound,
+    Question,
+    StepState,
+    StepStatus,
+)
+from kilonova.messaging.routes import Routes
+from support.manual_bus import ManualBus
+
+
+@dataclass
+class Letter:
+    """``session``: the one of its agent that it is meant for. ``sender``: the control process that awaits the reply."""
+
+    host: str
+    message: AgentMessage
+    session: str
+    sender: str
+
+
+@dataclass
+class ManualBroker:
+    """``is_down``: nobody reaches anybody."""
+
+    to: dict[str, list[Letter]] = field(default_factory=lambda: defaultdict(list))
+    controls: dict[str, "ControlEnd"] = field(default_factory=dict)
+    agents: dict[str, "AgentEnd"] = field(default_factory=dict)
+    is_down: bool = False
+
+    def connect(self, process: str, routes: Routes, may_send: Callable[[], bool]) -> "ControlEnd":
+        self.controls[process] = ControlEnd(self, process, routes, may_send)
+        return self.controls[process]
+
+    def deliver(self, agent: str) -> bool:
+        """Deliver the next letter for an agent, if it is there to take it. Returns whether there was any."""
+        end = self.agents.get(agent)
+        if not self.to[agent] or end is None or self.is_down:
+            return False
+        end.take(self.to[agent].pop(0))
+        return True
+
+    def run(self) -> None:
+        """Carry everything, and let everybody work, until nobody has anything to do."""
+        busy = True
+        while busy:
+            busy = sum(self.deliver(agent) for agent in list(self.to)) > 0
+            for end in (*self.controls.values(), *self.agents.values()):
+                busy = end.step() or busy
+
+
+class ControlEnd(ManualBus):
+    """The end of a control process. Its own work waits for :meth:`run`, like that of all of them."""
+
+    def __init__(self, broker: ManualBroker, process: str, routes: Routes, may_send: Callable[[], bool]) -> None:
+        super().__init__()
+        self.broker = broker
+        self.process = process
+        self.routes = routes
+        self.may_send = may_send
+        self.write_heartbeats: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Do nothing: it is connected."""
+
+    def agents_changed(self) -> None:
+        """Do nothing: all agents are heard."""
+
+    def cast(self, host: str, message: AgentMessage) -> None:
+        route = self.routes.of(host)
+        if route is None:
+            super().cast(host, message)
+        elif self.may_send():
+            self.sent.append(message)
+            self.broker.to[route.agent].append(Letter(host, message, route.session, self.process))
+
+    def hear(self, message: ConductorMessage, *, urgent: bool) -> None:
+        super().tell(message, urgent=urgent)
+
+    def answer(self, question: Question, speaker: Speaker) -> Answer:
+        """Have a question answered, and what is written together with others be written meanwhile."""
+        assert self._answer is not None
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(self._answer, question, speaker)
+            while not answer.done():
+                self.write_heartbeats()
+                wait([answer], 0.005)
+            return answer.result()
+
+
+class AgentEnd:
+    """The end of an agent process. ``name``: its user at the broker."""
+
+    def __init__(self, broker: ManualBroker, name: str) -> None:
+        self._broker = broker
+        self._name = name
+        self._session = ""
+        self._own = ManualBus()
+        self._awaited: dict[str, str] = {}
+        broker.agents[name] = self
+
+    def begin_session(self, session: str) -> None:
+        self._session = session
+
+    def serve_agent(self, host: str, accept: Accept) -> None:
+        self._own.serve_agent(host, accept)
+
+    def ask(self, question: Question, within_s: float | None = None) -> Answer:
+        del within_s
+        if self._broker.is_down or not self._broker.controls:
+            raise Unavailable("No control process has answered.")
+        end = next(reversed(self._broker.controls.values()))
+        for host in getattr(question, "guests", ()):
+            if not end.routes.may_speak(self._name, host):
+                raise Forbidden(f"{self._name} is not enrolled for {host}")
+        return end.answer(question, Speaker(self._name))
+
+    def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
+        workflow = "" if isinstance(message, GuestsFound) else message.step.workflow
+        awaits = self._broker.controls.get(self._awaited.get(workflow, ""))
+        for end in (awaits,) if awaits is not None else tuple(self._broker.controls.values())[:1]:
+            end.hear(message, urgent=urgent)
+
+    def take(self, letter: Letter) -> None:
+        message: Any = letter.message
+        self._awaited[message.step.workflow] = letter.sender
+        if letter.session == self._session:
+            self._own.cast(letter.host, message)
+        elif not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
+            self.tell(StepStatus(message.step, letter.host, message.instance_uuid, StepState.UNKNOWN), urgent=True)
+
+    def step(self) -> bool:
+        return self._own.step()
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        return self._own.waiting
+
+    def close(self) -> None:
+        """Be gone, as by ``kill -9``: what was acknowledged is lost, and letters wait for whoever comes next."""
+        self._broker.agents.pop(self._name, None)
+        self._own.close()
