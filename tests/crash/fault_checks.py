@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold while things go wrong, and once they are well again; and the story of a server for which it does not."""
+"""What must hold while things go wrong and once they are well; and the story of a server for which it does not hold."""
 
 import contextlib
 import re
@@ -33,15 +33,20 @@ _STORIES, _LINES = 3, 120
 
 
 class TwoHostsWatch:
-    """Looks all the time whether the hypervisors have two guests of one server, of which neither is being copied."""
+    """Looks all the time whether the hypervisors have two guests of one server, of which neither is being copied.
+
+    Two that were made by the same build are another matter: a build goes on elsewhere when its host cannot be reached,
+    and what it had made there, which nobody has seen, is removed when the host is back (``built_twice``).
+    """
 
     def __init__(self, hypervisors: Path) -> None:
         self._hypervisors = hypervisors
-        self._seen: dict[Path, tuple[int, frozenset[str]]] = {}
+        self._seen: dict[Path, tuple[tuple[int, int], dict[str, str]]] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         #: Server → the hosts that had it at once.
         self.found: dict[str, frozenset[str]] = {}
+        self.built_twice: set[str] = set()
 
     def start(self) -> None:
         self._thread.start()
@@ -57,30 +62,29 @@ class TwoHostsWatch:
     def look(self) -> None:
         hosts: dict[str, list[Path]] = defaultdict(list)
         for file in self._hypervisors.glob("*.json"):
-            for uuid in self._running(file):
+            for uuid in self._whole(file):
                 hosts[uuid].append(file)
         for uuid, files in hosts.items():
             if len(files) > 1:  # or it has moved since the first of them was read
-                again = [file for file in (*files, *files) if uuid in self._running(file)]
-                if len(again) == 2 * len(files):
+                again = [self._whole(file).get(uuid) for file in (*files, *files)]
+                if set(again) == {Origin.SPAWNED}:
+                    self.built_twice.add(uuid)
+                elif None not in again:
                     self.found[uuid] = frozenset(file.stem for file in files)
 
-    def _running(self, file: Path) -> frozenset[str]:
-        """The servers whose guest is here as a whole."""
+    def _whole(self, file: Path) -> dict[str, str]:
+        """The servers whose guest is on a host as a whole, and how it came there."""
         try:
-            changed = file.stat().st_ino, file.stat().st_mtime_ns
-            key = hash(changed)
-            if file not in self._seen or self._seen[file][0] != key:
+            status = file.stat()
+            version = status.st_ino, status.st_mtime_ns
+            if file not in self._seen or self._seen[file][0] != version:
                 stored: dict[str, Any] = orjson.loads(file.read_bytes())
-                whole = (uuid for uuid, place in stored.items() if _is_whole(place["guest"]))
-                self._seen[file] = key, frozenset(whole)
+                guests = {uuid: place["guest"]["origin"] for uuid, place in stored.items() if place["guest"]}
+                whole = {uuid: origin for uuid, origin in guests.items() if origin != Origin.INCOMING}
+                self._seen[file] = version, whole
         except FileNotFoundError:
-            return frozenset()
+            return {}
         return self._seen[file][1]
-
-
-def _is_whole(guest: dict[str, Any] | None) -> bool:
-    return guest is not None and guest["origin"] != Origin.INCOMING
 
 
 def come_to_rest(cloud: FaultCloud, *, at_most_s: float) -> None:
@@ -164,8 +168,10 @@ def _story(cloud: FaultCloud, connection: sa.Connection, uuid: str) -> str:
     told = [f"--- server {uuid}"]
     tables = (t.instances, "uuid"), (t.server_migrations, "instance_uuid"), (t.workflows, "instance_uuid")
     for table, column in (*tables, (t.instance_faults, "instance_uuid")):
-        for row in connection.execute(sa.select(table).where(table.c[column] == uuid)).mappings():
-            told.append(f"{table.name}: { {key: value for key, value in row.items() if value not in (None, '')} }")
+        rows = connection.execute(sa.select(table).where(table.c[column] == uuid)).mappings()
+        told += [
+            f"{table.name}: { {key: value for key, value in row.items() if value not in (None, '')} }" for row in rows
+        ]
     for file in sorted(cloud.hypervisors.glob("*.json")):
         place = orjson.loads(file.read_bytes()).get(uuid)
         if place is not None:

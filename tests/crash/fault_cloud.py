@@ -8,7 +8,6 @@ import http.client
 import itertools
 import random
 import time
-import urllib.error
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass

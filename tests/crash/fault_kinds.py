@@ -162,4 +162,3 @@ class Faults:
 
         how = "stalls" if stalls else "resets"
         return Fault(f"network between {process.name} and {whom} {how}", frozenset({process.name}), seconds, begin)
-

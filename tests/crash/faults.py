@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud of many processes works while they, the broker, the database and the network fail at random; then it is looked at.
+"""A cloud of many processes works while they, the broker, the database and the network fail; then it is looked at.
 
     python -m crash.faults [--faults N] [--agents N] [--hosts N] [--lease S] [--partition S] [--seed N]
 
@@ -156,6 +156,7 @@ class Run:
         taken = ", ".join(f"{count} {kind}" for kind, count in sorted(self._taken.items()))
         return (
             f"faults: {self.done} faults in {time.monotonic() - self._began:.0f} s ({kinds}); taken: {taken}; "
+            f"{len(self._watch.built_twice)} built on two hosts for a while, {self.restarts} ended by themselves; "
             f"{problems} violations, seed {self._options.seed}"
         )
 

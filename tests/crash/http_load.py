@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of a real cloud that ask for something at random over HTTP, whether it is there or not, and note what they got.
+"""Clients of a real cloud that ask for something at random over HTTP, whether it is there or not, and note what comes.
 
 What the cloud has promised to them has to hold after any fault: a server that was taken is there until somebody asks
 for its end, and is gone once that was taken.

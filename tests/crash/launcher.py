@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of Kilonova as processes that are forked from one which has imported everything, so that each starts at once.
+"""Commands of Kilonova as processes forked from one which has imported everything, so that each starts at once.
 
 A forked command is what ``kilonova COMMAND`` is: its own session, log and threads. It can be killed, stopped and
 continued. A control process also holds its mirror against the database when it is asked to (``SIGUSR1``).
@@ -37,7 +37,7 @@ LOOKED_SUFFIX = ".mirror"
 
 
 class Launcher:
-    """Make it before anything starts a thread. What it has started ends with it, and it ends with the calling thread."""
+    """Make it before anything starts a thread. What it starts ends with it, and it ends with the calling thread."""
 
     def __init__(self) -> None:
         asked, self._ask = os.pipe()

@@ -7,9 +7,10 @@
     second process  gets work for hosts that do not answer, and is killed
     third process   takes that work over, still in vain, gets builds that it never decides, and is killed
 
-"hung" does not answer because the file that its simulated hypervisor stores guests in is a pipe that nobody reads, "shaky"
-because removing what is left of a guest takes it an hour, and "leaving" because that is how long moves from it take. The third process decides nothing because it asks a
-scheduler driver that never answers. All rows are written by these processes.
+"hung" does not answer because the file that its simulated hypervisor stores guests in is a pipe that nobody reads,
+"shaky" because removing what is left of a guest takes it an hour, and "leaving" because moves from it take that long.
+The third process decides nothing because it asks a scheduler driver that never answers. All rows are written by these
+processes.
 """
 
 import json
@@ -105,7 +106,12 @@ def furnish(cloud: Cloud) -> dict[str, str]:
         post(cloud, "/flavors", {"flavor": flavor})
         if specs:
             post(cloud, f"/flavors/{flavor['id']}/os-extra_specs", {"extra_specs": specs})
-    zones = {"main": ["plain1", "plain2", "plain3", "pinning"], "repair": ["shaky", "steady"], "far": ["hung"], "moving": ["leaving", "landing"]}
+    zones = {
+        "main": ["plain1", "plain2", "plain3", "pinning"],
+        "repair": ["shaky", "steady"],
+        "far": ["hung"],
+        "moving": ["leaving", "landing"],
+    }
     for zone, hosts in zones.items():
         made = post(cloud, "/os-aggregates", {"aggregate": {"name": zone, "availability_zone": zone}})["aggregate"]
         for host in hosts:
