@@ -50,12 +50,16 @@ class AgentCloud:
             )
             for name, served in zip(self.names, agents, strict=True)
         ]
+
+    def start(self) -> "AgentCloud":
+        """Start the agent processes, and make what servers need."""
         for agent in self.agents:
             agent.start()
         for agent in self.agents:
             agent.until_in_session()
         self.control.add_flavor()
         self.control.add_flavor("2", ram=1024, vcpus=2)
+        return self
 
     def start_control(self) -> Control:
         """Start another control process."""

@@ -191,6 +191,7 @@ def write_conf(
             "include_service_catalog": "false",
         }
         sections["oslo_limit"] = {**login, "endpoint_service_type": "compute"}
+        sections["service_user"] = login
         sections["glance"] = {"endpoint_override": cloud.image.local_url}
     header = "# Written at every start by `kilonova up`; put settings of your own in a file for --config-file.\n"
     rules = rule_options(scenario_options or {}, operator_options or {})
