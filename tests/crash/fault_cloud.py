@@ -95,7 +95,7 @@ class AgentProcess(Command):
         config = folder / f"{name}.conf"
         config.write_text(
             f"[DEFAULT]\ntransport_url = rabbit://{name}:{name}@127.0.0.1:{self.broker.port}/\nreport_interval = 1\n"
-            f"cpu_allocation_ratio = 1.0\n{_BROKER}"
+            f"cpu_allocation_ratio = 1.0\nrunning_deleted_instance_poll_interval = 2\n{_BROKER}"
             f"[fake]\nscenario = {scenario}\nstate_dir = {folder / 'hypervisors'}\n"
         )
         super().__init__(cloud.launcher, name, ["compute", "--config-file", str(config)], folder / f"{name}.log")
