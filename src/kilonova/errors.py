@@ -18,12 +18,15 @@
     ├── NoValidHost           wait, or ask for less
     │   └── RuleFailed            a scheduling rule or driver broke; nothing was decided
     ├── Unavailable           retry as it is
+    │   ├── TransferBroken        image data stopped in the middle, or never began to come
+    │   │   └── TransferPostponed     others are being transferred
     │   ├── StorageFull           the same, once an operator has made room
     │   ├── FromNewerRelease      only a process of a newer release can read it
     │   ├── DeadlineExceeded      the time for the request is over
     │   └── ClientGone            nobody waits for the answer any more
     ├── DriverError           the hypervisor refused; another host may not
     │   ├── UnsupportedGuest      it is well, but lacks what the guest asks for
+    │   ├── ImageUnusable         it is well, and the image is gone, damaged or not to be had
     │   └── MigrationAborted      it did what it was asked to: the live migration ended early
     └── ConfigurationError    the operator must change a setting
 """
@@ -100,6 +103,14 @@ class Unavailable(KilonovaError):
     """Retry as it is."""
 
 
+class TransferBroken(Unavailable):
+    """Image data stopped in the middle, or never began to come."""
+
+
+class TransferPostponed(TransferBroken):
+    """It is the turn of others."""
+
+
 class FromNewerRelease(Unavailable):
     """Something stored that only a newer release can read: other processes may be able to help."""
 
@@ -137,6 +148,10 @@ class DriverError(KilonovaError):
 
 class UnsupportedGuest(DriverError):
     """The hypervisor cannot make this guest and has nothing wrong with it: no failed build of the host."""
+
+
+class ImageUnusable(DriverError):
+    """The image cannot be had, and the host has nothing wrong with it: no failed build of the host."""
 
 
 class MigrationAborted(DriverError):

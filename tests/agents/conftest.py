@@ -16,7 +16,7 @@ def agent_cloud(database_url: str, broker: Broker, tmp_path: Path) -> Iterator[C
 
     def start(*agents: tuple[str, ...], **options: Any) -> AgentCloud:
         made.append(AgentCloud(tmp_path, database_url, broker, agents, **options))
-        return made[-1]
+        return made[-1].start()
 
     yield start
     for cloud in made:

@@ -227,6 +227,12 @@ PARTICULAR: Mapping[str, tuple[str, Access]] = {
     "the use of nobody": ("placement GET /usages", anywhere(ADMIN | SERVICE, query="?project_id=")),
 }
 
+#: What hosts use with a ticket, which is no token, and what the ticket has to allow. The route itself says for whom.
+BY_TICKET: Mapping[str, str] = {
+    "agents GET /v1/hosts/{host}/images/{image_id}/file": "read",
+    "agents PUT /v1/hosts/{host}/images/{image_id}/file": "write",
+}
+
 #: What tells clients which versions there are, before they have a token.
 DISCOVERY = frozenset(
     {

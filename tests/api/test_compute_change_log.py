@@ -10,7 +10,7 @@ from compute_cloud import Cloud
 from msgspec import structs
 
 from kilonova.db import compute_nodes, host_agents, mirror_source
-from kilonova.db.changes import Change, Commit
+from kilonova.db.changes import NOWHERE, Change, Commit
 from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.model.host import ComputeNode, NodeReport
@@ -46,8 +46,9 @@ def test_following_equals_loading(cloud: Cloud) -> None:
         for change in commit.changes:
             if change.value is None:
                 del followed[change.kind, change.key]
-                if change.kind == "service":  # with its only host goes the mention of its agent
-                    del followed["agents", f"process of {change.key}"]
+            elif change.key == NOWHERE:  # with its only host goes the mention of its agent
+                for host in change.value.hosts:
+                    del followed["agents", f"process of {host}"]
             else:
                 followed[change.kind, change.key] = change.value
 

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import sqlalchemy as sa
@@ -15,9 +16,10 @@ from kilonova.db import agent_sessions, enrolment, host_agents
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.errors import Forbidden
+from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import Speaker
-from kilonova.messaging.messages import AskStep, Heartbeat, HostsStarted
+from kilonova.messaging.messages import AskGuests, AskStep, Heartbeat, HostsStarted, StepId, StepReply
 from kilonova.model.instance import PowerState, VmState
 from support.cell import PLAIN, Cell, host, start_cell
 from support.manual_broker import AgentEnd, ManualBroker
@@ -25,6 +27,7 @@ from support.processes import pass_time
 from support.world import check_world, guests_on_disk
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+T = TypeVar("T")
 OVER = host_agents.LEASE + timedelta(seconds=1)
 
 
@@ -120,7 +123,7 @@ def agent(world: World, one: Cell) -> AgentProcess:
     return made.begin()
 
 
-def sent(cell: Cell, kind: type) -> list[object]:
+def sent(cell: Cell, kind: type[T]) -> list[T]:
     return [message for message in cell.bus.sent if isinstance(message, kind)]
 
 
@@ -144,6 +147,21 @@ def test_a_process_that_has_not_heard_of_an_agent_asks_the_database_before_it_gi
     (uuid,) = one.boot()
     world.run(one, other)
     assert world.check(one) == {uuid: VmState.ACTIVE}
+
+
+def test_a_guest_that_a_late_reply_tells_of_is_asked_for_where_its_agent_is_by_now(
+    world: World, one: Cell, agent: AgentProcess
+) -> None:
+    """Another control process has registered the agent, and this one has not looked since."""
+    agent.kill()
+    other = world.control()
+    AgentProcess(world, "agent", "node").begin()
+    assert one.conductor.directory is not None
+    one.conductor.directory._routes.clear()
+    stray = new_uuid()
+    one.conductor.handle(StepReply(StepId("gone", "spawn", 1), "node", stray, power_state=PowerState.RUNNING))
+    world.run(one, other)
+    assert [message.instance_uuids for message in sent(one, AskGuests)] == [(stray,)]
 
 
 def test_no_workflow_is_handed_over_to_a_session(world: World, one: Cell, agent: AgentProcess) -> None:

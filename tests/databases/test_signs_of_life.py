@@ -85,13 +85,14 @@ def test_mirrors_follow_hosts_that_change_processes_within_a_transaction(databas
     one, other = Process("one"), Process("other")
 
     def job(tx: Transaction) -> None:
-        host_agents.register(tx, one, "ab", LEASE)
         host_agents.register(tx, other, "a", LEASE)
+        host_agents.register(tx, one, "d", LEASE)
         services.delete(tx, services.get_by_host(tx.connection, "b").uuid)
+        services.ensure(tx, "b", COMPUTE)
         host_agents.register(tx, one, "c", LEASE)
 
+    register(database, one, "a", "b")
     database.write(job)
-    service_of(database, "b")
     mirror.catch_up()
     numbers = np.array([mirror._state.node_ids.host(host) for host in "abc"], dtype=np.int32)
     seen = [mirror._state._hosts.up(numbers).tolist()]

@@ -75,7 +75,7 @@ OWNERS: dict[str, set[str]] = {
     "keystonemiddleware": {"api"},
     "prometheus_client": {"metrics"},
     "amqp": {"messaging"},
-    "requests": {"identity", "cli"},
+    "requests": {"identity", "compute", "cli"},
     "keystoneauth1": {"identity", "images", "cli"},
     "typer": {"cli"},
     "rich": {"cli"},

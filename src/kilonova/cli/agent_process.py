@@ -33,6 +33,6 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
         raise ConfigurationError("[fake] hosts, host_names or scenario must say which hosts this process serves.")
     lease = Lease(_FIRST_LEASE)
     bus = RabbitAgentBus(names.pop(), transport, new_uuid, response_timeout_s=_ANSWER_S)
-    agents = simulate(hosts, settings.fake, settings.compute, bus, lambda: lease.is_held)
+    agents = simulate(hosts, settings.fake, settings.compute, settings.image_cache, bus, lambda: lease.is_held)
     reports = ReportTimer(bus, agents, settings.compute.running_deleted_instance_poll_interval_s)
     return AgentProcess(agents, bus, lease, settings.compute.report_interval_s, reports)

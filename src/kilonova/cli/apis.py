@@ -2,7 +2,7 @@
 """Put the three APIs, each behind its authentication, into one WSGI application."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from kilonova.api import auth
@@ -22,14 +22,14 @@ def policy_of(conf: Any) -> Policy:
     return Policy(conf, (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES))
 
 
-def application_of(settings: Settings, backend: Backend) -> WsgiApp:
-    """Return what serves ``/compute``, ``/placement`` and ``/operator``."""
+def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None = None) -> WsgiApp:
+    """Return what serves ``/compute``, ``/placement`` and ``/operator``, and ``/agents`` for hosts."""
     compute = family_app(compute_api.ComputeFamily(), backend)
     placement = family_app(placement_api.PlacementFamily(), backend)
     operator = family_app(operator_api.OperatorFamily(), backend)
     if settings.api.auth_strategy == "noauth2":
         LOG.warning("[api] auth_strategy = noauth2: there are no passwords, and whoever says so is an administrator")
-        apps: Mapping[str, WsgiApp] = {
+        apps: dict[str, WsgiApp] = {
             "/compute": auth.noauth2(compute, plain_roles=("member", "reader")),
             "/placement": auth.noauth2(placement, plain_roles=()),
             "/operator": auth.noauth2(operator, plain_roles=("member", "reader")),
@@ -37,4 +37,6 @@ def application_of(settings: Settings, backend: Backend) -> WsgiApp:
     else:
         protect: Callable[[WsgiApp], WsgiApp] = auth.keystone(settings.conf)
         apps = {"/compute": protect(compute), "/placement": protect(placement), "/operator": protect(operator)}
+    if agents is not None:
+        apps["/agents"] = agents  # with tickets, which are no tokens
     return auth.with_cors(mount(apps), settings.conf)

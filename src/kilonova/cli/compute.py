@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kilonova.cli import enrolment
+from kilonova.cli import enrolment, ticket_keys
 from kilonova.errors import ConfigurationError
 
 LOG = logging.getLogger(__name__)
@@ -43,3 +43,4 @@ def _serve(config_file: list[str]) -> None:
 
 
 enrolment.add_commands(app)
+app.command()(ticket_keys.rotate_ticket_key)

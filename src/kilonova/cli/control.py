@@ -2,11 +2,13 @@
 """One control process: its database, the core that works on it, the APIs, and what it does from time to time."""
 
 import logging
+import threading
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import IO
 
+from kilonova.api.agents.application import AgentsApi
 from kilonova.api.application import WsgiApp
 from kilonova.api.backend import Backend
 from kilonova.claims.checkpointer import Checkpointer
@@ -14,6 +16,7 @@ from kilonova.claims.claimer import Claimer
 from kilonova.cli.apis import application_of, policy_of
 from kilonova.cli.core import Core, Parts, start_core
 from kilonova.cli.database_lock import lock_database, warn_if_exposed
+from kilonova.cli.image_tickets import image_session, image_store
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
@@ -23,10 +26,11 @@ from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
 from kilonova.config.settings import Settings
-from kilonova.db import schema
+from kilonova.db import schema, ticket_keys
 from kilonova.db.database import Database
 from kilonova.identity.limits import LimitSource, StoredLimits, Unlimited
 from kilonova.identity.projects import AnyProject, Projects
+from kilonova.images.data import ImageStore
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
@@ -92,6 +96,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
     parts = parts or Parts()
     rules = parts.rules or load_rules(settings)  # before anything is opened: their options are the operator's, too
     policy = policy_of(settings.conf)
+    session = parts.image_session or image_session(settings)
     for sentence in ineffective_options(settings.conf, settings.scheduler):
         LOG.warning("%s", sentence)
     scenario = scenario_of(settings.fake)
@@ -108,7 +113,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         undo.callback(database.close)
         warn_if_exposed(database)
         schema.require_current(database)
-        core = start_core(settings, database, hosts, undo, replace(parts, rules=rules))
+        core = start_core(settings, database, hosts, undo, replace(parts, rules=rules, image_session=session))
         reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
         reports.start()
         undo.callback(reports.stop)
@@ -127,7 +132,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
             driver_name=None if rules.driver is None else rules.driver.name,
             metrics=core.metrics,
         )
-        app = application_of(settings, backend)
+        app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, session)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)
         if metrics_server is not None:
             undo.callback(metrics_server.stop)
@@ -151,6 +156,14 @@ def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
         Image(image_id(image.name), image.name, disk_format=image.disk_format, properties=image.properties)
         for image in known
     )
+
+
+def _agents_api(settings: Settings, core: Core, store: ImageStore | None) -> AgentsApi:
+    def has_agent(host: str) -> bool:
+        with core.database.read() as connection:
+            return ticket_keys.has_agent(connection, host)
+
+    return AgentsApi(core.office, store, has_agent, threading.BoundedSemaphore(settings.images.max_transfers))
 
 
 def _limits(settings: Settings) -> LimitSource:

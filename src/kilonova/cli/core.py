@@ -17,6 +17,7 @@ import kilonova
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
+from kilonova.cli.image_tickets import ImageOffers, ticket_office
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
 from kilonova.compute.agent import Agent
@@ -32,6 +33,7 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
+from kilonova.images.tickets import TicketOffice
 from kilonova.lease import Lease
 from kilonova.messaging.codec import VERSION
 from kilonova.messaging.local import LocalBus
@@ -56,6 +58,7 @@ class Parts:
     """Parts in the place of the usual ones; None stands for those that the settings ask for.
 
     ``connect``: in the place of the broker; then nothing looks by itself where agents are.
+    ``image_session``: of Kilonova's own user at the image service; None for a cloud whose hosts get no image data.
     ``piece``: how many servers one transaction claims at most.
     ``pause_s``: how long a step of a workflow waits that broke so often; ``max_tries``: how often it may break.
     """
@@ -65,6 +68,7 @@ class Parts:
     connect: Connect | None = None
     lease: Lease | None = None
     limits: Limits | None = None
+    image_session: Any = None
     decision_lock: AbstractContextManager[Any] | None = None
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     piece: int = PIECE
@@ -76,6 +80,7 @@ class Parts:
 class Core:
     """A control process without APIs and without threads of its own that do something from time to time.
 
+    ``office``: issues the tickets for image data.
     ``resumed``: how many unfinished operations it found and goes on with.
     """
 
@@ -89,6 +94,7 @@ class Core:
     agents: tuple[Agent, ...]
     resumed: int
     metrics: Metrics
+    office: TicketOffice
 
 
 def start_core(
@@ -126,6 +132,7 @@ def start_core(
         observers=ClaimObservers(metrics.decided, metrics.claim_lost),
     )
     undo.callback(claimer.close)
+    office = ticket_office(settings, database)
     conductor = Conductor(
         database,
         claimer,
@@ -138,10 +145,13 @@ def start_core(
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
+        image_data=ImageOffers(settings, office, available=parts.image_session is not None),
         process=Process(owner, os.uname().nodename, None, kilonova.__version__, VERSION),
         directory=directory,
     )
-    agents = simulate(hosts, settings.fake, settings.compute, bus, lambda: conductor.runner.may_act)
+    agents = simulate(
+        hosts, settings.fake, settings.compute, settings.image_cache, bus, lambda: conductor.runner.may_act
+    )
 
     def announce() -> None:
         start_agents(agents, bus, owner)
@@ -171,7 +181,7 @@ def start_core(
             lambda: _odd_guests(database),
         )
     )
-    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics)
+    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics, office)
 
 
 def _broker_of(transport: Transport | None) -> Connect | None:

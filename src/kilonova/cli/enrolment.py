@@ -4,6 +4,7 @@
 They work on the database, beside control processes, which notice within seconds.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # slow to import, and not needed to show the help
     from kilonova.db.enrolment import EnrolledAgent
 
 _HOSTS_SHOWN = 4
+_NUMBERS = re.compile(r"([0-9]+)")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name, and its user at the broker.")]
 ConfigFiles = Annotated[
@@ -74,13 +76,13 @@ def enrol(
     from kilonova.companions.private_file import write_private  # noqa: PLC0415
     from kilonova.db import enrolment  # noqa: PLC0415
 
-    settings = _settings(config_file, data)
+    settings = read_settings(config_file, data)
     account = AgentAccount.make(name, settings.rabbit, _certificate(cert_file, key_file))
     conf = (output or Path(f"{name}.conf")).expanduser()
     for path in filter(None, (conf, definitions)):
         _require_writable(path)
     hosts = [*(host or ()), *(_hosts_in(hosts_from) if hosts_from else ())]
-    with _database(settings) as database:
+    with open_database(settings) as database:
         known = _find(database, name)
         agent = _write(database, lambda tx: enrolment.enrol(tx, name, hosts, remove_host or ()))
     write_private(conf, account.conf())
@@ -107,7 +109,7 @@ def agents(
     """List the agents that are enrolled, and those that were revoked."""
     from kilonova.db import enrolment  # noqa: PLC0415
 
-    with _database(_settings(config_file, data)) as database, database.read() as connection:
+    with open_database(read_settings(config_file, data)) as database, database.read() as connection:
         found = enrolment.list_all(connection)
     if as_json:
         print_json({"agents": [_as_json(agent) for agent in found]})
@@ -131,8 +133,8 @@ def revoke(name: Name, config_file: ConfigFiles = None, data: DataFolder = None)
     from kilonova.cli.agent_account import revocation_commands  # noqa: PLC0415
     from kilonova.db import enrolment  # noqa: PLC0415
 
-    settings = _settings(config_file, data)
-    with _database(settings) as database:
+    settings = read_settings(config_file, data)
+    with open_database(settings) as database:
         agent = _write(database, lambda tx: enrolment.revoke(tx, name))
     console = output_console()
     console.print(f"Agent {name} is revoked: within seconds nobody listens to it, and its hosts count as down.")
@@ -147,7 +149,7 @@ def revoke(name: Name, config_file: ConfigFiles = None, data: DataFolder = None)
 # --- what is asked for ------------------------------------------------------------------------------------------------
 
 
-def _settings(config_file: Sequence[str] | None, data: Path | None) -> "Settings":
+def read_settings(config_file: Sequence[str] | None, data: Path | None) -> "Settings":
     from kilonova.cli.up import default_folder  # noqa: PLC0415
     from kilonova.config.load import load_settings  # noqa: PLC0415
 
@@ -189,7 +191,7 @@ def _require_writable(path: Path) -> None:
 
 
 @contextmanager
-def _database(settings: "Settings") -> "Iterator[Database]":
+def open_database(settings: "Settings") -> "Iterator[Database]":
     from kilonova.db import schema  # noqa: PLC0415
     from kilonova.db.database import Database  # noqa: PLC0415
 
@@ -228,7 +230,8 @@ def _print_commands(commands: Sequence[str]) -> None:
         print(f"  {command}")
 
 
-def _hosts_text(hosts: Sequence[str]) -> str:
+def _hosts_text(named: Sequence[str]) -> str:
+    hosts = sorted(named, key=lambda host: [part.zfill(9) if part.isdigit() else part for part in _NUMBERS.split(host)])
     more = f" … {hosts[-1]}" if len(hosts) > _HOSTS_SHOWN else ""
     return ", ".join(hosts[:_HOSTS_SHOWN] if not more else hosts[: _HOSTS_SHOWN - 1]) + more
 

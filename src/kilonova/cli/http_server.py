@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kilonova.api.agents.application import is_image_data
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.server.limits import Limits
@@ -39,5 +40,7 @@ def limits_of(settings: Settings) -> Limits:
         body_s=api.body_timeout_s,
         idle_s=api.idle_timeout_s,
         token_needed=True,
+        streams=is_image_data,
+        max_streams=settings.images.max_transfers,
         probe_path="/operator/-",  # no such route: whoever has a token gets 404
     )

@@ -5,13 +5,16 @@ Control processes and agent processes alike have them, so nothing here brings wh
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from urllib.parse import quote
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.images import HostImages
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.fake import FakeSettings
+from kilonova.config.images import ImageCacheSettings
 from kilonova.errors import ConfigurationError
 from kilonova.messaging.bus import AgentBus
 from kilonova.scenario.model import AllocationRatios, Scenario, SimulatedHost, default_hosts
@@ -45,6 +48,7 @@ def simulate(
     hosts: Sequence[SimulatedHost],
     fake: FakeSettings,
     compute: ComputeSettings,
+    image_cache: ImageCacheSettings,
     bus: AgentBus,
     may_act: Callable[[], bool],
 ) -> tuple[Agent, ...]:
@@ -59,15 +63,26 @@ def simulate(
     except OSError as error:
         raise ConfigurationError(f"[fake] state_dir: {error.filename} cannot be made: {error.strerror}.") from error
     ratios = ratios_of(compute)
+    images = host_images(folder, image_cache) if fake.read_images else None
     return tuple(
         Agent(
             host.name,
-            FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios),
+            FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios, images=images),
             bus,
             may_act=may_act,
             running_deleted=running_deleted_of(compute),
         )
         for host in hosts
+    )
+
+
+def host_images(folder: Path, settings: ImageCacheSettings) -> HostImages:
+    """Return the images that all hosts of a process keep, below their own ``folder``."""
+    return HostImages(
+        folder / settings.subdirectory_name,
+        max_bytes=settings.max_size_mib << 20,
+        retries=settings.num_retries,
+        verify=settings.verify,
     )
 
 

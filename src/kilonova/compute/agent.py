@@ -16,7 +16,7 @@ from kilonova.compute.orders import carry_out
 from kilonova.compute.removals import GuestRemover, RunningDeleted
 from kilonova.compute.step_memory import StepMemory, SupersededError
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
-from kilonova.errors import DriverError, MigrationAborted, UnsupportedGuest
+from kilonova.errors import DriverError, ImageUnusable, MigrationAborted, UnsupportedGuest
 from kilonova.messaging.bus import AgentBus, Work
 from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.messages import (
@@ -209,7 +209,7 @@ class Agent:
                 uuid,
                 error.message,
                 power_state=self._power_state(uuid),
-                fault_of=FaultOf.REQUEST if isinstance(error, UnsupportedGuest) else FaultOf.HOST,
+                fault_of=FaultOf.REQUEST if isinstance(error, (UnsupportedGuest, ImageUnusable)) else FaultOf.HOST,
                 aborted=isinstance(error, MigrationAborted),
             )
         except Exception as error:

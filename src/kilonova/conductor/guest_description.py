@@ -4,9 +4,11 @@
 from datetime import datetime
 
 from kilonova.clock import utc_now
+from kilonova.conductor.services import Services
 from kilonova.db import host_devices
 from kilonova.db.database import Database
 from kilonova.model.guest_devices import GuestDevices
+from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, Instance
 from kilonova.model.request_spec import StoredRequest
 
@@ -25,8 +27,18 @@ def reserved_for(
         return host_devices.of_guest(connection, consumer or instance.uuid)
 
 
+def image_data_for(services: Services, host: str, request: StoredRequest) -> ImageData | None:
+    """Return how ``host`` gets the image that was asked for, as it is sent: the ticket in it expires."""
+    image = request.spec.image
+    return None if image is None else services.image_data(host, image)
+
+
 def guest_of(
-    instance: Instance, request: StoredRequest, reserved: GuestDevices, ordered_at: datetime | None
+    instance: Instance,
+    request: StoredRequest,
+    reserved: GuestDevices,
+    ordered_at: datetime | None,
+    image_data: ImageData | None = None,
 ) -> GuestSpec:
     """Return what a hypervisor needs to make the guest of an instance. ``ordered_at``: when its step began."""
     flavor, image = instance.flavor, request.spec.image
@@ -49,4 +61,5 @@ def guest_of(
         metadata=dict(instance.metadata),
         reserved=reserved,
         ordered_at=ordered_at or utc_now(),
+        image=image_data,
     )

@@ -80,12 +80,16 @@ class GuestReports:
     """Takes the reports of agents and has guests removed that have to go.
 
     ``may_act``: whether this process may act for its hosts; when it may not, a report is dropped, and comes again.
+    ``find_agent``: looks whether a host can be reached after all that seemed not to be.
     """
 
-    def __init__(self, database: Database, bus: ConductorBus, may_act: Callable[[], bool]) -> None:
+    def __init__(
+        self, database: Database, bus: ConductorBus, may_act: Callable[[], bool], find_agent: Callable[[str], bool]
+    ) -> None:
         self._database = database
         self._bus = bus
         self._may_act = may_act
+        self._find_agent = find_agent
 
     def take(self, message: GuestsFound) -> None:
         """Act on a report."""
@@ -130,6 +134,8 @@ class GuestReports:
         try:
             self._bus.cast(host, message)
         except Unavailable as error:
+            if self._find_agent(host):
+                return self._cast(host, message)
             LOG.info("%s Its guests are looked at when it reports them.", error.message)
             return False
         return True

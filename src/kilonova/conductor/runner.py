@@ -85,7 +85,7 @@ class Runner:
         self._lease = lease
         self._observers = tuple(observers)
         self._journal = Journal(self._database, self._owner, lambda kind: registry[kind].transition)
-        self.guests = GuestReports(self._database, bus, lambda: self.may_act)
+        self.guests = GuestReports(self._database, bus, lambda: self.may_act, find_agent)
         self._late_guests = LateGuests(self._database, self.guests, lambda: self.may_act)
         self._parking = Parking(bus, lambda: self.may_act, clock, response_timeout_s)
         self._find_agent = find_agent

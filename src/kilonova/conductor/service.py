@@ -45,6 +45,8 @@ from kilonova.messaging.messages import (
     StepReply,
     StepStatus,
 )
+from kilonova.model.image import Image
+from kilonova.model.image_data import ImageData
 from kilonova.model.instance import Instance
 from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec, StoredRequest
@@ -61,6 +63,7 @@ class Conductor:
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
     ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
+    ``image_data``: how a host gets the data of an image.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
     ``strays``: what operators do about guests that are not where they are recorded.
@@ -83,6 +86,7 @@ class Conductor:
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
         process: Process | None = None,
         directory: AgentDirectory | None = None,
+        image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None,
     ) -> None:
         self.database = database
         self.claimer = claimer
@@ -90,7 +94,9 @@ class Conductor:
         self.process = process or Process(owner)
         self.lease = lease or Lease(host_agents.LEASE)
         self.directory = directory
-        self._services = Services(database, claimer, owner, max_attempts, begin=self._begin, limits=limits)
+        self._services = Services(
+            database, claimer, owner, max_attempts, begin=self._begin, limits=limits, image_data=image_data
+        )
         self.runner = Runner(
             self._services,
             bus,

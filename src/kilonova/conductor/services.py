@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from kilonova.claims.claimer import Claimer
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
+from kilonova.model.image import Image
+from kilonova.model.image_data import ImageData
 from kilonova.model.quota import NO_LIMITS, Limits
 
 
@@ -14,6 +16,7 @@ from kilonova.model.quota import NO_LIMITS, Limits
 class Services:
     """``owner``: this process. ``limits``: the configured quotas, which hold where nobody has set others.
 
+    ``image_data``: how a host gets the data of an image; None where there is no way.
     ``begin``: has stored workflows of this process go on in the background.
     """
 
@@ -23,3 +26,4 @@ class Services:
     max_attempts: int
     begin: Callable[[Sequence[WorkflowRow]], None]
     limits: Limits = field(default_factory=lambda: NO_LIMITS)
+    image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.fake import FakeSettings
+from kilonova.config.images import ImageCacheSettings
 from kilonova.config.log import LogSettings
 from kilonova.config.rabbit import RabbitSettings
 
@@ -19,5 +20,6 @@ class AgentSettings:
     rabbit: RabbitSettings
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     fake: FakeSettings = field(default_factory=FakeSettings)
+    image_cache: ImageCacheSettings = field(default_factory=ImageCacheSettings)
     log: LogSettings = field(default_factory=LogSettings)
     needless: tuple[str, ...] = ()

@@ -26,5 +26,9 @@ class FakeSettings:
         tuple[str, ...],
         Option("Names of the simulated hosts, or of those of the scenario's that are here (Kilonova's own)."),
     ] = ()
+    read_images: Annotated[
+        bool,
+        Option("Whether simulated hosts fetch the images of their guests, as real ones would (Kilonova's own)."),
+    ] = True
     state_dir: Annotated[Path | None, Option("Where simulated hypervisors keep their guests.")] = None
     scenario: Annotated[Path | None, Option("YAML file that names and shapes the hosts.")] = None

@@ -10,6 +10,7 @@ from kilonova.config.agent import AgentSettings
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.configuration import Configuration, public_options
 from kilonova.config.fake import FakeSettings
+from kilonova.config.images import ImageCacheSettings
 from kilonova.config.log import LogSettings
 from kilonova.config.rabbit import RabbitSettings
 from kilonova.config.scheduler import read_scheduler
@@ -18,7 +19,7 @@ from kilonova.config.settings import Settings, sections
 from kilonova.errors import ConfigurationError
 
 #: What gives away a cloud when an agent's machine is broken into.
-_NEEDLESS = (("database", "connection"), ("keystone_authtoken", "password"))
+_NEEDLESS = (("database", "connection"), ("keystone_authtoken", "password"), ("service_user", "password"))
 
 
 def load_settings(files: Sequence[str]) -> Settings:
@@ -43,6 +44,7 @@ def load_agent_settings(files: Sequence[str]) -> AgentSettings:
             read_section(RabbitSettings, conf),
             read_section(ComputeSettings, conf),
             read_section(FakeSettings, conf),
+            read_section(ImageCacheSettings, conf),
             read_section(LogSettings, conf),
             tuple(f"[{group}] {name}" for group, name in _NEEDLESS if _is_set(conf, group, name)),
         )

@@ -18,6 +18,8 @@ from kilonova.errors import FromNewerRelease
 #: of life are those of processes, of which older readers know nothing: they would take every host for silent.
 VERSION = 2
 
+#: Stands for the process of hosts that have none.
+NOWHERE = ""
 #: total, reserved, min_unit, max_unit, step_size, allocation_ratio, capacity, used
 InventoryFigures = tuple[int, int, int, int, int, float, int, int]
 #: Measurements of a hypervisor by name, all of them.
@@ -128,7 +130,10 @@ class LoggedProcess(msgspec.Struct, frozen=True):
 
 
 class LoggedAgents(msgspec.Struct, frozen=True):
-    """The agents of ``hosts`` run in a process from now on, beside those that it has already. Key: its uuid."""
+    """The agents of ``hosts`` run in a process from now on, beside those that it has already.
+
+    Key: its uuid, or ``NOWHERE`` for hosts that have no process any more.
+    """
 
     hosts: Sequence[str]
 

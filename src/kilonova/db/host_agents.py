@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
-from kilonova.db.changes import LoggedAgents, LoggedProcess
+from kilonova.db.changes import NOWHERE, LoggedAgents, LoggedProcess
 from kilonova.db.clock import epoch_of
 from kilonova.db.statements import insert_many, insert_missing
 from kilonova.db.transaction import Transaction
@@ -138,8 +138,9 @@ def forget_ended(tx: Transaction, lease: timedelta) -> int:
 
 
 def forget_host(tx: Transaction, host: str) -> None:
-    """Forget where the agent of a host was. The mirrors forget it with the service."""
-    tx.execute(sa.delete(t.host_agents).where(_A.host == host))
+    """Forget where the agent of a host was."""
+    if tx.execute(sa.delete(t.host_agents).where(_A.host == host)).rowcount:
+        _log_agents(tx, NOWHERE, [host])
 
 
 def route(connection: Connection, host: str) -> Route | None:
@@ -210,19 +211,21 @@ def _take(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
         _ADD.run(tx, [{"host": host} for host in some], process=process)
     came = [host for host in hosts if before.get(host) != process]
     if came:
-        tx.log("agents", process, LoggedAgents([*_told_before(tx, process), *came]))
+        _log_agents(tx, process, came)
 
 
-def _told_before(tx: Transaction, process: str) -> list[str]:
-    """Return the hosts of which this transaction has logged that ``process`` has them, as far as that is still so.
+def _log_agents(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
+    """Log where the agents of hosts are now, and of others what this transaction has logged of the same process before.
 
-    Of all that it logs of a process only the last value counts, and where it was logged.
+    Only the last value that is logged of a process counts, and where it stands; so what holds no more is left out.
     """
     told = [change.value.hosts for change in tx.changes if (change.kind, change.key) == ("agents", process)]
     still: list[str] = []
     for some in _pieces(told[-1] if told else (), _NAMED_TOGETHER):
-        still += tx.execute(sa.select(_A.host).where(_A.host.in_(some), _A.process == process)).scalars()
-    return still
+        known = tx.execute(sa.select(_A.host, _A.process).where(_A.host.in_(some)))
+        process_of_host = {row.host: row.process for row in known}
+        still += [host for host in some if process_of_host.get(host, NOWHERE) == process]
+    tx.log("agents", process, LoggedAgents(list(dict.fromkeys((*still, *hosts)))))
 
 
 def _pieces(hosts: Sequence[str], length: int) -> list[Sequence[str]]:

@@ -547,6 +547,14 @@ enrolled_hosts = _table(
     Column("agent", ForeignKey("enrolled_agents.name"), nullable=False, index=True),
 )
 
+# Keys that sign tickets for image data: the newest signs.
+ticket_keys = _table(
+    "ticket_keys",
+    _key(),
+    Column("secret", String(64), nullable=False),
+    Column("created_at", Time, nullable=False),
+)
+
 decisions = _table(
     "decisions",
     _key(),

@@ -3,12 +3,17 @@
 
 from typing import Any
 
-from keystoneauth1 import loading
+from keystoneauth1 import exceptions, loading
+from keystoneauth1.session import Session
 
+from kilonova.errors import ConfigurationError
 from kilonova.identity.limits import LimitSource
 from kilonova.identity.projects import AnyProject, KeystoneProjects, Projects
 
+_IMAGES, _SERVICE_USER = "glance", "service_user"
 _TOKENS, _LIMITS = "keystone_authtoken", "oslo_limit"
+#: How long the image service may be silent in the middle of an image, where [glance] timeout does not say.
+_SILENCE_S = 60.0
 #: What oslo.limit adds to the options that every login to Keystone has.
 _SERVICE = ("endpoint_id", "endpoint_service_type", "endpoint_service_name", "endpoint_region_name")
 
@@ -56,3 +61,23 @@ def limits_of(conf: Any) -> LimitSource:
         service_name=section.endpoint_service_name,
         region=section.endpoint_region_name,
     )
+
+
+def image_session_of(conf: Any) -> Session | None:
+    """Return a session of Kilonova's own user at the image service, as [glance] says, or else [service_user].
+
+    None where neither says who that is. Nobody is asked before that is needed. Raises: ConfigurationError.
+    """
+    for group in (_IMAGES, _SERVICE_USER):
+        loading.register_auth_conf_options(conf, group)
+        loading.register_session_conf_options(conf, group)
+    named = [group for group in (_IMAGES, _SERVICE_USER) if conf[group].auth_section or conf[group].auth_type]
+    if not named:
+        return None
+    try:
+        auth = loading.load_auth_from_conf_options(conf, named[0])
+        session = loading.load_session_from_conf_options(conf, _IMAGES, auth=auth)
+    except (exceptions.ClientException, exceptions.AuthPluginException) as error:
+        raise ConfigurationError(f"[{named[0]}] does not say who Kilonova's user is: {error}") from error
+    session.timeout = session.timeout or _SILENCE_S
+    return session

@@ -110,4 +110,6 @@ def image_of(content: Mapping[str, Any]) -> Image:
         min_disk_gib=content.get("min_disk") or 0,
         size_bytes=content.get("size") or 0,
         properties=properties,
+        hash_algo=content.get("os_hash_algo") or "",
+        hash_value=content.get("os_hash_value") or "",
     )

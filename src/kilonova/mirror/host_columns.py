@@ -8,7 +8,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from kilonova.db.changes import LoggedCapabilities, LoggedNode, LoggedProcess, LoggedService, capabilities_key
+from kilonova.db.changes import NOWHERE, LoggedCapabilities, LoggedNode, LoggedProcess, LoggedService, capabilities_key
 from kilonova.db.compute_nodes import capabilities_from_logged
 from kilonova.mirror.node_ids import NodeIds
 from kilonova.model.host import Capabilities
@@ -55,13 +55,12 @@ class HostColumns:
         had, has = bool(self._has_service[number]), value is not None
         self._has_service[number] = has
         self._reasons.pop(number, None)
-        if value is None:
-            self._process[number] = 0
         if value is not None:
             self._disabled[number], self._forced_down[number] = value.disabled, value.forced_down
-            if value.last_seen is not None or not had:
-                seen = value.last_seen if value.last_seen is not None else value.created
-                self._last_seen[number] = seen or 0.0
+            seen = value.last_seen
+            if seen is None:  # what was heard of before still holds, unless the service was made anew since
+                seen = max(self._last_seen[number] if had else 0.0, value.created or 0.0)
+            self._last_seen[number] = seen
             if value.disabled:
                 self._reasons[number] = value.reason or ""
         return had != has
@@ -76,8 +75,8 @@ class HostColumns:
         self._silent_since[number] = value.silent_since or 0.0
 
     def set_agents(self, process: str, hosts: Iterable[str]) -> None:
-        """Note that the agents of hosts run in a process from now on."""
-        process_number = self._process_number(process)
+        """Note that the agents of hosts run in a process from now on, or nowhere."""
+        process_number = 0 if process == NOWHERE else self._process_number(process)
         for host in hosts:
             number = self.node_ids.host(host)
             self._make_room()

@@ -10,6 +10,7 @@ class Image:
     """An image with its properties raw: unknown keys are kept, so that rules may ask for any of them.
 
     Units: ``min_memory_mib`` MiB, ``min_disk_gib`` GiB, ``size_bytes`` bytes.
+    ``hash_algo``, ``hash_value``: what its data hashes to; "" where the image service does not say.
     """
 
     id: str
@@ -21,3 +22,5 @@ class Image:
     min_disk_gib: int = 0
     size_bytes: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
+    hash_algo: str = ""
+    hash_value: str = ""

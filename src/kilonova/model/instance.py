@@ -15,6 +15,7 @@ from enum import IntEnum, StrEnum
 
 from kilonova.model.flavor import Flavor
 from kilonova.model.guest_devices import GuestDevices
+from kilonova.model.image_data import ImageData
 
 
 class VmState(StrEnum):
@@ -222,6 +223,7 @@ class GuestSpec:
     """Everything a hypervisor needs to make a guest. Units: MiB and GiB as in the names.
 
     ``reserved``: the cells, pinned CPUs and devices that the claim of this host has taken for it.
+    ``image``: where the host gets its image from; None for a cloud without an image service.
     ``ordered_at``: when the conductor gave the order to make it; drivers keep it, as our mark, in the guest's metadata.
     ``user_data`` may hold secrets, so it is not part of what is shown of a guest, in logs for instance.
     """
@@ -243,4 +245,5 @@ class GuestSpec:
     user_data: str | None = field(default=None, repr=False)
     metadata: Mapping[str, str] = field(default_factory=dict)
     reserved: GuestDevices = field(default_factory=GuestDevices)
+    image: ImageData | None = None
     ordered_at: datetime | None = None

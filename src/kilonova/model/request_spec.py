@@ -177,4 +177,4 @@ class StoredRequest:
     uuid: str
     spec: RequestSpec
     group_uuid: str | None = None
-    user_data: str | None = None
+    user_data: str | None = field(default=None, repr=False)

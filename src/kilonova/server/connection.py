@@ -281,10 +281,11 @@ class Connection:
             return
         self.in_body = True
         request.admitted = limits.probe_path is None or not request.has_token
-        if limits.token_needed and not request.has_token:
+        is_stream = limits.streams is not None and limits.streams(request.method, request.path)
+        if limits.token_needed and not (request.has_token or (is_stream and request.has_authorization)):
             self._ask_without_body(401)
             raise _Enough
-        if limits.streams is not None and limits.streams(request.method, request.path):
+        if is_stream:
             self.streaming, request.streamed, request.admitted = request, True, True
         elif request.length > limits.body_of(request.path):
             self._ask_without_body(413)

@@ -17,7 +17,7 @@ class Limits:
     answers with 401 when it does not know the token, and does nothing else for. It is made before a body is waited for
     that did not come with its headers; where the token is not known, that body is not read.
     ``streams``: which bodies the application reads itself while they arrive, at most ``max_streams`` at once, and
-    without a limit to their size.
+    without a limit to their size; for these, ``Authorization`` will do as well.
     """
 
     head: int = 64 * KIB

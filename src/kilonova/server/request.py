@@ -12,7 +12,9 @@ from kilonova.wsgi_keys import BODY_REFUSED
 _KEYS_KEPT, _KEY_KEPT = 1_000, 64  # names of headers that are remembered, and how long one may be
 _DROPPED = ""
 _DIGITS = 19  # of a length that is a length
-_ONLY_ONCE = frozenset({"HTTP_HOST", "CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING", "HTTP_X_AUTH_TOKEN", "CONTENT_TYPE"})
+_ONLY_ONCE = frozenset(
+    {"HTTP_HOST", "CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING", "HTTP_X_AUTH_TOKEN", "HTTP_AUTHORIZATION", "CONTENT_TYPE"}
+)
 _keys: dict[bytes, str] = {}
 
 
@@ -53,6 +55,10 @@ class Request:
     @property
     def has_token(self) -> bool:
         return "HTTP_X_AUTH_TOKEN" in self.named
+
+    @property
+    def has_authorization(self) -> bool:
+        return "HTTP_AUTHORIZATION" in self.named
 
     @property
     def has_body(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.placing import Chosen
 from kilonova.conductor import story
-from kilonova.conductor.guest_description import guest_of, reserved_for
+from kilonova.conductor.guest_description import guest_of, image_data_for, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     Batched,
@@ -159,10 +159,12 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
     memo = memos(services, [run]).get(run.row.uuid)
     if memo is None:
         return Gone()
-    assert run.facts.host is not None
+    host = run.facts.host
+    assert host is not None
     reserved = reserved_for(services.database, memo.instance, memo.request)
-    guest = guest_of(memo.instance, memo.request, reserved, run.row.since)
-    return SendToAgent(run.facts.host, SpawnGuest(run.step_id, guest))
+    image_data = image_data_for(services, host, memo.request)
+    guest = guest_of(memo.instance, memo.request, reserved, run.row.since, image_data)
+    return SendToAgent(host, SpawnGuest(run.step_id, guest))
 
 
 def _destroy_remains(_services: Services, run: Run[BuildFacts]) -> Effect:

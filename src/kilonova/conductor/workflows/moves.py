@@ -7,7 +7,7 @@ from kilonova.claims.claimer import Job, Order
 from kilonova.claims.moving import Moving
 from kilonova.claims.placing import Chosen
 from kilonova.conductor import story, turns
-from kilonova.conductor.guest_description import guest_of, reserved_for
+from kilonova.conductor.guest_description import guest_of, image_data_for, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     Completed,
@@ -100,7 +100,8 @@ def guest_there(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
         return None
     instance, request, migration = found
     instance = replace(instance, flavor=migration.new_flavor)
-    return guest_of(instance, request, reserved_for(services.database, instance, request), run.row.since)
+    reserved = reserved_for(services.database, instance, request)
+    return guest_of(instance, request, reserved, run.row.since, image_data_for(services, run.facts.host, request))
 
 
 def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from kilonova.compute.images import HostImages
 from kilonova.compute.virt.base import CopyProgress, MigrationMonitor
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
 from kilonova.errors import DriverError, MigrationAborted, UnsupportedGuest
@@ -20,7 +21,10 @@ _AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 
 
 class FakeDriver:
-    """Simulates one host of a scenario. ``sleep`` stands for the time that a real hypervisor would take."""
+    """Simulates one host of a scenario. ``sleep`` stands for the time that a real hypervisor would take.
+
+    ``images``: of the host, which are fetched for guests that are new; None for a host that reads none.
+    """
 
     def __init__(
         self,
@@ -28,11 +32,13 @@ class FakeDriver:
         state_file: Path,
         ratios: AllocationRatios,
         *,
+        images: HostImages | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._host = host
         self._ratios = ratios
         self._sleep = sleep
+        self._images = images
         self._lock = threading.Lock()
         self._failures_left = {
             "spawn": host.failing_spawns,
@@ -64,6 +70,8 @@ class FakeDriver:
 
     def spawn(self, guest: GuestSpec) -> None:
         self._take(self._host.spawn_delay_s)
+        if self._images is not None and guest.image is not None and guest.uuid not in self._guests.places:
+            self._images.fetch(guest.image)
         with self._lock:
             if self._guests.guest(guest.uuid) is not None:
                 return

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Image data over HTTP, from and to a control process, with the ticket that it gave (ADR 23)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from requests import Response, Session
+from urllib3.exceptions import HTTPError
+
+from kilonova.errors import ImageUnusable, TransferBroken, TransferPostponed
+from kilonova.model.image_data import ImageData
+
+_PIECE = 1 << 20
+_TIMEOUTS_S = (10.0, 90.0)  # to connect; of silence
+_OK, _PARTIAL = 200, 206
+#: The control plane has too many transfers under way.
+_BUSY = 503
+#: The control plane says no, and will say so again.
+_FINAL = frozenset({400, 401, 403, 404, 405, 409})
+
+
+@contextmanager
+def download(image: ImageData, start: int, *, verify: bool | str) -> Iterator[tuple[int, Iterator[bytes]]]:
+    """Give the data of an image, and where it begins: at ``start``, or at 0. Raises: TransferBroken, ImageUnusable."""
+    headers = {"Range": f"bytes={start}-"} if start else {}
+    with _ask("GET", image, verify, headers, None) as answer:
+        yield start if answer.status_code == _PARTIAL else 0, _pieces(answer)
+
+
+def upload(image: ImageData, data: IO[bytes], *, verify: bool | str) -> Any:
+    """Bring the data of an image; return what the image service has of it. Raises: TransferBroken, ImageUnusable."""
+    with _ask("PUT", image, verify, {}, data) as answer:
+        return answer.json()
+
+
+def _pieces(answer: Response) -> Iterator[bytes]:
+    try:
+        while piece := answer.raw.read(_PIECE):
+            yield piece
+    except (HTTPError, OSError) as error:
+        raise TransferBroken(f"The transfer broke: {type(error).__name__}.") from error
+
+
+@contextmanager
+def _ask(
+    method: str, image: ImageData, verify: bool | str, headers: dict[str, str], data: IO[bytes] | None
+) -> Iterator[Response]:
+    headers = {"Authorization": f"Bearer {image.ticket}", "Accept-Encoding": "identity", **headers}
+    with Session() as session:
+        session.trust_env = False  # a .netrc would put its own password in the place of the ticket
+        try:
+            answer = session.request(
+                method,
+                image.url,
+                headers=headers,
+                data=data,
+                stream=True,
+                verify=verify,
+                timeout=_TIMEOUTS_S,
+                allow_redirects=False,
+            )
+        except OSError as error:  # of requests, too; a file of authorities that is not there is none of its own
+            raise TransferBroken(f"The control plane cannot be reached: {type(error).__name__}.") from error
+        with answer:
+            if answer.status_code not in {_OK, _PARTIAL}:
+                raise _refusal(image, answer.status_code)
+            yield answer
+
+
+def _refusal(image: ImageData, status: int) -> Exception:
+    """Return what an answer means that is not the data."""
+    said = f"The control plane answered {status}."
+    if status == _BUSY:
+        return TransferPostponed(said)
+    if status not in _FINAL:
+        return TransferBroken(said)
+    if status == 401:
+        said = "The ticket for it is not good any more."
+    elif status == 404:
+        said = "It is not there any more."
+    return ImageUnusable(f"Image {image.image_id} cannot be transferred. {said}")

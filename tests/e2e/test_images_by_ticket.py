@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Image data between hosts and the real Glance, by ticket, for users with and without the right to an image."""
+
+import hashlib
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psutil
+import pytest
+import requests
+
+from conftest import StockCloud
+from kilonova.compute.images import HostImages
+from kilonova.errors import ImageUnusable
+from kilonova.images.for_hosts import ImagesForHosts
+from kilonova.images.glance import image_of
+from kilonova.images.tickets import TicketKey, TicketOffice
+from kilonova.model.image import Image
+from support.samples import sampled
+
+pytestmark = pytest.mark.cloud
+DEMO = "kilonova-demo"
+PATIENCE_S = 30.0
+MIB = 1 << 20
+
+
+class Pattern:
+    """Bytes without end to their number that take no room. ``len``: as requests asks for it."""
+
+    def __init__(self, size: int) -> None:
+        self.len = size
+        self._left = size
+        self._piece = os.urandom(MIB)
+
+    def read(self, size: int = MIB) -> bytes:
+        piece = self._piece[: min(size, self._left)]
+        self._left -= len(piece)
+        return piece
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.read, b"")
+
+
+@dataclass
+class Cloud:
+    """A running cloud from the side of a user and from that of its hosts."""
+
+    stock: StockCloud
+    demo: requests.Session
+    admin: requests.Session
+
+    @property
+    def folder(self) -> Path:
+        return self.stock.supervisor.folder
+
+    @property
+    def control(self) -> str:
+        return f"http://127.0.0.1:{self.stock.supervisor.ports[0]}"
+
+    @property
+    def glance(self) -> str:
+        return self.stock.supervisor.image
+
+    def new_image(self, data: Any, user: requests.Session | None = None) -> Image:
+        """Make a private image; without data it is queued."""
+        user = user or self.demo
+        asked = {"name": "own", "disk_format": "raw", "container_format": "bare", "visibility": "private"}
+        made = user.post(f"{self.glance}/images", json=asked)
+        assert made.status_code == 201, made.text
+        url = f"{self.glance}/images/{made.json()['id']}"
+        if data is not None:
+            put = user.put(f"{url}/file", data=data, headers={"Content-Type": "application/octet-stream"})
+            assert put.status_code == 204, put.text
+        return image_of(user.get(url).json())
+
+    def status_of(self, image: Image) -> str:
+        return str(self.demo.get(f"{self.glance}/images/{image.id}").json()["status"])
+
+    def delete(self, image: Image) -> None:
+        assert self.demo.delete(f"{self.glance}/images/{image.id}").status_code == 204
+
+    def boot(self, image_id: str) -> requests.Response:
+        flavors = self.demo.get(f"{self.control}/compute/v2.1/flavors").json()["flavors"]
+        flavor = next(each["id"] for each in flavors if each["name"] == "m1.tiny")
+        server = {"name": "vm", "imageRef": image_id, "flavorRef": flavor, "networks": "none", "adminPass": "Sesam7!"}
+        server["user_data"] = "dG9wLXNlY3JldA=="
+        headers = {"OpenStack-API-Version": "compute 2.90"}
+        return self.demo.post(f"{self.control}/compute/v2.1/servers", json={"server": server}, headers=headers)
+
+    def settled(self, answer: requests.Response) -> dict[str, Any]:
+        """Wait for a server, delete it, and return how it was."""
+        assert answer.status_code == 202, answer.text
+        url = f"{self.control}/compute/v2.1/servers/{answer.json()['server']['id']}"
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            server: dict[str, Any] = self.demo.get(url).json()["server"]
+            if server["status"] != "BUILD" or time.monotonic() > deadline:
+                self.demo.delete(url)
+                return server
+            time.sleep(0.05)
+
+    def office(self, seconds: float = 600.0) -> TicketOffice:
+        """Return who issues tickets as the control process does, with its key."""
+        with closing(sqlite3.connect(f"file:{self.folder}/kilonova.db?mode=ro", uri=True)) as connection:
+            (row,) = connection.execute("SELECT id, secret FROM ticket_keys").fetchall()
+        return TicketOffice(lambda: (TicketKey(row[0], bytes.fromhex(row[1]), 0.0),), time.time, seconds)
+
+    def offers(self, seconds: float = 600.0) -> ImagesForHosts:
+        return ImagesForHosts(self.office(seconds), self.control)
+
+    def host(self) -> str:
+        hosts = self.admin.get(f"{self.control}/compute/v2.1/os-services?binary=nova-compute").json()["services"]
+        return str(hosts[0]["host"])
+
+    def control_process(self) -> psutil.Process:
+        found = [psutil.Process(pid) for pid in self.stock.supervisor.descendants()]
+        return next(process for process in found if "api" in process.cmdline())
+
+
+@pytest.fixture(scope="class")
+def cloud(stock: StockCloud) -> Cloud:
+    return Cloud(stock, stock.supervisor.session(DEMO), stock.supervisor.session())
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> HostImages:
+    """Return the images of a host of the test's own."""
+    return HostImages(tmp_path / "_base", max_bytes=1 << 40)
+
+
+class TestImagesByTicket:
+    """Simulated hosts that fetch what they boot."""
+
+    scenario: ClassVar = "zones"
+
+    def test_a_host_reads_the_private_image_of_a_user_once(self, cloud: Cloud) -> None:
+        data = os.urandom(3 * MIB)
+        image = cloud.new_image(data)
+        for _ in range(2):
+            assert cloud.settled(cloud.boot(image.id))["status"] == "ACTIVE"
+        (kept,) = (cloud.folder / "hypervisors" / "_base").glob(f"{image.id}*")
+        assert kept.read_bytes() == data
+        log = (cloud.folder / "log" / "control.log").read_text()
+        assert log.count(f"read of image {image.id}") == 1
+
+    def test_a_user_without_the_right_is_refused_when_asking(self, cloud: Cloud) -> None:
+        image = cloud.new_image(b"of the administrator", cloud.admin)
+        refused = cloud.boot(image.id)
+        assert (refused.status_code, "could not be found" in refused.text) == (400, True)
+
+    def test_nothing_secret_is_left_anywhere(self, cloud: Cloud) -> None:
+        image = cloud.new_image(b"something")
+        assert cloud.settled(cloud.boot(image.id))["status"] == "ACTIVE"
+        secrets = {str(cloud.demo.headers["X-Auth-Token"]), "Sesam7!", "Bearer"}
+        own = (cloud.folder / "passwords.json").read_text()
+        secrets |= {part for part in own.split('"') if len(part) > 20}
+        with closing(sqlite3.connect(f"file:{cloud.folder}/kilonova.db?mode=ro", uri=True)) as connection:
+            names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            told = {name: str(connection.execute(f"SELECT * FROM {name}").fetchall()) for name in names}
+            key = connection.execute("SELECT secret FROM ticket_keys").fetchone()[0]
+        told |= {path.name: path.read_text() for path in (cloud.folder / "log").glob("*.log")}
+        found = {(name, secret) for name, text in told.items() for secret in secrets if secret in text}
+        assert found == set()
+        user_data = {name for name, text in told.items() if "dG9wLXNlY3JldA==" in text}
+        assert user_data == {"request_specs"}  # of the server, for as long as there is one: its user may ask for it
+        assert {name for name, text in told.items() if key in text} == {"ticket_keys"}
+
+    def test_only_the_right_ticket_is_good(self, cloud: Cloud) -> None:
+        image, other, host = cloud.new_image(b"x" * MIB), cloud.new_image(None), cloud.host()
+        offers = cloud.offers()
+        read, write = offers.to_read(host, image), offers.to_write(host, other.id)
+        late = cloud.offers(-1.0).to_read(host, image)
+        forged = read.ticket[:-2] + ("AA" if read.ticket[-2:] != "AA" else "BB")
+
+        def status(method: str, url: str, ticket: str | None) -> int:
+            headers = {} if ticket is None else {"Authorization": f"Bearer {ticket}"}
+            data = b"y" if method == "PUT" else None
+            return requests.request(method, url, headers=headers, data=data, timeout=30).status_code
+
+        assert status("GET", read.url, read.ticket) == 200
+        for method, url in (("GET", read.url), ("PUT", write.url)):
+            for ticket in (None, "nonsense", late.ticket, forged, str(cloud.demo.headers["X-Auth-Token"])):
+                assert status(method, url, ticket) == 401, (method, ticket)
+        elsewhere = offers.to_read("somewhere-else", image)
+        assert status("GET", read.url, elsewhere.ticket) == 403
+        assert status("GET", elsewhere.url, elsewhere.ticket) == 403  # no agent there
+        assert status("GET", read.url, write.ticket) == 403
+        assert status("PUT", read.url, read.ticket) == 403
+        assert status("PUT", write.url.replace(other.id, image.id), write.ticket) == 403
+        assert cloud.status_of(other) == "queued"
+
+    def test_a_host_brings_an_image(self, cloud: Cloud, images: HostImages, tmp_path: Path) -> None:
+        data = os.urandom(3 * MIB + 7)
+        (tmp_path / "disk").write_bytes(data)
+        image = cloud.new_image(None)
+        images.upload(cloud.offers().to_write(cloud.host(), image.id), tmp_path / "disk")
+        assert cloud.status_of(image) == "active"
+        assert cloud.demo.get(f"{cloud.glance}/images/{image.id}/file").content == data
+
+    def test_an_upload_that_breaks_leaves_an_image_to_upload_to(
+        self, cloud: Cloud, images: HostImages, tmp_path: Path
+    ) -> None:
+        image = cloud.new_image(None)
+        offer = cloud.offers().to_write(cloud.host(), image.id)
+        path = offer.url.removeprefix(cloud.control)
+        with socket.create_connection(("127.0.0.1", cloud.stock.supervisor.ports[0])) as broken:
+            head = f"PUT {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {offer.ticket}\r\n"
+            broken.sendall(f"{head}Content-Length: {8 * MIB}\r\n\r\n".encode() + bytes(3 * MIB))
+            deadline = time.monotonic() + PATIENCE_S
+            while cloud.status_of(image) != "saving" and time.monotonic() < deadline:
+                time.sleep(0.02)
+        while cloud.status_of(image) != "queued" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert cloud.status_of(image) == "queued"
+        (tmp_path / "disk").write_bytes(b"whole")
+        images.upload(offer, tmp_path / "disk")
+        assert cloud.status_of(image) == "active"
+
+    def test_an_image_that_is_deleted_meanwhile(self, cloud: Cloud, images: HostImages) -> None:
+        data = os.urandom(20 * MIB)
+        image = cloud.new_image(data)
+        offer = cloud.offers().to_read(cloud.host(), image)
+        headers = {"Authorization": f"Bearer {offer.ticket}"}
+        with requests.get(offer.url, headers=headers, stream=True, timeout=30) as answer:
+            begun = answer.raw.read(MIB)
+            cloud.delete(image)
+            assert begun + answer.raw.read() == data
+        with pytest.raises(ImageUnusable, match="not there any more"):
+            images.fetch(offer)
+
+    def test_a_large_image_takes_no_memory(self, cloud: Cloud, images: HostImages, tmp_path: Path) -> None:
+        size = sampled(1024, sample=96) * MIB
+        image = cloud.new_image(Pattern(size))
+        offers, host, control = cloud.offers(), cloud.host(), cloud.control_process()
+        before = control.memory_info().rss
+        file = images.fetch(offers.to_read(host, image))
+        assert hashlib.file_digest(file.open("rb"), "sha512").hexdigest() == image.hash_value
+        copy = cloud.new_image(None)
+        images.upload(offers.to_write(host, copy.id), file)
+        assert image_of(cloud.demo.get(f"{cloud.glance}/images/{copy.id}").json()).hash_value == image.hash_value
+        assert control.memory_info().rss - before < 48 * MIB
+        for each in (image, copy):
+            cloud.delete(each)
