@@ -4,14 +4,13 @@
 import contextlib
 import random
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.cli.control import image_id
+from crash.http_load import HttpLoad, Promised
 from kilonova.db import audit
 from kilonova.db import tables as t
 from kilonova.db.database import Database
@@ -31,68 +30,6 @@ _LATEST_S = 5.0
 _AT_REST_S = 60.0
 
 
-class _Clients:
-    """Threads that ask a server for something at random, whether it is there or not."""
-
-    def __init__(self, served: Served, seed: str) -> None:
-        self._served = served
-        self._seed = seed
-        self._stopped = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(_CLIENTS)]
-        #: What the server has promised: there, and not.
-        self.made: set[str] = set()
-        self.asked_gone: set[str] = set()
-        self.gone: set[str] = set()
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self, number: int) -> None:
-        rng = random.Random(f"{self._seed}-{number}")
-        while not self._stopped.is_set():
-            try:
-                self._ask(rng)
-            except OSError:
-                self._stopped.wait(0.05)
-
-    def _call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        return self._served.call(method, f"/compute/v2.1{path}", body)
-
-    def _ask(self, rng: random.Random) -> None:
-        known = sorted(self.made - self.asked_gone)
-        if len(known) < rng.randrange(1, _SERVERS):
-            asked = {"name": "vm", "imageRef": image_id("cirros"), "flavorRef": "1", "networks": "auto"}
-            status, body = self._call("POST", "/servers", {"server": asked})
-            if status == 202:
-                self.made.add(body["server"]["id"])
-            return
-        uuid = rng.choice(known)
-        if rng.random() < 0.1:
-            self.asked_gone.add(uuid)
-            if self._call("DELETE", f"/servers/{uuid}")[0] == 204:
-                self.gone.add(uuid)
-            return
-        self._call("POST", f"/servers/{uuid}/action", rng.choice(_ACTIONS))
-
-
-_ACTIONS: tuple[dict[str, Any], ...] = (
-    {"os-stop": None},
-    {"os-start": None},
-    {"reboot": {"type": "HARD"}},
-    {"resize": {"flavorRef": "2"}},
-    {"confirmResize": None},
-    {"revertResize": None},
-    {"migrate": None},
-    {"os-migrateLive": {"host": None, "block_migration": "auto"}},
-)
-
-
 def kill_one_cloud(folder: Path, seed: str, kills: int) -> str:
     """Kill the command so often; return what was wrong, empty if nothing."""
     rng = random.Random(f"command {seed}")
@@ -104,7 +41,7 @@ def kill_one_cloud(folder: Path, seed: str, kills: int) -> str:
         status, answer = served.call("POST", "/compute/v2.1/flavors", {"flavor": body})
         if status != 200:
             return f"{place}: {answer}"
-    clients = _Clients(served, seed)
+    clients = _clients(served, seed)
     clients.start()
     try:
         for number in range(1, kills + 1):
@@ -114,7 +51,8 @@ def kill_one_cloud(folder: Path, seed: str, kills: int) -> str:
                 problem = _look(served, clients)
                 if problem:
                     return f"{place}, after kill {number}: {problem}"
-                clients = _again(clients, served, f"{seed}-{number}")
+                clients = _clients(served, f"{seed}-{number}", clients.promised)
+                clients.start()
             served.launch()
     finally:
         clients.stop()
@@ -123,14 +61,14 @@ def kill_one_cloud(folder: Path, seed: str, kills: int) -> str:
     return ""
 
 
-def _again(old: _Clients, served: Served, seed: str) -> _Clients:
-    clients = _Clients(served, seed)
-    clients.made, clients.asked_gone, clients.gone = old.made, old.asked_gone, old.gone
-    clients.start()
-    return clients
+def _clients(served: Served, seed: str, promised: Promised | None = None) -> HttpLoad:
+    def call(method: str, path: str, body: Any) -> tuple[int, Any]:
+        return served.call(method, f"/compute/v2.1{path}", body)
+
+    return HttpLoad(call, seed, clients=_CLIENTS, servers=_SERVERS, promised=promised)
 
 
-def _look(served: Served, clients: _Clients) -> str:
+def _look(served: Served, clients: HttpLoad) -> str:
     """Start without clients, wait until nothing is under way, stop, and look."""
     clients.stop()
     try:
@@ -145,8 +83,7 @@ def _look(served: Served, clients: _Clients) -> str:
                 assert audit.find_all(connection) == ()
         finally:
             database.close()
-        assert clients.made - clients.asked_gone <= present, "a server that a client was promised is gone"
-        assert not clients.gone & present, "a server whose delete was taken is there"
+        clients.promised.check(present)
     except AssertionError as error:
         return f"{error!r}"
     return ""

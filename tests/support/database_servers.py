@@ -100,6 +100,10 @@ class DatabaseServer(ABC):
         """End the server as a crash would."""
         self._signal(signal.SIGKILL)
 
+    def shut_down(self) -> None:
+        """End the server in order, throwing out whoever is connected. It can be started again."""
+        self._signal(signal.SIGINT if self.backend == "postgresql" else signal.SIGTERM)
+
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Stop all of the server's processes meanwhile; its connections stay, and more are accepted by the system."""

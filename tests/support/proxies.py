@@ -3,8 +3,12 @@
 
 import contextlib
 import socket
+import struct
 import threading
 from collections.abc import Iterator
+
+#: Closes with a reset rather than in order.
+_RESET = struct.pack("ii", 1, 0)
 
 
 class Proxy:
@@ -13,12 +17,17 @@ class Proxy:
     ``"before"``: the server never hears of it. ``"after"``: the server has done it, and its answer is swallowed.
     Each setting breaks one connection, then None is back. ``"for good"``: as after, and nobody gets through any more.
     ``is_black_hole``: for as long as it is set whatever comes gets lost, in both directions, and no connection ends.
+    Between :meth:`stall` and :meth:`go_on` whatever comes waits, as in a network that is cut and mended again.
+    ``refuses``: for as long as it is set who connects is reset at once.
     """
 
     def __init__(self, port: int) -> None:
         self.cut: str | None = None
         self.cuts = 0
         self.is_black_hole = False
+        self.refuses = False
+        self._goes_on = threading.Event()
+        self._goes_on.set()
         self._pairs: list[_Pair] = []
         self._target = port
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -32,8 +41,21 @@ class Proxy:
 
     def drop(self) -> None:
         """End every connection."""
-        for pair in self._pairs:
+        pairs, self._pairs = self._pairs, []
+        for pair in pairs:
             pair.end()
+
+    def stall(self) -> None:
+        """Let nothing through, and no connection end."""
+        self._goes_on.clear()
+
+    def go_on(self) -> None:
+        """Let through again what has waited."""
+        self._goes_on.set()
+
+    def wait(self) -> None:
+        """Wait while nothing goes through."""
+        self._goes_on.wait()
 
     def _accept(self) -> None:
         while True:
@@ -41,6 +63,10 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            if self.refuses:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                client.close()
+                continue
             try:
                 server = socket.create_connection(("127.0.0.1", self._target))
             except OSError:  # the server is away
@@ -62,6 +88,7 @@ class _Pair:
             while data := self._client.recv(65536):
                 if self._proxy.is_black_hole:
                     continue
+                self._proxy.wait()
                 commits = b"COMMIT" in data and b"COMMITTED" not in data  # which is how a transaction begins
                 if commits and self._proxy.cut is not None:
                     when, self._proxy.cut = self._proxy.cut, None
@@ -80,6 +107,7 @@ class _Pair:
                     return
                 if self._proxy.is_black_hole:
                     continue
+                self._proxy.wait()
                 self._client.sendall(data)
 
     @contextlib.contextmanager

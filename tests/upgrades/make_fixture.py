@@ -7,9 +7,10 @@
     second process  gets work for hosts that do not answer, and is killed
     third process   takes that work over, still in vain, gets builds that it never decides, and is killed
 
-"hung" does not answer because the file that its simulated hypervisor stores guests in is a pipe that nobody reads, and
-"shaky" because removing what is left of a guest takes it an hour. The third process decides nothing because it asks a
-scheduler driver that never answers. All rows are written by these processes.
+"hung" does not answer because the file that its simulated hypervisor stores guests in is a pipe that nobody reads,
+"shaky" because removing what is left of a guest takes it an hour, and "leaving" because moves from it take that long.
+The third process decides nothing because it asks a scheduler driver that never answers. All rows are written by these
+processes.
 """
 
 import json
@@ -25,13 +26,14 @@ from typing import Any
 
 import sqlalchemy as sa
 import yaml
-from upgrade_clouds import FIXTURE, SCENARIO, Cloud, DataFolder, OnPostgreSQL, opened, program
+from upgrade_clouds import FIXTURES, Cloud, DataFolder, OnPostgreSQL, opened, program
 from upgrade_facts import facts
 
 from kilonova.cli.control import image_id
 from kilonova.db import tables as t
 from support.database_servers import PostgreSQL, running
 
+_FIXTURE = FIXTURES / "schema-0009"
 _PROJECT = "alice:wonder"
 _MANY = 101
 _DRIVER = """
@@ -73,7 +75,7 @@ def journal(cloud: Cloud) -> dict[str, tuple[str, str, bool]]:
     """Instance → kind and step of its workflow, and whether it is being undone; the uuid itself for a whole request."""
     with opened(cloud) as database, database.read() as connection:
         rows = connection.execute(sa.select(t.workflows)).all()
-    return {row.instance_uuid or row.uuid: (row.kind, row.step, bool(row.body.get("undoing"))) for row in rows}
+    return {row.instance_uuid or row.uuid: (row.kind, row.step, row.undoing) for row in rows}
 
 
 def furnish(cloud: Cloud) -> dict[str, str]:
@@ -97,13 +99,19 @@ def furnish(cloud: Cloud) -> dict[str, str]:
             "extra_specs": {"hw:cpu_policy": "dedicated", "pci_passthrough:alias": "gpu:1"},
         },
         {"id": "4", "name": "paged", "vcpus": 2, "ram": 2048, "disk": 1, "extra_specs": {"hw:mem_page_size": "1GB"}},
+        {"id": "5", "name": "m1.small", "vcpus": 2, "ram": 1024, "disk": 1},
     )
     for flavor in flavors:
         specs = flavor.pop("extra_specs", None)
         post(cloud, "/flavors", {"flavor": flavor})
         if specs:
             post(cloud, f"/flavors/{flavor['id']}/os-extra_specs", {"extra_specs": specs})
-    zones = {"main": ["plain1", "plain2", "plain3", "pinning"], "repair": ["shaky", "steady"], "far": ["hung"]}
+    zones = {
+        "main": ["plain1", "plain2", "plain3", "pinning"],
+        "repair": ["shaky", "steady"],
+        "far": ["hung"],
+        "moving": ["leaving", "landing"],
+    }
     for zone, hosts in zones.items():
         made = post(cloud, "/os-aggregates", {"aggregate": {"name": zone, "availability_zone": zone}})["aggregate"]
         for host in hosts:
@@ -134,10 +142,22 @@ def furnish(cloud: Cloud) -> dict[str, str]:
     known["to-delete-pinned"] = boot(cloud, "to-delete-pinned", "far", "2")
     known["to-start"] = boot(cloud, "to-start", "far")
     known["stopped"] = boot(cloud, "stopped", "main")
+    for name in ("resized", "confirmed", "reverted", "moved", "moved-live"):
+        known[name] = boot(cloud, name, "main")
+    for name in ("to-resize", "to-migrate", "to-migrate-live", "to-revert"):
+        known[name] = boot(cloud, name, "moving:leaving")
     gone = boot(cloud, "gone", "main", group=known["anti-affinity"])
     settle(cloud)
     for name in ("to-start", "stopped"):
-        post(cloud, f"/servers/{known[name]}/action", {"os-stop": None}, token=_PROJECT)
+        act(cloud, known[name], {"os-stop": None})
+    for name in ("resized", "confirmed", "reverted", "to-revert"):
+        act(cloud, known[name], {"resize": {"flavorRef": "5"}})
+    act(cloud, known["moved"], {"migrate": None}, token="admin:wonder")
+    act(cloud, known["moved-live"], {"os-migrateLive": {"host": None, "block_migration": "auto"}}, token="admin:wonder")
+    settle(cloud)
+    for name in ("confirmed", "moved"):
+        act(cloud, known[name], {"confirmResize": None})
+    act(cloud, known["reverted"], {"revertResize": None})
     assert cloud.ask("DELETE", f"/compute/v2.1/servers/{gone}")[0] == 204
     settle(cloud)
     home = cloud.ask("GET", f"/compute/v2.1/servers/{known['db1']}")[1]["server"]["OS-EXT-SRV-ATTR:host"]
@@ -148,6 +168,12 @@ def furnish(cloud: Cloud) -> dict[str, str]:
     return known
 
 
+def act(cloud: Cloud, uuid: str, action: dict[str, Any], token: str = _PROJECT) -> str:
+    """Do something with a server, and return its uuid."""
+    post(cloud, f"/servers/{uuid}/action", action, token=token, wanted=(202, 204))
+    return uuid
+
+
 def settle(cloud: Cloud) -> None:
     wait(lambda: not journal(cloud), "nothing is under way")
 
@@ -155,16 +181,20 @@ def settle(cloud: Cloud) -> None:
 def leave_unanswered(cloud: Cloud, known: dict[str, str]) -> dict[str, tuple[str, str]]:
     """Ask for work on hosts that do not answer. Returns uuid → how it is to end, and what is in the journal now."""
 
-    def act(name: str, action: dict[str, Any]) -> str:
-        post(cloud, f"/servers/{known[name]}/action", action, token=_PROJECT)
-        return known[name]
+    def ask(name: str, action: dict[str, Any], token: str = _PROJECT) -> str:
+        return act(cloud, known[name], action, token)
 
     ends: dict[str, tuple[str, str]] = {}
-    ends[act("to-stop", {"os-stop": None})] = "SHUTOFF", "stop act"
+    ends[ask("to-stop", {"os-stop": None})] = "SHUTOFF", "stop act"
     time.sleep(1)  # until the host is busy with it, whatever else it is asked for
-    ends[act("to-reboot", {"reboot": {"type": "SOFT"}})] = "ACTIVE", "reboot act"
-    ends[act("to-reboot-hard", {"reboot": {"type": "HARD"}})] = "ACTIVE", "hard-reboot act"
-    ends[act("to-start", {"os-start": None})] = "ACTIVE", "start act"
+    ends[ask("to-reboot", {"reboot": {"type": "SOFT"}})] = "ACTIVE", "reboot act"
+    ends[ask("to-reboot-hard", {"reboot": {"type": "HARD"}})] = "ACTIVE", "hard-reboot act"
+    ends[ask("to-start", {"os-start": None})] = "ACTIVE", "start act"
+    ends[ask("to-resize", {"resize": {"flavorRef": "5"}})] = "VERIFY_RESIZE", "resize move-away"
+    ends[ask("to-migrate", {"migrate": None}, "admin:wonder")] = "VERIFY_RESIZE", "migrate move-away"
+    live = {"os-migrateLive": {"host": None, "block_migration": "auto"}}
+    ends[ask("to-migrate-live", live, "admin:wonder")] = "ACTIVE", "live-migrate copy"
+    ends[ask("to-revert", {"revertResize": None})] = "ACTIVE", "revert-resize return-home"
     ends[boot(cloud, "half-built", "far")] = "ACTIVE", "build spawn"
     ends[boot(cloud, "half-built-pinned", "far", "2")] = "ACTIVE", "build spawn"
     ends[boot(cloud, "half-built-web", "far", group=known["anti-affinity"])] = "ACTIVE", "build spawn"
@@ -210,10 +240,12 @@ def make(cloud: Cloud) -> None:
     pipe = cloud.folder / "hypervisors" / "hung.new"
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
-    slow = yaml.safe_load(SCENARIO.read_text(encoding="utf-8"))
+    slow = yaml.safe_load(cloud.scenario.read_text(encoding="utf-8"))
     for host in slow["hosts"]:
         if host["name"] == "shaky":
             host.update(failing_spawns=-1, destroy_delay_s=3600.0)
+        if host["name"] == "leaving":
+            host.update(move_delay_s=3600.0, live_migration_s=3600.0)
     scenario = cloud.folder.parent / "slow.yaml"
     scenario.write_text(yaml.safe_dump(slow), encoding="utf-8")
     cloud.start(scenario)
@@ -249,7 +281,7 @@ def pack(folder: Path, name: str) -> None:
         *folder.glob("hypervisors/*.json"),
         folder / "facts.json",
     ]
-    with tarfile.open(FIXTURE / f"{name}.tar.xz", "w:xz", preset=9) as archive:
+    with tarfile.open(_FIXTURE / f"{name}.tar.xz", "w:xz", preset=9) as archive:
         for path in sorted(kept):
             entry = archive.gettarinfo(path, str(path.relative_to(folder)))
             entry.uid = entry.gid = entry.mtime = 0
@@ -266,13 +298,13 @@ def main() -> None:
         folder = Path(name)
         for each in ("sqlite", "server"):
             (folder / each).mkdir()
-        of_sqlite = DataFolder(folder / "sqlite")
+        of_sqlite = DataFolder(folder / "sqlite", _FIXTURE / "scenario.yaml")
         make(of_sqlite)
         pack(of_sqlite.folder, of_sqlite.name)
         server = PostgreSQL()
         with running(server):
             server.create("kilonova")
-            on_server = OnPostgreSQL(folder / "server", server.url("kilonova"))
+            on_server = OnPostgreSQL(folder / "server", _FIXTURE / "scenario.yaml", server.url("kilonova"))
             make(on_server)
             url = f"postgresql://kilonova@127.0.0.1:{server.port}/kilonova"
             options = ("--no-owner", "--no-privileges", "--rows-per-insert=200", f"--file={on_server.folder}/dump.sql")

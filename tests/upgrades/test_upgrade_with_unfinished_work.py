@@ -2,6 +2,7 @@
 """Databases of an earlier release, whose processes were killed in the middle of work, go on with this one."""
 
 import json
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -10,26 +11,35 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from upgrade_clouds import FIXTURE, Cloud, DataFolder, OnPostgreSQL, opened, program
+from upgrade_clouds import FIXTURES, Cloud, DataFolder, OnPostgreSQL, opened, program
 from upgrade_facts import facts, get
 
+from kilonova.compute.virt.fake.guests import GuestFile, Place
 from kilonova.db import schema
 from kilonova.model.instance import PowerState, VmState
 from support.database_servers import DatabaseServer
 from support.waiting import wait_until_idle
 from support.world import check_world, guests_on_disk, power_states_on_disk
 
-_STATUS = {"ACTIVE": VmState.ACTIVE, "SHUTOFF": VmState.STOPPED}
+_STATUS = {"ACTIVE": VmState.ACTIVE, "SHUTOFF": VmState.STOPPED, "VERIFY_RESIZE": VmState.RESIZED}
+_POWER = {"build", "delete", "start", "stop", "reboot", "hard-reboot"}
+#: Revision of the schema → kinds of work that was left unfinished.
+_LEFT = {"0007": _POWER, "0009": _POWER | {"resize", "migrate", "live-migrate", "revert-resize"}}
 
 
-@pytest.fixture(params=[DataFolder.name, OnPostgreSQL.name])
+@pytest.fixture(params=[(revision, name) for revision in _LEFT for name in (DataFolder.name, OnPostgreSQL.name)])
 def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cloud]:
     """What the earlier release left, with the present release started on it."""
-    _unpack(request.param, tmp_path)
-    if request.param == DataFolder.name:
-        _unpack(request.param, tmp_path / "other")  # whoever looks at the file tidies up what the kill left
-        _require_untouched(DataFolder(tmp_path / "other"))
-        found: Cloud = DataFolder(tmp_path)
+    revision, name = request.param
+    fixture = FIXTURES / f"schema-{revision}"
+    scenario = fixture / "scenario.yaml"
+    _unpack(fixture / f"{name}.tar.xz", tmp_path)
+    shutil.copytree(tmp_path / "data" / "hypervisors", tmp_path / "before" / "hypervisors")
+    if name == DataFolder.name:
+        other = tmp_path / "other"  # whoever looks at the file tidies up what the kill left
+        _unpack(fixture / f"{name}.tar.xz", other)
+        _require_untouched(DataFolder(other, scenario), revision)
+        found: Cloud = DataFolder(tmp_path, scenario)
         found.start()
         yield found
         found.stop()
@@ -39,28 +49,28 @@ def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cloud]:
     psql = [program("psql"), "--quiet", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-f", tmp_path / "data" / "dump.sql"]
     address = server.url("upgraded").replace("+psycopg", "")
     subprocess.run([*psql, address], check=True, capture_output=True, timeout=60)
-    found = OnPostgreSQL(tmp_path, server.url("upgraded"))
-    _require_untouched(found)
+    found = OnPostgreSQL(tmp_path, scenario, server.url("upgraded"))
+    _require_untouched(found, revision)
     found.start()
     yield found
     found.stop()
     server.drop("upgraded")
 
 
-def _unpack(name: str, folder: Path) -> None:
-    with tarfile.open(FIXTURE / f"{name}.tar.xz") as archive:
+def _unpack(path: Path, folder: Path) -> None:
+    with tarfile.open(path) as archive:
         archive.extractall(folder / "data", filter="data")
 
 
-def _require_untouched(cloud: Cloud) -> None:
+def _require_untouched(cloud: Cloud, revision: str) -> None:
     """The database is still as the earlier release had it, and the journal holds what was under way."""
     unfinished = json.loads((cloud.folder / "facts.json").read_text(encoding="utf-8"))["unfinished"]
     with opened(cloud) as database, database.read() as connection:
-        assert schema.current(database) == FIXTURE.name.removeprefix("schema-")
+        assert schema.current(database) == revision
         rows = connection.execute(sa.text("SELECT kind, instance_uuid FROM workflows WHERE kind <> 'batch'"))
         journal = {row.instance_uuid: row.kind for row in rows}
     assert journal == {uuid: told["left_at"].split()[0] for uuid, told in unfinished.items()}
-    assert set(journal.values()) == {"build", "delete", "start", "stop", "reboot", "hard-reboot"}
+    assert set(journal.values()) == _LEFT[revision]
 
 
 def test_a_killed_cloud_of_an_earlier_release_goes_on(cloud: Cloud) -> None:
@@ -92,9 +102,28 @@ def _require_everything_there_and_ended(cloud: Cloud, before: dict[str, Any]) ->
         uuid: _STATUS.get(told["ends"]) for uuid, told in unfinished.items()
     }
     power = {VmState.ACTIVE: PowerState.RUNNING, VmState.STOPPED: PowerState.SHUTDOWN}
-    assert power_states_on_disk(cloud.folder / "hypervisors") == {
-        uuid: power[VmState(state)] for uuid, state in states.items() if state != VmState.ERROR
-    }
+    on_disk = power_states_on_disk(cloud.folder / "hypervisors")
+    assert {uuid for uuid, state in states.items() if state != VmState.ERROR} == set(on_disk)
+    alone = {uuid: state for uuid, state in states.items() if state not in (VmState.ERROR, VmState.RESIZED)}
+    assert {uuid: on_disk[uuid] for uuid in alone} == {uuid: power[VmState(state)] for uuid, state in alone.items()}
+    _require_guests_untouched(cloud, set(unfinished))
+
+
+def _require_guests_untouched(cloud: Cloud, unfinished: set[str]) -> None:
+    """What the hypervisors have of settled servers is what they had before."""
+
+    def settled(folder: Path) -> dict[tuple[str, str], Place]:
+        files = {file.stem: GuestFile("", file).places for file in (folder / "hypervisors").glob("*.json")}
+        return {
+            (host, uuid): place
+            for host, places in files.items()
+            for uuid, place in places.items()
+            if uuid not in unfinished
+        }
+
+    before = settled(cloud.folder.parent / "before")
+    assert len(before) > 5
+    assert settled(cloud.folder) == before
 
 
 def _require_a_cloud_like_any_other(cloud: Cloud, before: dict[str, Any]) -> None:

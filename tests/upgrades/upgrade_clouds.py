@@ -17,17 +17,17 @@ from support.database_servers import PostgreSQL
 from support.served import Served, call
 from support.supervisor import Supervisor
 
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "schema-0007"
-SCENARIO = FIXTURE / "scenario.yaml"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 class Cloud(Protocol):
-    """What both clouds have in common. ``folder``: where ``hypervisors/`` is."""
+    """What both clouds have in common. ``folder``: where ``hypervisors/`` is; ``scenario``: of its hosts."""
 
     folder: Path
+    scenario: Path
 
-    def start(self, scenario: Path = SCENARIO, more: str = "") -> None:
-        """Start on what is there. ``more``: further lines of configuration."""
+    def start(self, scenario: Path | None = None, more: str = "") -> None:
+        """Start on what is there. ``scenario``: for now, in the place of its own; ``more``: lines of configuration."""
 
     def kill(self) -> None:
         """SIGKILL every process of the cloud."""
@@ -47,13 +47,15 @@ class DataFolder:
 
     name = "data-folder"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, scenario: Path) -> None:
         self.folder = folder / "data"
+        self.scenario = scenario
         self._settings = folder / "own.conf"
 
-    def start(self, scenario: Path = SCENARIO, more: str = "") -> None:
+    def start(self, scenario: Path | None = None, more: str = "") -> None:
         self._settings.write_text(f"[api]\nauth_strategy = noauth2\n{more}")
-        options = ("--no-companions", "--config-file", str(self._settings), "--scenario", str(scenario))
+        options = ("--no-companions", "--config-file", str(self._settings))
+        options += ("--scenario", str(scenario or self.scenario))
         self._up = Supervisor(self.folder, arguments=options).start().until_ready()
 
     def kill(self) -> None:
@@ -79,12 +81,14 @@ class OnPostgreSQL:
 
     name = "postgresql"
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, scenario: Path, url: str) -> None:
         self.folder = folder / "data"
         self.folder.mkdir(exist_ok=True)
+        self.scenario = scenario
         self._url = url
 
-    def start(self, scenario: Path = SCENARIO, more: str = "") -> None:
+    def start(self, scenario: Path | None = None, more: str = "") -> None:
+        scenario = scenario or self.scenario
         rules = conf_text(load_scenario(scenario).options)
         self._served = Served(
             self.folder, scenario.read_text(encoding="utf-8"), connection=self._url, rules=rules, more=more

@@ -32,7 +32,7 @@ DATABASES = ("kilonova.db", "keystone/keystone.db", "glance/glance.db")
 _IMAGES = "glance/images"
 _HYPERVISORS = "hypervisors"
 #: Not in a backup: logs, what is under way, what the next start makes anew.
-_LEFT_OUT = ("log", "glance/staging", "glance/tasks", "glance/locks", _IMAGES, _HYPERVISORS)
+_LEFT_OUT = ("log", "broker", "agents", "glance/staging", "glance/tasks", "glance/locks", _IMAGES, _HYPERVISORS)
 _LEFT_OUT_SUFFIXES = (".db", "-wal", "-shm", "-journal", ".lock", ".part", ".new")
 _CHUNK = 2**20
 _PAGES_AT_ONCE = 2_000

@@ -10,13 +10,27 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from kilonova.companions.parent_death import die_with_parent
 
 _STOP_PATIENCE_S = 8.0
 _LAST_WORDS = 15  # lines
+
+AnyWatched = TypeVar("AnyWatched", bound="Watched")
+
+
+class Watched(Protocol):
+    """What runs below this process, and must not end before it. ``pidfd``: of its process."""
+
+    name: str
+    log: Path
+    pidfd: int
+
+    def ended(self) -> bool: ...
+    def answers(self) -> bool: ...
+    def obituary(self) -> str: ...
 
 
 class Child:
@@ -53,7 +67,7 @@ class Child:
 
     def ended(self) -> bool:
         """Say whether the process is over, without reaping it: its id stays its own until `reap`."""
-        return bool(_ended([self], 0))
+        return has_ended(self)
 
     def answers(self) -> bool:
         """Say whether the service answers its probe with success."""
@@ -94,7 +108,12 @@ class Child:
         return "\n  ".join([f"{self.name} {how}; the last lines of {self.log}:", *last])
 
 
-def wait_for_an_end(children: Sequence[Child]) -> Child:
+def has_ended(child: Watched) -> bool:
+    """Say whether a process is over, without reaping it."""
+    return bool(_ended([child], 0))
+
+
+def wait_for_an_end(children: Sequence[Watched]) -> Watched:
     """Sleep until one of the children ends."""
     return _ended(children, None)[0]
 
@@ -112,7 +131,7 @@ def stop(children: Sequence[Child], patience_s: float = _STOP_PATIENCE_S) -> Non
         child.reap()
 
 
-def _ended(children: Sequence[Child], timeout_s: float | None) -> list[Child]:
+def _ended(children: Sequence[AnyWatched], timeout_s: float | None) -> list[AnyWatched]:
     """Wait until one of the children ends, and return those that have. ``timeout_s``: None for however long."""
     poll = select.poll()  # select() itself knows no descriptors above 1,023
     for child in children:

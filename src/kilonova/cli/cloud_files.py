@@ -148,10 +148,12 @@ def write_conf(
     people: Accounts | None,
     scenario_options: Mapping[str, Mapping[str, Any]] | None = None,
     operator_options: Mapping[str, Mapping[str, Any]] | None = None,
+    broker: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Write ``kilonova.conf``: what this supervisor knows, then what the scenario adds to it, then rules.
 
     ``operator_options``: what the operator's own file says; it is read by itself, after this one.
+    ``broker``: what leads to the hosts where these are not in the control process.
 
     Without accounts it says nothing of identity and images, which are the operator's.
     """
@@ -193,6 +195,9 @@ def write_conf(
         sections["oslo_limit"] = {**login, "endpoint_service_type": "compute"}
         sections["service_user"] = login
         sections["glance"] = {"endpoint_override": cloud.image.local_url}
+    if broker is not None:
+        sections["fake"] = {}
+        sections = dict(with_defaults(sections, broker))
     header = "# Written at every start by `kilonova up`; put settings of your own in a file for --config-file.\n"
     rules = rule_options(scenario_options or {}, operator_options or {})
     write_private(cloud.conf, header + conf_text(with_defaults(with_defaults(sections, scenario_options or {}), rules)))

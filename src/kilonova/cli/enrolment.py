@@ -4,6 +4,7 @@
 They work on the database, beside control processes, which notice within seconds.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # slow to import, and not needed to show the help
     from kilonova.db.enrolment import EnrolledAgent
 
 _HOSTS_SHOWN = 4
+_NUMBERS = re.compile(r"([0-9]+)")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name, and its user at the broker.")]
 ConfigFiles = Annotated[
@@ -228,7 +230,8 @@ def _print_commands(commands: Sequence[str]) -> None:
         print(f"  {command}")
 
 
-def _hosts_text(hosts: Sequence[str]) -> str:
+def _hosts_text(named: Sequence[str]) -> str:
+    hosts = sorted(named, key=lambda host: [part.zfill(9) if part.isdigit() else part for part in _NUMBERS.split(host)])
     more = f" … {hosts[-1]}" if len(hosts) > _HOSTS_SHOWN else ""
     return ", ".join(hosts[:_HOSTS_SHOWN] if not more else hosts[: _HOSTS_SHOWN - 1]) + more
 

@@ -5,7 +5,8 @@
 
     kilonova up ── keystone      identity, http://HOST:5000/identity
                ├── glance        images,   http://HOST:9292
-               └── kilonova api  compute and placement, simulated hosts
+               ├── kilonova api  compute and placement, simulated hosts
+               └── with --agents, the broker and the processes that have the hosts instead (``up_agents.py``)
 
 One folder holds everything. All children stop when the supervisor stops, however it stops; when one ends, all end.
 """
@@ -26,7 +27,7 @@ import typer
 
 from kilonova.cli import addresses, backup_files, tiny_image
 from kilonova.cli.addresses import Address
-from kilonova.cli.children import Child, stop, wait_for_an_end
+from kilonova.cli.children import Child, Watched, stop, wait_for_an_end
 from kilonova.cli.cloud_files import (
     Accounts,
     Cloud,
@@ -39,9 +40,10 @@ from kilonova.cli.cloud_files import (
 )
 from kilonova.cli.scenario_file import find_scenario
 from kilonova.cli.start_progress import StartProgress
+from kilonova.cli.up_agents import AgentSide, Sections, require_possible, share_out
 from kilonova.errors import NO_ROOM, ConfigurationError, Unavailable, full_disk
 from kilonova.scenario.load import load_scenario
-from kilonova.scenario.model import Scenario
+from kilonova.scenario.model import Scenario, default_hosts
 
 _START_PATIENCE_S = 120.0
 _POLL_S = 0.03
@@ -60,6 +62,7 @@ class UpOptions:
     image: Address
     control_command: Sequence[str]
     hosts: int = 3
+    agents: int = 0
     scenario: Path | None = None
     config_file: Path | None = None
     companions: bool = True
@@ -72,6 +75,12 @@ def default_folder() -> Path:
 
 def up(
     hosts: Annotated[int, typer.Option(min=0, max=100_000, help="How many compute hosts to simulate.")] = 3,
+    agents: Annotated[
+        int,
+        typer.Option(
+            min=0, max=1000, help="Processes that have the hosts, over a RabbitMQ; 0: the control process has."
+        ),
+    ] = 0,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -109,6 +118,7 @@ def up(
         image=Address(compute.host, image_port),
         control_command=CONTROL_COMMAND,
         hosts=hosts,
+        agents=agents,
         scenario=find_scenario(scenario) if scenario else None,
         config_file=config_file.absolute() if config_file else None,
         companions=companions,
@@ -126,6 +136,10 @@ def run(options: UpOptions) -> None:
     started = time.monotonic()
     options = _with_configured_bind(options)
     scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
+    operator = operator_options(options.config_file)
+    hosts = [host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts))]
+    if options.agents:
+        require_possible(options.agents, len(hosts), operator)
     os.umask(0o077)  # also what Keystone and Glance write is nobody else's business
     if exposed := make_folder(options.folder):
         names = ", ".join(map(str, exposed[:3]))
@@ -133,6 +147,7 @@ def run(options: UpOptions) -> None:
         _say(f"warning: others could read or write {names}{more}; from now on only you can")
     lock = lock_folder(options.folder)
     children: list[Child] = []
+    side: AgentSide | None = None
     try:
         _stop_on_signals()
         addresses.require_free(_needed(options))
@@ -145,25 +160,33 @@ def run(options: UpOptions) -> None:
             scenario=options.scenario,
         )
         people = accounts(options.folder) if options.companions else None
-        write_conf(cloud, people, scenario.options, operator_options(options.config_file))
+        if options.agents:
+            side = AgentSide(options.folder, share_out(hosts, options.agents), options.scenario)
+        write_conf(cloud, people, scenario.options, operator, None if side is None else side.broker.options())
         if people is not None:
             write_companion_settings(cloud, people)
             write_clouds_yaml(cloud, people)
         with StartProgress() as progress:
-            for child in _start_children(options, cloud, scenario):
+            watched: list[Watched] = [side.broker] if side else []
+            for each in watched:
+                _show_start(each, progress)
+            for child in _start_children(options, cloud, scenario, operator, side):
                 children.append(child)
-                progress.start(child.name, f"starting {child.name}, log in {child.log}")
-            _wait_until_up(children, progress)
+                watched.append(child)
+                _show_start(child, progress)
+            _wait_until_up(watched, progress)
             if people is not None and not (options.folder / "seeded").exists():
                 _fill(cloud, people, progress)
         _announce(cloud, options, time.monotonic() - started)
-        raise Unavailable(wait_for_an_end(children).obituary())
+        raise Unavailable(wait_for_an_end(watched).obituary())
     except KeyboardInterrupt:
         _say("\nstopping")
     finally:
         for number in _STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         stop(children)
+        if side is not None:
+            side.stop()
         _settle_databases(options.folder)
         os.close(lock)
     _say("stopped")
@@ -222,7 +245,13 @@ def _needed(options: UpOptions) -> dict[str, Address]:
     return {"the control process (--bind)": options.compute, **(companions if options.companions else {})}
 
 
-def _start_children(options: UpOptions, cloud: Cloud, scenario: Scenario) -> Iterator[Child]:
+def _show_start(child: Watched, progress: StartProgress) -> None:
+    progress.start(child.name, f"starting {child.name}, log in {child.log}")
+
+
+def _start_children(
+    options: UpOptions, cloud: Cloud, scenario: Scenario, operator: Sections, side: AgentSide | None
+) -> Iterator[Child]:
     """Start one child after the other, the slowest first, without waiting for any."""
     companion = (sys.executable, "-m")
     if options.companions:
@@ -241,6 +270,8 @@ def _start_children(options: UpOptions, cloud: Cloud, scenario: Scenario) -> Ite
             cloud.folder,
         )
     files = [cloud.conf, *([options.config_file] if options.config_file else [])]
+    if side is not None:
+        side.enrol(files)
     yield Child(
         "control",
         (*options.control_command, *(word for file in files for word in ("--config-file", str(file)))),
@@ -249,9 +280,11 @@ def _start_children(options: UpOptions, cloud: Cloud, scenario: Scenario) -> Ite
         cloud.folder,
         scenario.python_path,
     )
+    if side is not None:
+        yield from side.start_agents((scenario.options, operator), scenario.python_path)
 
 
-def _wait_until_up(children: Sequence[Child], progress: StartProgress) -> None:
+def _wait_until_up(children: Sequence[Watched], progress: StartProgress) -> None:
     deadline = time.monotonic() + _START_PATIENCE_S
     waiting = list(children)
     while waiting:
@@ -289,20 +322,23 @@ def _announce(cloud: Cloud, options: UpOptions, seconds: float) -> None:
         lines += [
             f"  export OS_CLIENT_CONFIG_FILE={shlex.quote(str(cloud.clouds_yaml))}",
             "  export OS_CLOUD=kilonova",
-            f"  {_client()} server create --flavor m1.tiny --image {tiny_image.NAME} --wait first",
+            f"  {_installed('openstack')} server create --flavor m1.tiny --image {tiny_image.NAME} --wait first",
         ]
         if options.config_file is None:
-            limit = f"{_client()} quota set --instances 10 demo"
+            limit = f"{_installed('openstack')} quota set --instances 10 demo"
             lines.append(f"Projects may have any number of servers here; limit one with: {limit}")
     else:
         lines[0] = lines[0].removesuffix(" Type next:")
+    if options.agents:
+        data = "" if cloud.folder == default_folder() else f" --data {shlex.quote(str(cloud.folder))}"
+        lines.append(f"Who has which hosts: {_installed('kilonova')} compute agents{data}")
     print("\n".join(lines), flush=True)
 
 
-def _client() -> str:
-    """Name the ``openstack`` client that was installed with Kilonova, as short as a shell here understands it."""
-    client = Path(sys.executable).with_name("openstack")
+def _installed(name: str) -> str:
+    """Name a command that was installed with Kilonova, as short as a shell here understands it."""
+    client = Path(sys.executable).with_name(name)
     if not client.exists():
-        return "openstack"
+        return name
     here = Path.cwd()
     return shlex.quote(str(client.relative_to(here) if client.is_relative_to(here) else client))

@@ -25,7 +25,6 @@ from kilonova.conductor.workflows.move_steps import (
     drop_source,
     return_home,
     switch,
-    undo_abandoned,
 )
 from kilonova.conductor.workflows.moves import (
     Claiming,
@@ -35,7 +34,7 @@ from kilonova.conductor.workflows.moves import (
     give_destination_back,
     guest_there,
 )
-from kilonova.conductor.workflows.outcomes import done_without_its_host, settle
+from kilonova.conductor.workflows.outcomes import done_without_its_host, gone_with_its_host, settle
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import (
@@ -104,7 +103,7 @@ LIVE_MIGRATE = Workflow(
             "prepare",
             do=_prepare,
             undo=abandon,
-            on_undone=undo_abandoned,
+            on_undone=gone_with_its_host,
             on_reply=advance(MigrationStatus.RUNNING),
             event="compute_pre_live_migration",
         ),

@@ -14,11 +14,8 @@ from kilonova.conductor.workflow import (
     Gone,
     Run,
     SendToAgent,
-    complete_or_fail,
-    complete_or_repeat,
 )
 from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home
-from kilonova.conductor.workflows.outcomes import done_without_its_host, gone_with_its_host
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import AbandonMove, ConfirmMove, ReturnHome, StepReply
@@ -35,24 +32,11 @@ def switch(_services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have the destination remove the guest that the move made there."""
-    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
+    """Have the destination remove the guest that the move made there.
 
-
-def abandoned(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """What the reply to :func:`abandon` means where that is a step.
-
-    A destination that is not there removes the guest when it comes back, since the server is elsewhere by then. But of
-    a server that stays on its host it would keep both guests; so that host is waited for.
+    A destination that cannot be reached may run that guest, so it is waited for before the source starts its own.
     """
-    taken = complete_or_fail if run.facts.stays_on_host else done_without_its_host
-    return taken(services, run, reply)
-
-
-def undo_abandoned(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """What the reply to :func:`abandon` means where that is an undo, as :func:`abandoned`."""
-    taken = complete_or_repeat if run.facts.stays_on_host else gone_with_its_host
-    return taken(services, run, reply)
+    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
 
 
 def return_home(services: Services, run: Run[MoveFacts]) -> Effect:

@@ -25,7 +25,6 @@ from kilonova.conductor.workflows.move_steps import (
     return_home,
     status_write,
     switch,
-    undo_abandoned,
 )
 from kilonova.conductor.workflows.moves import (
     Claiming,
@@ -95,7 +94,6 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
                 "finish",
                 do=_finish,
                 undo=abandon,
-                on_undone=undo_abandoned,
                 shows=TaskState.RESIZE_FINISH,
                 event="compute_finish_resize",
             ),

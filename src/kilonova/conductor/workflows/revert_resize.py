@@ -3,7 +3,7 @@
 
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import NOTHING, Completed, Effect, Run, Step, Workflow, Write
-from kilonova.conductor.workflows.move_steps import abandon, abandoned, return_home
+from kilonova.conductor.workflows.move_steps import abandon, return_home
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.conductor.workflows.outcomes import settle
 from kilonova.db import moves, server_migrations
@@ -27,7 +27,7 @@ REVERT_RESIZE = Workflow(
     "revert-resize",
     MoveFacts,
     (
-        Step("abandon", do=abandon, undo=NOTHING, on_reply=abandoned, event="compute_revert_resize"),
+        Step("abandon", do=abandon, undo=NOTHING, event="compute_revert_resize"),
         Step("switch-back", do=_switch_back, undo=NOTHING),
         Step("return-home", do=return_home, undo=NOTHING, event="compute_finish_revert_resize"),
     ),

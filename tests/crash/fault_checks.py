@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must hold while things go wrong and once they are well; and the story of a server for which it does not hold."""
+
+import contextlib
+import re
+import signal
+import threading
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import amqp
+import orjson
+import sqlalchemy as sa
+
+from crash.fault_cloud import CONTROL, FaultCloud
+from crash.http_load import Promised
+from crash.launcher import LOOKED_SUFFIX
+from kilonova.compute.virt.fake.guests import Origin
+from kilonova.db import audit
+from kilonova.db import tables as t
+from kilonova.db.database import Database
+from kilonova.messaging.rabbit.topology import from_agent, to_agent
+from support.waiting import wait_until
+from support.world import check_guests, check_world, guests_on_disk
+
+_LOOK_EVERY_S = 0.3
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: What hosts do beside workflows, as to destroy the guest of a server that was deleted, may come that much later.
+_LATER_S = 30.0
+_STORIES, _LINES = 3, 120
+
+
+class TwoHostsWatch:
+    """Looks all the time whether the hypervisors have two guests of one server, of which neither is being copied.
+
+    Two that were made by the same build are another matter: a build goes on elsewhere when its host cannot be reached,
+    and what it had made there, which nobody has seen, is removed when the host is back (``built_twice``).
+    """
+
+    def __init__(self, hypervisors: Path) -> None:
+        self._hypervisors = hypervisors
+        self._seen: dict[Path, tuple[tuple[int, int], dict[str, str]]] = {}
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        #: Server → the hosts that had it at once.
+        self.found: dict[str, frozenset[str]] = {}
+        self.built_twice: set[str] = set()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(_LOOK_EVERY_S):
+            self.look()
+
+    def look(self) -> None:
+        hosts: dict[str, list[Path]] = defaultdict(list)
+        for file in self._hypervisors.glob("*.json"):
+            for uuid in self._whole(file):
+                hosts[uuid].append(file)
+        for uuid, files in hosts.items():
+            if len(files) > 1:  # or it has moved since the first of them was read
+                again = [self._whole(file).get(uuid) for file in (*files, *files)]
+                if set(again) == {Origin.SPAWNED}:
+                    self.built_twice.add(uuid)
+                elif None not in again:
+                    self.found[uuid] = frozenset(file.stem for file in files)
+
+    def _whole(self, file: Path) -> dict[str, str]:
+        """The servers whose guest is on a host as a whole, and how it came there."""
+        try:
+            status = file.stat()
+            version = status.st_ino, status.st_mtime_ns
+            if file not in self._seen or self._seen[file][0] != version:
+                stored: dict[str, Any] = orjson.loads(file.read_bytes())
+                guests = {uuid: place["guest"]["origin"] for uuid, place in stored.items() if place["guest"]}
+                whole = {uuid: origin for uuid, origin in guests.items() if origin != Origin.INCOMING}
+                self._seen[file] = version, whole
+        except FileNotFoundError:
+            return {}
+        return self._seen[file][1]
+
+
+def come_to_rest(cloud: FaultCloud, *, at_most_s: float) -> None:
+    """Wait until nothing is under way. Raises: AssertionError that says what is stuck."""
+    flow = t.workflows.c
+    wanted = sa.select(
+        flow.instance_uuid, flow.kind, flow.step, flow.undoing, flow.waiting, flow.stuck, flow.failure, flow.owner
+    )
+    left: list[Any] = []
+    database = Database(cloud.url)
+
+    def is_at_rest() -> bool:
+        with database.read() as connection:
+            left[:] = connection.execute(wanted).all()
+        return not left
+
+    try:
+        wait_until(is_at_rest, "nothing is under way", at_most_s=at_most_s, every_s=0.2)
+    except AssertionError:
+        raise AssertionError("stuck: " + "; ".join(str(row) for row in left)) from None
+    finally:
+        database.close()
+
+
+def check(cloud: FaultCloud, promised: Promised, watch: TwoHostsWatch) -> dict[str, str]:
+    """Hold a cloud at rest to everything. Returns uuid → vm_state. Raises: AssertionError."""
+    database = Database(cloud.url)
+    try:
+        states = _check_world(cloud, database)
+    finally:
+        database.close()
+    promised.check(set(states))
+    watch.look()
+    assert not watch.found, f"servers that were on two hosts at once: {watch.found}"
+    _check_mirrors(cloud)
+    return states
+
+
+def _check_world(cloud: FaultCloud, database: Database) -> dict[str, str]:
+    until = time.monotonic() + _LATER_S
+    while True:
+        try:
+            with database.read() as connection:
+                states = check_world(connection, guests_on_disk(cloud.hypervisors))
+                check_guests(connection, cloud.hypervisors)
+                found = [f"{each.where}: {each.what}; {each.why}" for each in audit.find_all(connection)]
+                assert not found, found
+        except AssertionError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+        else:
+            return states
+
+
+def _check_mirrors(cloud: FaultCloud) -> None:
+    looked = [control.log.with_suffix(LOOKED_SUFFIX) for control in cloud.controls]
+    for control, file in zip(cloud.controls, looked, strict=True):
+        file.unlink(missing_ok=True)
+        control.signal(signal.SIGUSR1)
+    wait_until(lambda: all(file.exists() for file in looked), "mirrors are looked at", at_most_s=60, every_s=0.05)
+    for control, file in zip(cloud.controls, looked, strict=True):
+        assert not file.read_text(), f"the mirror of {control.name}: {file.read_text()}"
+
+
+def tell_stories(cloud: FaultCloud, problem: str) -> str:
+    """Return what database, hypervisors, logs and queues say of the servers that a problem names."""
+    parts = [_queues(cloud)]
+    database = Database(cloud.url)
+    try:
+        with database.read() as connection:
+            known = set(connection.execute(sa.select(t.instances.c.uuid)).scalars())
+            uuids = [uuid for uuid in dict.fromkeys(_UUID.findall(problem)) if uuid in known]
+            parts += [_story(cloud, connection, uuid) for uuid in uuids[:_STORIES]]
+    finally:
+        database.close()
+    return "\n".join(parts)
+
+
+def _story(cloud: FaultCloud, connection: sa.Connection, uuid: str) -> str:
+    told = [f"--- server {uuid}"]
+    tables = (t.instances, "uuid"), (t.server_migrations, "instance_uuid"), (t.workflows, "instance_uuid")
+    for table, column in (*tables, (t.instance_faults, "instance_uuid")):
+        rows = connection.execute(sa.select(table).where(table.c[column] == uuid)).mappings()
+        told += [
+            f"{table.name}: { {key: value for key, value in row.items() if value not in (None, '')} }" for row in rows
+        ]
+    for file in sorted(cloud.hypervisors.glob("*.json")):
+        place = orjson.loads(file.read_bytes()).get(uuid)
+        if place is not None:
+            told.append(f"on {file.stem}: {place}")
+    lines = []
+    for process in cloud.processes:
+        with contextlib.suppress(FileNotFoundError), process.log.open() as log:
+            lines += [f"{line[:24]} {process.name}{line[23:].rstrip()}" for line in log if uuid in line]
+    return "\n".join([*told, *sorted(lines)[-_LINES:]])
+
+
+def _queues(cloud: FaultCloud) -> str:
+    """Return how many messages wait for and from each agent."""
+    waiting = []
+    try:
+        with amqp.Connection(f"127.0.0.1:{cloud.broker.port}", userid=CONTROL, password=CONTROL) as connection:
+            for agent in cloud.agents:
+                for queue in (to_agent(agent.name), from_agent(agent.name)):
+                    found = connection.channel().queue_declare(queue, passive=True)
+                    if found.message_count or not found.consumer_count:
+                        waiting.append(f"{queue}: {found.message_count} messages, {found.consumer_count} readers")
+    except (OSError, amqp.AMQPError) as error:
+        return f"broker: {error!r}"
+    return f"broker: {'; '.join(waiting) or 'no queue has messages, all are read'}"

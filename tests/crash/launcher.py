@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands of Kilonova as processes forked from one which has imported everything, so that each starts at once.
+
+A forked command is what ``kilonova COMMAND`` is: its own session, log and threads. It can be killed, stopped and
+continued. A control process also holds its mirror against the database when it is asked to (``SIGUSR1``).
+"""
+
+import atexit
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import kilonova.cli.agent_process
+import kilonova.cli.api
+import kilonova.cli.compute
+import kilonova.cli.control
+import kilonova.cli.http_server
+import kilonova.cli.scenario_settings
+import kilonova.messaging.rabbit.conductor_end
+import kilonova.server.serving  # noqa: F401 - all of these are imported for what is forked
+from kilonova.cli.core import Core
+from kilonova.cli.main import main
+from kilonova.companions.parent_death import die_with_parent
+from support.mirrors import assert_follows
+
+#: Beside the log of a control process: what came of the look at its mirror.
+LOOKED_SUFFIX = ".mirror"
+
+
+class Launcher:
+    """Make it before anything starts a thread. What it starts ends with it, and it ends with the calling thread."""
+
+    def __init__(self) -> None:
+        asked, self._ask = os.pipe()
+        self._answer, answered = os.pipe()
+        gc.freeze()
+        parent = os.getpid()
+        if os.fork() == 0:
+            os.close(self._ask)
+            os.close(self._answer)
+            die_with_parent(parent)
+            _serve(asked, answered)
+        os.close(asked)
+        os.close(answered)
+
+    def launch(self, arguments: Sequence[str], log: Path) -> int:
+        """Fork a process that runs a command, and return its number."""
+        os.write(self._ask, json.dumps({"arguments": list(arguments), "log": str(log)}).encode() + b"\n")
+        return int(os.read(self._answer, 32))
+
+
+class Command:
+    """One command, which may be started again and again. ``starts``: how often it was."""
+
+    def __init__(self, launcher: Launcher, name: str, arguments: Sequence[str], log: Path) -> None:
+        self.name = name
+        self.log = log
+        self.starts = 0
+        self._launcher = launcher
+        self._arguments = tuple(arguments)
+        self._pid = 0
+        self._watched: int | None = None
+
+    def start(self) -> None:
+        self._pid = self._launcher.launch(self._arguments, self.log)
+        self._watched = os.pidfd_open(self._pid)
+        self.starts += 1
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is there, even if it is stopped."""
+        return self._watched is not None and not select.select([self._watched], [], [], 0)[0]
+
+    def kill(self) -> None:
+        """End it with SIGKILL, and wait for that. Nothing happens when it has ended already."""
+        self.signal(signal.SIGKILL)
+        if self._watched is not None:
+            select.select([self._watched], [], [], 30)
+            os.close(self._watched)
+            self._watched = None
+
+    def signal(self, number: int) -> None:
+        if self._watched is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._watched, number)
+
+
+def _serve(asked: int, answered: int) -> NoReturn:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that nobody has to wait for those that end
+    with os.fdopen(asked) as lines:
+        for line in lines:
+            wanted = json.loads(line)
+            parent = os.getpid()
+            pid = os.fork()
+            if pid == 0:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                os.setsid()
+                die_with_parent(parent)
+                _become(wanted["arguments"], Path(wanted["log"]))
+            os.write(answered, b"%d" % pid)
+    os._exit(0)
+
+
+def _become(arguments: Sequence[str], log: Path) -> NoReturn:
+    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    signal.signal(signal.SIGUSR1, lambda _number, _frame: threading.Thread(target=_look_at_mirror, args=[log]).start())
+    status = 1
+    try:
+        status = main(arguments)
+        atexit._run_exitfuncs()
+    except BaseException:  # noqa: BLE001 - as the interpreter does at its end
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _look_at_mirror(log: Path) -> None:
+    """Hold the mirror of this process against one that is loaded anew; an empty file says that they are equal."""
+    said = ""
+    try:
+        gc.unfreeze()  # those that a process has set aside are not among the objects else
+        (core,) = (each for each in gc.get_objects() if isinstance(each, Core))
+        assert core.mirror.assumed() == (), core.mirror.assumed()
+        assert_follows(core.mirror, core.database)
+    except BaseException:  # noqa: BLE001 - it is handed to whoever asked
+        said = traceback.format_exc()
+    draft = log.with_suffix(".draft")
+    draft.write_text(said)
+    draft.replace(log.with_suffix(LOOKED_SUFFIX))
