@@ -17,7 +17,10 @@ LEASE_S = 2.0
 
 
 class AgentCloud:
-    """``agents``: for each process, the names of its hosts. ``hosts``: how they are shaped, as in a scenario."""
+    """``agents``: for each process, the names of its hosts. ``hosts``: how they are shaped, as in a scenario.
+
+    ``more``: follows the options of the control processes.
+    """
 
     def __init__(
         self,
@@ -27,8 +30,10 @@ class AgentCloud:
         agents: Sequence[tuple[str, ...]],
         *,
         hosts: str = "vcpus: 16, memory_mib: 32768",
+        more: str = "",
     ) -> None:
         self.folder = folder
+        self._more = more
         self.broker = broker
         self.names = tuple(broker.new_agent() for _ in agents)
         scenario = folder / "hosts.yaml"
@@ -70,7 +75,7 @@ class AgentCloud:
             scenario="images: [{name: cirros}]\nhosts: []\n",
             database_url=self._database_url,
             more=f"[DEFAULT]\ntransport_url = {url_of(self.broker, CONTROL)}\nrpc_response_timeout = 1\n"
-            f"[conductor]\nlease_time = {LEASE_S}\n",
+            f"[conductor]\nlease_time = {LEASE_S}\n{self._more}",
         )
         self.controls.append(started)
         return started
