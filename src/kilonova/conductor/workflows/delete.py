@@ -25,7 +25,7 @@ from kilonova.conductor.workflow import (
 )
 from kilonova.conductor.workflows.outcomes import failed, leave_behind
 from kilonova.conductor.workflows.release import release_server
-from kilonova.db import group_guards, instances
+from kilonova.db import departures, group_guards, instances
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, StepReply
 from kilonova.model.found_guest import Departure
@@ -37,7 +37,8 @@ from kilonova.model.transitions import TRANSITIONS
 class DeleteFacts:
     """``hosts``: where the guest may be, None while nobody has looked; a server that is being moved has two.
 
-    ``clean``: those where it is gone; ``absent``: those of them that could not be reached.
+    ``clean``: those where it is gone, or that could not be reached. ``absent``: of these, in journals of an earlier
+    release, those that no record speaks of yet.
     """
 
     hosts: tuple[str, ...] | None = None
@@ -73,20 +74,27 @@ def _destroy_guest(services: Services, run: Run[DeleteFacts]) -> Effect:
     return SendToAgent(facts.left[0], DestroyGuest(run.step_id, run.instance_uuid), facts=facts)
 
 
-def _guest_destroyed(_services: Services, run: Run[DeleteFacts], reply: StepReply) -> Effect:
-    """Note that the host is clean. One that is not there counts as clean: a record says what it has to remove."""
+def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply) -> Effect:
+    """Note that the host is clean. One that is not there counts as clean: a record says what it has to remove.
+
+    The record is written with the step of that host, so that the step is what is sent again if the host is back.
+    """
     facts = replace(run.facts, clean=(*run.facts.clean, reply.host))
     if is_unreachable(reply):
-        facts = replace(facts, absent=(*facts.absent, reply.host))
-    elif reply.error is not None:
+        return Completed(
+            facts,
+            lambda tx: leave_behind(services, tx, reply.host, run.instance_uuid, Departure.DELETED),
+            final=not facts.left,
+        )
+    if reply.error is not None:
         return Failed(Failure.of(reply))
     return Completed(facts, final=not facts.left)
 
 
-def _vanish(services: Services, run: Run[DeleteFacts], _power_state: PowerState | None) -> Write:
+def _vanish(_services: Services, run: Run[DeleteFacts], _power_state: PowerState | None) -> Write:
     def vanish(tx: Transaction) -> None:
         for host in run.facts.absent:
-            leave_behind(services, tx, host, run.instance_uuid, Departure.DELETED)
+            departures.note(tx, host, run.instance_uuid, Departure.DELETED)
         release_server(tx, run.instance_uuid)
         group_guards.forget_members(tx, [run.instance_uuid])
         instances.mark_deleted(tx, run.instance_uuid)
