@@ -27,8 +27,10 @@ class AgentCloud:
         agents: Sequence[tuple[str, ...]],
         *,
         hosts: str = "vcpus: 16, memory_mib: 32768",
+        lease_s: float = LEASE_S,
     ) -> None:
         self.folder = folder
+        self.lease_s = lease_s
         self.broker = broker
         self.names = tuple(broker.new_agent() for _ in agents)
         scenario = folder / "hosts.yaml"
@@ -70,7 +72,7 @@ class AgentCloud:
             scenario="images: [{name: cirros}]\nhosts: []\n",
             database_url=self._database_url,
             more=f"[DEFAULT]\ntransport_url = {url_of(self.broker, CONTROL)}\nrpc_response_timeout = 1\n"
-            f"[conductor]\nlease_time = {LEASE_S}\n",
+            f"[conductor]\nlease_time = {self.lease_s}\n",
         )
         self.controls.append(started)
         return started
