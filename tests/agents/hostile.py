@@ -48,6 +48,7 @@ class Attacker:
     name: str = ""
     sessions: tuple[str, str] = ("", "")
     connections: list[amqp.Connection] = field(default_factory=list)
+    _quick: amqp.Channel | None = None
 
     def __post_init__(self) -> None:
         self.name = self.cloud.broker.new_agent()
@@ -95,6 +96,12 @@ class Attacker:
         said = self.refused(lambda channel: channel.basic_publish(message, to, key))
         if said:
             raise AssertionError(said)
+
+    def publish_quickly(self, envelope: Envelope) -> None:
+        """Send without waiting for the broker to confirm it, over one connection."""
+        if self._quick is None:
+            self._quick = self.connect().channel()
+        self._quick._basic_publish(amqp.Message(encode(envelope), user_id=self.name), from_agent(self.name), "")
 
     def mark(self) -> None:
         """Send what shows in the log that everything before it was read."""

@@ -7,6 +7,7 @@ A real broker, a real control process, a real agent process with the victims. Ea
 import itertools
 import logging
 import re
+import time
 from collections.abc import Iterator
 
 import psutil
@@ -39,7 +40,7 @@ def cloud(
     server.copy("kilonova_template", name)
     shape = f"vcpus: 16, memory_mib: 32768, move_delay_s: {MOVE_S}"
     made = AgentCloud(tmp_path_factory.mktemp("hostile"), server.url(name), broker, [HOSTS], hosts=shape, lease_s=30)
-    yield made
+    yield made.start()
     made.stop()
     server.drop(name)
 
@@ -153,3 +154,16 @@ def settle(cloud: AgentCloud) -> None:
     """Wait until all that has come is handled."""
     bus = cloud.control.process.core.bus
     wait_until(lambda: not any(bus.waiting.values()), "nothing waits")
+
+
+def test_a_flood_of_questions_holds_nobody_up(cloud: AgentCloud, attacker: Attacker) -> None:
+    """Each heartbeat is written with others, so that it occupies a thread for up to a second."""
+    session = attacker.begin()
+    for number in range(300):
+        attacker.publish_quickly(asked(Heartbeat((attacker.host,), session, number)))
+    honest = Attacker(cloud, attacker.victim)
+    began = time.monotonic()
+    honest.begin()
+    assert time.monotonic() - began < 5.0
+    assert cloud.control.process.core.bus.waiting["conductor blocking"] > 20, "the flood was over before"
+    honest.close()

@@ -26,6 +26,7 @@ from kilonova.messaging.messages import (
     StepStatus,
 )
 from kilonova.messaging.rabbit.complaints import Complaints
+from kilonova.messaging.rabbit.fair_turns import FairTurns
 from kilonova.messaging.rabbit.letters import Delivery, Letter, always
 from kilonova.messaging.rabbit.link import Link
 from kilonova.messaging.rabbit.queue_keeper import QueueKeeper
@@ -65,6 +66,8 @@ class RabbitConductorBus:
         name = f"control {process}"
         self._link = Link(transport, name, self._connected)
         self._keeper = QueueKeeper(transport, name, self._link, routes, process, self._hear, self._take_passed_on)
+        #: What waits for a thread, by whoever has sent it.
+        self._questions, self._urgent, self._ordinary = FairTurns(), FairTurns(), FairTurns()
         self._complaints = Complaints(LOG)
 
     def start(self) -> None:
@@ -147,7 +150,8 @@ class RabbitConductorBus:
             return
         message = envelope.message
         if isinstance(message, Question):
-            self._local.run_blocking(partial(self._answer, agent, envelope, message, delivery))
+            self._questions.add(agent, partial(self._answer, agent, envelope, message, delivery))
+            self._local.run_blocking(self._questions.run_next)
         elif isinstance(message, _REPLIES) and envelope.reply_to not in ("", self._process):
             self._link.send(Letter(TO_QUEUES, to_control(envelope.reply_to), delivery.body), urgent=envelope.urgent)
             self._link.acknowledge(delivery)
@@ -167,8 +171,10 @@ class RabbitConductorBus:
             self._link.acknowledge(delivery)
 
     def _handle(self, whose: str, message: ConductorMessage, delivery: Delivery, *, urgent: bool) -> None:
+        turns = self._urgent if urgent else self._ordinary
+        turns.add(whose, partial(self._handle_now, whose, message, delivery))
         run = self._local.run_urgently if urgent else self._local.run_in_conductor
-        run(partial(self._handle_now, whose, message, delivery))
+        run(turns.run_next)
 
     def _drop(self, whose: str, delivery: Delivery, why: Exception) -> None:
         kind = f"{whose}: {str(why)[:_OURS]}"
