@@ -27,7 +27,7 @@ crash-sample: setup ; @$(MAKE) -s crash-matrix ARGS='--sample 150 --seed 5' && e
 broker-faults: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/python -m pytest tests/messaging $(ARGS) ## kill, freeze and cut off the broker under traffic, each for longer than make test does
 restored: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/python -m pytest tests/databases/test_guests_after_a_restore.py $(ARGS) ## restore a database of before half of 2,000 guests were made, on SQLite and PostgreSQL
 faults: setup ; @tools/test_servers.sh && PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.faults $(ARGS) ## kill, stop and cut off processes, broker and database of a working cloud, ARGS='--faults 300 --agents 20 --hosts 50'
-fault-sample: setup ; @$(MAKE) -s faults ARGS='--faults 24 --agents 4 --hosts 10 --seed 5' ## a part of that, the same every time
+fault-sample: setup ; @$(MAKE) -s faults ARGS='--faults 16 --look-every 8 --agents 4 --hosts 10 --seed 5' ## a part of that, the same every time
 attack: setup ; @tools/test_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m attack $(ARGS) ## attack a cloud of its own on SQLite and on PostgreSQL while another user works, ARGS='slow' only some
 conformance-nova: setup ; @tools/peer.sh nova && exec .venv-nova/bin/python -m pytest -c tests/nova_peer/pytest.ini --confcutdir=tests/nova_peer tests/nova_peer $(ARGS) ## run Nova's own Placement client against Kilonova's Placement
 conformance-scheduler: setup ; @tools/peer.sh nova && PYTHONPATH=src:tests exec .venv-nova/bin/python -m scheduler_peer $(ARGS) ## ask Nova's own filters and weighers the same as ours, ARGS='JsonFilter' only some

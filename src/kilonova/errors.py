@@ -19,6 +19,7 @@
     │   └── RuleFailed            a scheduling rule or driver broke; nothing was decided
     ├── Unavailable           retry as it is
     │   ├── TransferBroken        image data stopped in the middle, or never began to come
+    │   │   └── TransferPostponed     others are being transferred
     │   ├── StorageFull           the same, once an operator has made room
     │   ├── FromNewerRelease      only a process of a newer release can read it
     │   ├── DeadlineExceeded      the time for the request is over
@@ -104,6 +105,10 @@ class Unavailable(KilonovaError):
 
 class TransferBroken(Unavailable):
     """Image data stopped in the middle, or never began to come."""
+
+
+class TransferPostponed(TransferBroken):
+    """It is the turn of others."""
 
 
 class FromNewerRelease(Unavailable):

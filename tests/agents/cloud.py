@@ -17,7 +17,10 @@ LEASE_S = 2.0
 
 
 class AgentCloud:
-    """``agents``: for each process, the names of its hosts. ``hosts``: how they are shaped, as in a scenario."""
+    """``agents``: for each process, the names of its hosts. ``hosts``: how they are shaped, as in a scenario.
+
+    ``more``: follows the options of the control processes.
+    """
 
     def __init__(
         self,
@@ -28,9 +31,11 @@ class AgentCloud:
         *,
         hosts: str = "vcpus: 16, memory_mib: 32768",
         lease_s: float = LEASE_S,
+        more: str = "",
     ) -> None:
         self.folder = folder
-        self.lease_s = lease_s
+        self._lease_s = lease_s
+        self._more = more
         self.broker = broker
         self.names = tuple(broker.new_agent() for _ in agents)
         scenario = folder / "hosts.yaml"
@@ -72,7 +77,7 @@ class AgentCloud:
             scenario="images: [{name: cirros}]\nhosts: []\n",
             database_url=self._database_url,
             more=f"[DEFAULT]\ntransport_url = {url_of(self.broker, CONTROL)}\nrpc_response_timeout = 1\n"
-            f"[conductor]\nlease_time = {self.lease_s}\n",
+            f"[conductor]\nlease_time = {self._lease_s}\n{self._more}",
         )
         self.controls.append(started)
         return started

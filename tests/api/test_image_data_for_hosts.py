@@ -4,6 +4,7 @@
 import hashlib
 import io
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,7 +109,7 @@ def store() -> MemoryStore:
 
 @pytest.fixture
 def api(control: Control, office: TicketOffice, store: MemoryStore) -> AgentsApi:
-    return AgentsApi(office, store, lambda host: _has_agent(control, host))
+    return AgentsApi(office, store, lambda host: _has_agent(control, host), threading.BoundedSemaphore(2))
 
 
 def _has_agent(control: Control, host: str) -> bool:
@@ -221,9 +222,25 @@ def test_an_image_that_is_gone_is_not_found(api: AgentsApi, office: TicketOffice
 
 
 def test_a_cloud_without_images_says_so(control: Control, office: TicketOffice) -> None:
-    api = AgentsApi(office, None, lambda _host: True)
+    api = AgentsApi(office, None, lambda _host: True, threading.BoundedSemaphore(2))
     said = ask(api, ticket=office.issue("node1", IMAGE, Direction.READ))
-    assert (said.status, said.headers["Retry-After"]) == (503, "1")
+    assert (said.status, said.body) == (502, b'{"code":502,"message":"No image service is configured."}')
+
+
+def test_there_is_room_for_so_many_transfers_at_once(api: AgentsApi, office: TicketOffice, store: MemoryStore) -> None:
+    ticket = office.issue("node1", IMAGE, Direction.READ)
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": path_of(), "HTTP_AUTHORIZATION": f"Bearer {ticket}"}
+    under_way: list[Any] = [api(dict(environ), lambda *_: None) for _ in range(2)]
+    busy = ask(api, ticket=ticket)
+    assert (busy.status, busy.headers["Retry-After"]) == (503, "1")
+    assert len(store.given) == 2  # nobody was asked for the third
+    for each in under_way:
+        each.close()
+        each.close()
+    assert [ask(api, ticket=ticket).status for _ in range(5)] == [200] * 5
+    write = office.issue("node1", OTHER_IMAGE, Direction.WRITE)
+    for status in (200, 409, 409, 409):
+        assert ask(api, "PUT", path_of(image_id=OTHER_IMAGE), write, io.BytesIO(b"x")).status == status
 
 
 def test_every_route_is_in_the_table_and_there_are_no_others(control: Control) -> None:
@@ -247,7 +264,7 @@ def test_no_handler_is_asked_before_the_ticket(control: Control, office: TicketO
         path: {method: Route(route.direction, careless) for method, route in methods.items()}
         for path, methods in ROUTES.items()
     }
-    api = AgentsApi(office, store, lambda host: _has_agent(control, host), routes)
+    api = AgentsApi(office, store, lambda host: _has_agent(control, host), threading.BoundedSemaphore(2), routes)
     for template, methods in ROUTES.items():
         path = template.format(host="node1", image_id=IMAGE)
         for method, route in methods.items():
@@ -262,7 +279,7 @@ def test_the_whole_application_has_it_beyond_tokens(control: Control, office: Ti
     application = control.process.application
     assert ask(application, path=f"/agents{path_of()}").status == 401
     said = ask(application, path=f"/agents{path_of()}", ticket=office.issue("node1", IMAGE, Direction.READ))
-    assert said.status == 503  # this cloud has no image service
+    assert said.status == 502  # this cloud has no image service
     assert is_image_data("PUT", f"/agents{path_of()}")
     assert not is_image_data("PUT", "/compute/v2.1/file")
 

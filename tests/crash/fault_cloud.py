@@ -66,7 +66,7 @@ class ControlProcess(Command):
         config.write_text(
             f"[DEFAULT]\ntransport_url = rabbit://{CONTROL}:{CONTROL}@127.0.0.1:{self.broker.port}/\n"
             f"rpc_response_timeout = {max(1, round(cloud.size.lease_s / 3))}\n"
-            f"service_down_time = {max(2, round(cloud.size.lease_s))}\nreport_interval = 1\n"
+            f"service_down_time = {round(4 * cloud.size.lease_s)}\nreport_interval = 1\n"
             f"[conductor]\nlease_time = {cloud.size.lease_s}\n{_BROKER}"
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{self.port}\n[database]\nconnection = {url}\n"
             f"[fake]\nscenario = {scenario}\nstate_dir = {folder / 'hypervisors'}\n{UNLIMITED}"
@@ -95,7 +95,7 @@ class AgentProcess(Command):
         config = folder / f"{name}.conf"
         config.write_text(
             f"[DEFAULT]\ntransport_url = rabbit://{name}:{name}@127.0.0.1:{self.broker.port}/\nreport_interval = 1\n"
-            f"cpu_allocation_ratio = 1.0\n{_BROKER}"
+            f"cpu_allocation_ratio = 1.0\nrunning_deleted_instance_poll_interval = 2\n{_BROKER}"
             f"[fake]\nscenario = {scenario}\nstate_dir = {folder / 'hypervisors'}\n"
         )
         super().__init__(cloud.launcher, name, ["compute", "--config-file", str(config)], folder / f"{name}.log")

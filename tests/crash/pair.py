@@ -39,7 +39,7 @@ def _open(folder: Path, seed: str, half: int, url: str) -> Cell:
     hosts = random_load.hosts(random.Random(seed))[2 * half : 2 * half + 2]
     options = {"lease": Lease(_LEASE), "pause_s": lambda tries: min(2.0, 0.3 * tries)}
     cell = cloud.open_cell(folder, hosts, Watch(), url=url, **options)
-    Upkeep(cell.conductor, f"control{half}", (), cell.announce).start()
+    Upkeep(cell.conductor, (), cell.announce).start()
     return cell
 
 

@@ -300,7 +300,7 @@ _MANY = 5000
 def test_the_requests_before_were_of_all_kinds() -> None:
     """Were nearly all of them refused for the same reason, they would have shown little."""
     assert sum(_answers.values()) >= _REQUESTS
-    assert {200, 202, 204, 400, 404} <= set(_answers), _answers
-    assert 409 in _answers or _REQUESTS < _MANY, _answers  # a few requests may meet no conflict
+    assert {200, 204, 400, 404} <= set(_answers), _answers
+    assert {202, 409} <= set(_answers) or _REQUESTS < _MANY, _answers  # a few may meet neither
     done = sum(count for status, count in _answers.items() if status < 300)
     assert done > _REQUESTS / 10, _answers

@@ -2,6 +2,7 @@
 """One control process: its database, the core that works on it, the APIs, and what it does from time to time."""
 
 import logging
+import threading
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from kilonova.db import schema, ticket_keys
 from kilonova.db.database import Database
 from kilonova.identity.limits import LimitSource, StoredLimits, Unlimited
 from kilonova.identity.projects import AnyProject, Projects
+from kilonova.images.data import ImageStore
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
@@ -130,8 +132,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
             driver_name=None if rules.driver is None else rules.driver.name,
             metrics=core.metrics,
         )
-        store = image_store(settings, session)
-        app = application_of(settings, backend, AgentsApi(core.office, store, lambda host: _has_agent(database, host)))
+        app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, session)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)
         if metrics_server is not None:
             undo.callback(metrics_server.stop)
@@ -157,9 +158,12 @@ def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
     )
 
 
-def _has_agent(database: Database, host: str) -> bool:
-    with database.read() as connection:
-        return ticket_keys.has_agent(connection, host)
+def _agents_api(settings: Settings, core: Core, store: ImageStore | None) -> AgentsApi:
+    def has_agent(host: str) -> bool:
+        with core.database.read() as connection:
+            return ticket_keys.has_agent(connection, host)
+
+    return AgentsApi(core.office, store, has_agent, threading.BoundedSemaphore(settings.images.max_transfers))
 
 
 def _limits(settings: Settings) -> LimitSource:

@@ -41,6 +41,6 @@ def limits_of(settings: Settings) -> Limits:
         idle_s=api.idle_timeout_s,
         token_needed=True,
         streams=is_image_data,
-        max_streams=min(settings.images.max_transfers, max(1, api.threads - 1)),
+        max_streams=settings.images.max_transfers,
         probe_path="/operator/-",  # no such route: whoever has a token gets 404
     )

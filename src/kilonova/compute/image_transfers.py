@@ -6,15 +6,16 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from requests import Response, Session
-from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
-from kilonova.errors import ImageUnusable, TransferBroken
+from kilonova.errors import ImageUnusable, TransferBroken, TransferPostponed
 from kilonova.model.image_data import ImageData
 
 _PIECE = 1 << 20
 _TIMEOUTS_S = (10.0, 90.0)  # to connect; of silence
 _OK, _PARTIAL = 200, 206
+#: The control plane has too many transfers under way.
+_BUSY = 503
 #: The control plane says no, and will say so again.
 _FINAL = frozenset({400, 401, 403, 404, 405, 409})
 
@@ -59,7 +60,7 @@ def _ask(
                 timeout=_TIMEOUTS_S,
                 allow_redirects=False,
             )
-        except RequestException as error:
+        except OSError as error:  # of requests, too; a file of authorities that is not there is none of its own
             raise TransferBroken(f"The control plane cannot be reached: {type(error).__name__}.") from error
         with answer:
             if answer.status_code not in {_OK, _PARTIAL}:
@@ -70,6 +71,8 @@ def _ask(
 def _refusal(image: ImageData, status: int) -> Exception:
     """Return what an answer means that is not the data."""
     said = f"The control plane answered {status}."
+    if status == _BUSY:
+        return TransferPostponed(said)
     if status not in _FINAL:
         return TransferBroken(said)
     if status == 401:

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import logging
 import os
+import random
 import tempfile
 import threading
 import time
@@ -18,12 +19,12 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, unquote, urlsplit
 
-from kilonova.errors import DriverError, ImageUnusable, TransferBroken
+from kilonova.errors import DriverError, ImageUnusable, TransferBroken, TransferPostponed
 from kilonova.model.image_data import ImageData
 
 LOG = logging.getLogger(__name__)
 _PIECE = 1 << 20
-_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
+_PAUSE_S, _LONGEST_PAUSE_S, _DOUBLED = 0.5, 8.0, 4
 _UNFINISHED = ".part"
 
 
@@ -140,15 +141,20 @@ class HostImages:
                 taken.add(piece)
 
     def _until_done(self, image: ImageData, transfer: Callable[[], Any]) -> Any:
-        for tried in range(self._retries + 1):
+        """Do it, again where it breaks. To wait for others is no try, and ends at the latest with the ticket."""
+        tries = waits = 0
+        while True:
             try:
                 return transfer()
+            except TransferPostponed:
+                waits += 1
             except TransferBroken as error:
-                if tried == self._retries:
+                tries += 1
+                if tries > self._retries:
                     raise DriverError(f"Image {image.image_id} could not be transferred.") from error
                 LOG.warning("Image %s: %s Trying again.", image.image_id, error.message)
-                self._sleep(min(_PAUSE_S * 2**tried, _LONGEST_PAUSE_S))
-        raise AssertionError("unreachable")
+            longest = min(_PAUSE_S * 2 ** min(tries + waits, _DOUBLED), _LONGEST_PAUSE_S)
+            self._sleep(random.uniform(longest / 2, longest))
 
     # --- all of them --------------------------------------------------------------------------------------------------
 

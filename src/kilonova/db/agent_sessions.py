@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 from kilonova.errors import Forbidden
 from kilonova.model.host import COMPUTE
 
@@ -122,7 +123,7 @@ def list_page(
         wanted = wanted.where(_S.host == host)
     if marker is not None:
         wanted = wanted.where(_S.host > marker)
-    return tuple(HostAgent(**row) for row in connection.execute(wanted).mappings())
+    return tuple(HostAgent(**row) for row in heeding(connection.execute(wanted).mappings()))
 
 
 @dataclass(frozen=True, slots=True)

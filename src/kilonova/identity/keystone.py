@@ -71,7 +71,7 @@ def image_session_of(conf: Any) -> Session | None:
     for group in (_IMAGES, _SERVICE_USER):
         loading.register_auth_conf_options(conf, group)
         loading.register_session_conf_options(conf, group)
-    named = [group for group in (_IMAGES, _SERVICE_USER) if conf[group].auth_type or conf[group].auth_section]
+    named = [group for group in (_IMAGES, _SERVICE_USER) if conf[group].auth_section or conf[group].auth_type]
     if not named:
         return None
     try:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data of images, read from and written to Glance piece by piece, by Kilonova's own user."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from urllib3.exceptions import HTTPError
 from kilonova.errors import Conflict, Forbidden, NotFound, Unavailable
 from kilonova.images.data import Body, Stored
 
+LOG = logging.getLogger(__name__)
 PIECE = 1 << 16
 _OK, _NO_CONTENT, _PARTIAL = 200, 204, 206
 #: Of a service that cannot do now what it could do later, or does not know our token any more.
@@ -96,6 +98,7 @@ class GlanceData:
         try:
             return self._glance.request(path, method, raise_exc=False, redirect=False, **more)
         except (exceptions.ClientException, HTTPError) as error:
+            LOG.warning("The image service cannot be asked by Kilonova's user: %s", error)  # hosts are told less
             raise Unavailable(_UNREACHABLE) from error
 
 

@@ -323,6 +323,11 @@ class Server:
                 return keep
             drain(connection)
             send_all(connection, chain(response.written, parts), chunked=chunked)
+        except OSError:
+            raise
+        except Exception as error:  # another answer would look like the rest of this one
+            LOG.exception("%s failed in the middle of its answer", request.method)
+            raise ConnectionAbortedError("The application stopped.") from error
         finally:
             permit.give_back()
         return keep

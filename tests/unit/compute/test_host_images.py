@@ -18,6 +18,8 @@ from kilonova.errors import DriverError, ImageUnusable
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.server.listening import tls_context
+from support.certificates import Authority
 from support.http_clients import Serving, serving
 
 DATA = os.urandom(300_000)
@@ -100,7 +102,7 @@ def test_many_guests_wait_for_one_transfer(tmp_path: Path, plane: ControlPlane, 
     assert len(plane.asked) == 1
 
 
-@pytest.mark.parametrize("refusal", [(503, None), (500, None)])
+@pytest.mark.parametrize("refusal", [(502, None), (500, None)])
 def test_what_may_be_better_next_time_is_tried_again(
     tmp_path: Path, plane: ControlPlane, image: ImageData, refusal: tuple[int, int | None]
 ) -> None:
@@ -112,6 +114,15 @@ def test_what_may_be_better_next_time_is_tried_again(
         host_images(tmp_path / "other").fetch(image)
     assert not isinstance(raised.value, ImageUnusable)
     assert list((tmp_path / "other").iterdir()) == []
+
+
+def test_a_host_waits_for_its_turn_as_long_as_that_takes(tmp_path: Path, plane: ControlPlane, image: ImageData) -> None:
+    pauses: list[float] = []
+    images = HostImages(tmp_path, max_bytes=1 << 40, retries=0, sleep=pauses.append)
+    plane.answers = [(503, None)] * 30
+    assert images.fetch(image).read_bytes() == DATA
+    assert len(pauses) == 30
+    assert 0 < min(pauses) < max(pauses) <= 8
 
 
 def test_a_transfer_that_breaks_goes_on_where_it_was(tmp_path: Path, plane: ControlPlane, served: Serving) -> None:
@@ -216,7 +227,7 @@ def test_a_password_in_a_netrc_does_not_replace_the_ticket(
 
 def test_an_upload_arrives_whole(tmp_path: Path, plane: ControlPlane, image: ImageData) -> None:
     (tmp_path / "disk").write_bytes(DATA)
-    plane.answers = [(503, None)]
+    plane.answers = [(502, None)]
     host_images(tmp_path / "_base").upload(image, tmp_path / "disk")
     assert (plane.taken, len(plane.asked)) == (DATA, 2)
     plane.answers = [(409, None)]
@@ -245,3 +256,18 @@ def test_nothing_that_shows_a_guest_shows_its_ticket(image: ImageData) -> None:
     guest = GuestSpec("uuid-1", "instance-1", "vm", 1, 64, 1, image=image, user_data="c2VjcmV0")
     assert "ticket-1" not in repr(guest)
     assert "c2VjcmV0" not in repr(guest)
+
+
+def test_the_control_plane_shows_a_certificate(tmp_path: Path, plane: ControlPlane, image: ImageData) -> None:
+    authority = Authority(tmp_path)
+    shown = authority.certify("control", host="localhost")
+    tls = tls_context(str(shown.cert_file), str(shown.key_file), "test")
+    with serving(plane, tls=tls) as served:
+        there = replace(image, url=f"https://localhost:{served.port}/")
+        for number, verify in enumerate((True, str(tmp_path / "nothing.pem"))):
+            with pytest.raises(DriverError, match="could not be transferred"):
+                HostImages(tmp_path / str(number), max_bytes=1, verify=verify, sleep=lambda _s: None).fetch(there)
+        assert plane.asked == []
+        for folder, trusted in (("a", str(authority.ca_file)), ("b", False)):
+            images = HostImages(tmp_path / folder, max_bytes=1, verify=trusted)
+            assert images.fetch(there).read_bytes() == DATA

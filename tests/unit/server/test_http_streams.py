@@ -107,3 +107,21 @@ def test_a_client_that_leaves_in_the_middle_ends_its_upload() -> None:
             wait_for_readers(served, 0)
         assert len(served.app.failures) == 2
         assert served.client().ask(request("PUT", "/up", "Transfer-Encoding: chunked") + chunked(b"a")).status == 200
+
+
+@pytest.mark.parametrize("error", [ValueError, OSError])
+@pytest.mark.parametrize("length", [[("Content-Length", str(4 * MIB))], []])
+def test_an_answer_that_breaks_in_the_middle_ends_there(error: type[Exception], length: list[tuple[str, str]]) -> None:
+    def breaking(_environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        start_response("200 OK", length)
+        yield from (bytes(MIB) for _ in range(3))
+        raise error("broken")
+
+    with serving(breaking) as served:
+        client = served.client().send(get("/"))
+        received = client.rest()
+        head, _, body = received.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        assert len(body) >= 3 * MIB
+        assert b"HTTP/1.1" not in body
+        assert not body.endswith(b"0\r\n\r\n")

@@ -8,7 +8,8 @@ that is good, whatever is wrong with it. 403: it is good, and for something else
 import http
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ from kilonova.wsgi_keys import BODY_REFUSED
 LOG = logging.getLogger(__name__)
 _BEARER = "Bearer "
 _FROM_HERE_ON = re.compile(r"bytes=([0-9]{1,18})-")
-_STATUS: Mapping[type[KilonovaError], int] = {NotFound: 404, Conflict: 409, Forbidden: 403, Unavailable: 503}
+_STATUS: Mapping[type[KilonovaError], int] = {NotFound: 404, Conflict: 409, Forbidden: 403, Unavailable: 502}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,13 @@ def is_image_data(method: str, path: str) -> bool:
 class AgentsApi:
     """The WSGI application. ``data``: None in a cloud without an image service or without a user of its own there.
 
-    ``has_agent``: whether somebody speaks for a host at present.
+    ``has_agent``: whether somebody speaks for a host at present. ``room``: for so many transfers at once.
     """
 
     office: TicketOffice
     data: ImageStore | None
     has_agent: Callable[[str], bool]
+    room: threading.BoundedSemaphore
     routes: Mapping[str, Mapping[str, Route]] = field(default_factory=lambda: ROUTES)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -102,8 +104,7 @@ class AgentsApi:
         start_response(f"{answer.status} {http.HTTPStatus(answer.status).phrase}", headers)
         if isinstance(answer.body, bytes):
             return [answer.body]
-        body: Download = answer.body
-        return body
+        return _Transferred(answer.body, self.room)
 
     def _answer(self, environ: Mapping[str, Any]) -> Answer:
         method, path = environ["REQUEST_METHOD"], _text(environ.get("PATH_INFO", ""))
@@ -114,17 +115,33 @@ class AgentsApi:
             if route is None:
                 return _refuse(405, "The method is not allowed.", ("Allow", ", ".join(methods)))
             self._require(ticket, route, named)
-            if self.data is None:
-                raise Unavailable("No image service is configured.")
-            answer = route.handler(self.data, Transfer(ticket, environ))
+            answer = self._transfer(route, Transfer(ticket, environ))
         except InvalidTicketError:
             return _refuse(401, "This needs a ticket that is good.", ("WWW-Authenticate", "Bearer"))
         except KilonovaError as error:
             status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
             LOG.warning("%s %s: %d %s", method, path, status, error.message)
-            return _refuse(status, error.message, *([("Retry-After", "1")] if status == 503 else []))
+            return _refuse(status, error.message)
         LOG.info("Host %s: %s of image %s", ticket.host, ticket.direction, ticket.image_id)
         return answer
+
+    def _transfer(self, route: Route, transfer: Transfer) -> Answer:
+        """Have a route do its work as soon as there is room for it. What goes on afterwards keeps its place.
+
+        Raises: KilonovaError; OSError when the host leaves.
+        """
+        if self.data is None:
+            raise Unavailable("No image service is configured.")
+        if not self.room.acquire(blocking=False):
+            return _refuse(503, "Too many images are being transferred.", ("Retry-After", "1"))
+        goes_on = False
+        try:
+            answer = route.handler(self.data, transfer)
+            goes_on = not isinstance(answer.body, bytes)
+            return answer
+        finally:
+            if not goes_on:
+                self.room.release()
 
     def _ticket(self, environ: Mapping[str, Any]) -> Ticket:
         """Return the ticket of a request. Raises: InvalidTicketError."""
@@ -150,6 +167,24 @@ class AgentsApi:
         right = ticket.direction is route.direction and ticket.image_id == named["image_id"]
         if not right or ticket.host != named["host"] or not self.has_agent(ticket.host):
             raise Forbidden("The ticket is for something else.")
+
+
+class _Transferred:
+    """Data that is on its way; it gives its room back when it has ended, however that was."""
+
+    def __init__(self, download: Download, room: threading.BoundedSemaphore) -> None:
+        self._download = download
+        self._room = room
+        self._is_open = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._download)
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._room.release()
+            self._download.close()
 
 
 def _text(path: str) -> str:

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two clouds with the same hosts: agents inside the control process, and agents in processes of their own.
+
+Each is a control process (noauth2) with a database of its own on one PostgreSQL; the second one has a private RabbitMQ
+besides, and a few ``kilonova compute``. What each of its processes takes can be asked for.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from tests.support.database_servers import DatabaseServer
+
+from benchmarks.servers import Client
+from kilonova.companions.parent_death import die_with_parent
+from kilonova.companions.rabbitmq import RabbitMQ
+from kilonova.db import enrolment, schema
+from kilonova.db.database import Database
+from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions
+
+_MIB = 2**20
+_CONTROL = "control"
+_HOST = "vcpus: 64, memory_mib: 524288, disk_gib: 20000"
+_START_S = 60.0
+_FLAVOR = {"id": "1", "name": "m1.tiny", "ram": 512, "vcpus": 1, "disk": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """``processes``: by what they are; those of one kind that are alike come one after the other."""
+
+    name: str
+    port: int
+    processes: Mapping[str, Sequence[psutil.Process]]
+
+    def client(self) -> Client:
+        return Client(self.port)
+
+    def cpu_s(self) -> dict[str, float]:
+        """Return the seconds of processor time that each kind of process has taken."""
+        return {kind: sum(_cpu_s(one) for one in some) for kind, some in self.processes.items()}
+
+    def memory_mib(self) -> dict[str, list[tuple[float, float]]]:
+        """Return what each process has in memory: all of it, and its share when shared pages are divided up."""
+        return {
+            kind: [(full.rss / _MIB, full.pss / _MIB) for full in (one.memory_full_info() for one in some)]
+            for kind, some in self.processes.items()
+        }
+
+
+@contextmanager
+def cloud_in_one_process(folder: Path, database: DatabaseServer, hosts: int) -> Iterator[Cloud]:
+    """The hosts are simulated inside the control process."""
+    folder.mkdir()
+    _fresh(database, "inside")
+    with _control(folder, database.url("inside"), "", _scenario(folder, _names(hosts))) as (process, port):
+        yield _ready(Cloud("in-process bus", port, {"control": [psutil.Process(process.pid)]}), hosts)
+
+
+@contextmanager
+def cloud_over_a_broker(folder: Path, database: DatabaseServer, hosts: int, agents: int) -> Iterator[Cloud]:
+    """The hosts are divided among ``agents`` processes."""
+    folder.mkdir(mode=0o711)
+    _fresh(database, "apart")
+    names = _names(hosts)
+    shares = {f"agent{number}": names[number::agents] for number in range(agents)}
+    opened = Database(database.url("apart"))
+    for agent, served in shares.items():
+        opened.write(lambda tx, agent=agent, served=served: enrolment.enrol(tx, agent, served))  # type: ignore[misc]
+    opened.close()
+    users = [control_user(_CONTROL, _CONTROL), *(agent_user(agent, agent) for agent in shares)]
+    broker = RabbitMQ(folder / "broker", definitions("/", users, ()))
+    broker.start()
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        broker.wait()
+        more = f"[DEFAULT]\ntransport_url = {_url(broker, _CONTROL)}\n"
+        with _control(folder, database.url("apart"), more, _scenario(folder, ())) as (control, port):
+            started += [_agent(folder / agent, _url(broker, agent), served) for agent, served in shares.items()]
+            processes = {
+                "control": [psutil.Process(control.pid)],
+                "broker": [psutil.Process(broker.pid)],
+                "agents": [psutil.Process(one.pid) for one in started],
+            }
+            yield _ready(Cloud("agents over RabbitMQ", port, processes), hosts)
+    finally:
+        for one in started:
+            one.terminate()
+            one.wait()
+        broker.stop()
+
+
+def postgresql_cpu_s(database: DatabaseServer) -> float:
+    """Return the seconds of processor time that a PostgreSQL has taken, for all of its clients."""
+    parent = next(one for one in psutil.Process().children() if one.name().startswith("postgres"))
+    assert str(database.folder) in " ".join(parent.cmdline())
+    return sum(_cpu_s(one) for one in (parent, *parent.children(recursive=True)))
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    taken = process.cpu_times()
+    return float(taken.user + taken.system + taken.children_user + taken.children_system)
+
+
+def _names(hosts: int) -> tuple[str, ...]:
+    return tuple(f"node{number:04d}" for number in range(hosts))
+
+
+def _fresh(server: DatabaseServer, name: str) -> None:
+    server.create(name)
+    database = Database(server.url(name))
+    schema.upgrade(database)
+    database.close()
+
+
+def _scenario(folder: Path, hosts: Sequence[str]) -> str:
+    path = folder / "scenario.yaml"
+    path.write_text(
+        "images: [{name: tiny}]\nhosts: [" + ", ".join(f"{{name: {host}, {_HOST}}}" for host in hosts) + "]\n"
+    )
+    return f"[fake]\nstate_dir = {folder / 'hypervisors'}\nscenario = {path}\n"
+
+
+def _url(broker: RabbitMQ, user: str) -> str:
+    return f"rabbit://{user}:{user}@127.0.0.1:{broker.port}/"
+
+
+@contextmanager
+def _control(folder: Path, database_url: str, more: str, fake: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    config = folder / "kilonova.conf"
+    config.write_text(
+        f"{more}[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{port}\n[database]\nconnection = {database_url}\n"
+        f"[quota]\ninstances = -1\ncores = -1\nram = -1\n{fake}"
+    )
+    process = _kilonova("api", config, folder / "control.log")
+    try:
+        yield process, port
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _agent(folder: Path, url: str, hosts: Sequence[str]) -> subprocess.Popen[bytes]:
+    folder.mkdir()
+    config = folder / "agent.conf"
+    config.write_text(f"[DEFAULT]\ntransport_url = {url}\n{_scenario(folder, hosts)}")
+    return _kilonova("compute", config, folder / "agent.log")
+
+
+def _kilonova(command: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
+    parent = os.getpid()
+    with log.open("wb") as output:
+        started = [sys.executable, "-m", "kilonova", command, "--config-file", str(config)]
+        return subprocess.Popen(
+            started,
+            stdout=output,
+            stderr=output,
+            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  no thread of ours runs yet
+        )
+
+
+def _ready(cloud: Cloud, hosts: int) -> Cloud:
+    """Return a cloud when all of its hosts are up, with a flavor."""
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            services = cloud.client().call("GET", "/compute/v2.1/os-services?binary=nova-compute")["services"]
+            if sum(service["state"] == "up" for service in services) == hosts:
+                break
+        except OSError:
+            if not all(one.is_running() for some in cloud.processes.values() for one in some):
+                raise SystemExit(f"{cloud.name}: a process has ended") from None
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{cloud.name}: not all hosts are up after {_START_S:.0f} s")
+        time.sleep(0.1)
+    cloud.client().call("POST", "/compute/v2.1/flavors", {"flavor": _FLAVOR})
+    return cloud
