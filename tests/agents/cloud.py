@@ -30,9 +30,11 @@ class AgentCloud:
         agents: Sequence[tuple[str, ...]],
         *,
         hosts: str = "vcpus: 16, memory_mib: 32768",
+        lease_s: float = LEASE_S,
         more: str = "",
     ) -> None:
         self.folder = folder
+        self._lease_s = lease_s
         self._more = more
         self.broker = broker
         self.names = tuple(broker.new_agent() for _ in agents)
@@ -75,7 +77,7 @@ class AgentCloud:
             scenario="images: [{name: cirros}]\nhosts: []\n",
             database_url=self._database_url,
             more=f"[DEFAULT]\ntransport_url = {url_of(self.broker, CONTROL)}\nrpc_response_timeout = 1\n"
-            f"[conductor]\nlease_time = {LEASE_S}\n{self._more}",
+            f"[conductor]\nlease_time = {self._lease_s}\n{self._more}",
         )
         self.controls.append(started)
         return started

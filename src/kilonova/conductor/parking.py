@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages that wait for their reply, without a thread: sent once, asked about when they take long."""
 
+import logging
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ from kilonova.conductor.workflow import UNREACHABLE, Run, SendToAgent
 from kilonova.errors import Unavailable
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import AskStep, MigrationProgress, StepReply, StepState, StepStatus
+from kilonova.messaging.rabbit.complaints import Complaints
 
+LOG = logging.getLogger(__name__)
 #: What an agent says of a step.
 AboutStep = StepReply | StepStatus | MigrationProgress
 #: Seconds after which an agent that has not replied is asked how far it is.
@@ -45,6 +48,7 @@ class Parking:
         self._clock = clock
         self._response_timeout_s = response_timeout_s
         self._lock = threading.Lock()
+        self._complaints = Complaints(LOG)
         #: The first reply takes its entry, so that copies find nothing.
         self._parked: dict[str, _Parked] = {}
 
@@ -142,9 +146,15 @@ class Parking:
     def _find(self, message: AboutStep) -> _Parked | None:
         """Return what waits for a message. Whoever sends it knows no more than what its own host was sent."""
         parked = self._parked.get(message.step.workflow)
-        if parked is None or message.step != parked.run.step_id or message.host != parked.effect.host:
+        if parked is None or message.step != parked.run.step_id:
             return None
-        return parked if message.instance_uuid == parked.run.instance_uuid else None
+        if (message.host, message.instance_uuid) != (parked.effect.host, parked.run.instance_uuid):
+            self._complaints.complain(
+                message.host,
+                f"Host {message.host} has sent a {type(message).__name__} of a step that is for another host or server",
+            )
+            return None
+        return parked
 
     def _due(self, effect: SendToAgent) -> float:
         return self._clock() + (effect.asked_after_s or self._response_timeout_s)

@@ -169,8 +169,9 @@ class Conductor:
 
         def register(tx: Transaction) -> Reported:
             if speaker.agent:
-                enrolment.require_enrolled(tx, speaker.agent, [report.host for report in message.reports])
-                agent_sessions.require_own(tx.connection, message.session, speaker.agent)
+                hypervisors = [report.hypervisor_hostname for report in message.reports]
+                enrolment.require_enrolled(tx, speaker.agent, [report.host for report in message.reports], hypervisors)
+                agent_sessions.require_present(tx.connection, message.session, speaker.agent, tx.now)
             return register_hosts(tx, message, process, self.lease.duration)
 
         reported = self.database.write(register)

@@ -15,6 +15,8 @@ from kilonova.errors import Forbidden
 from kilonova.model.host import COMPUTE
 
 _A, _P = t.host_agents.c, t.processes.c
+#: A uuid.
+_LONGEST = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,23 @@ _SESSIONS = sa.select(_P.uuid, _P.agent).where(_P.agent.is_not(None))
 
 def require_own(connection: Connection, session: str, agent: str) -> None:
     """Raise Forbidden when a session is that of another agent, or no session at all but a control process."""
-    row = connection.execute(sa.select(_P.agent).where(_P.uuid == session)).first()
-    if not session or (row is not None and row.agent != agent):
-        raise Forbidden(f"Agent {agent} speaks for session {session!r}, which is not its own.")
+    _end_of_own(connection, session, agent)
+
+
+def require_present(connection: Connection, session: str, agent: str, now: datetime) -> None:
+    """Raise Forbidden unless a session is new, or the agent's own and not over: what is over never begins again."""
+    until = _end_of_own(connection, session, agent)
+    if until is not None and until <= now:
+        raise Forbidden(f"Session {session} of agent {agent} has ended.")
+
+
+def _end_of_own(connection: Connection, session: str, agent: str) -> datetime | None:
+    """Return the end of the lease of an agent's own session; None for one that is not there. Raises: Forbidden."""
+    row = connection.execute(sa.select(_P.agent, _P.lease_until).where(_P.uuid == session)).first()
+    if not 0 < len(session) <= _LONGEST or (row is not None and row.agent != agent):
+        raise Forbidden(f"Agent {agent} speaks for session {session[:_LONGEST]!r}, which is not its own.")
+    until: datetime | None = None if row is None else row.lease_until
+    return until
 
 
 def end_of(tx: Transaction, agents: Collection[str]) -> int:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an agent reports of its hypervisor: the inventories and traits of a root provider."""
 
+import re
 from collections.abc import Sequence
 
 import sqlalchemy as sa
@@ -12,8 +13,10 @@ from kilonova.db.statements import mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
 from kilonova.model.provider import Inventory
-from kilonova.model.vocabulary import is_custom
 
+_MAX_INTEGER = 2**31 - 1
+#: As the Placement API takes them.
+_CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 #: Set by the API when a compute service is disabled; an agent's report leaves it alone.
 STATUS_DISABLED = "COMPUTE_STATUS_DISABLED"
 #: Beginnings of the traits that agents report. All others are the operators', ``MISC_SHARES_VIA_AGGREGATE`` for one.
@@ -28,8 +31,11 @@ def ensure_for_node(
     Keeps what is used, ``COMPUTE_STATUS_DISABLED`` and traits of kinds that no agent reports. A class that is still
     allocated stays although the agent no longer reports it. Returns the row id.
 
-    Raises: InvalidRequest for a resource class or trait that is neither known nor ``CUSTOM_``.
+    Raises: InvalidRequest for a resource class or trait that is neither known nor ``CUSTOM_``, and for impossible
+    numbers.
     """
+    for inventory in inventories:
+        _require_possible(inventory)
     provider = providers.find(tx.connection, uuid)
     if provider is None:
         provider = providers.create(tx, uuid, name)
@@ -44,6 +50,14 @@ def ensure_for_node(
         providers.touch(tx, [provider.id])
         provider_states.log_stored(tx, [provider.id])
     return provider.id
+
+
+def _require_possible(inventory: Inventory) -> None:
+    """Hold what an agent says to what the Placement API takes. Raises: InvalidRequest."""
+    numbers = inventory.total, inventory.reserved, inventory.min_unit, inventory.max_unit, inventory.step_size
+    ratio = inventory.allocation_ratio
+    if not all(0 <= number <= _MAX_INTEGER for number in numbers) or not 0 < ratio < float("inf"):
+        raise InvalidRequest(f"There can be no such inventory: {inventory}.")
 
 
 def _report_inventories(tx: Transaction, provider_id: int, inventories: Sequence[Inventory]) -> bool:
@@ -104,7 +118,7 @@ def _known(tx: Transaction, table: sa.Table, names: Sequence[str]) -> dict[str, 
     statement = sa.select(table.c.name, table.c.id).where(table.c.name.in_(list(names)))
     found: dict[str, int] = mapping(tx.connection, statement)
     missing = [name for name in dict.fromkeys(names) if name not in found]
-    unknown = [name for name in missing if not is_custom(name)]
+    unknown = [name for name in missing if _CUSTOM.fullmatch(name) is None]
     if unknown:
         raise InvalidRequest(f"Unknown in {table.name.replace('_', ' ')}: {', '.join(unknown)}.")
     if missing:

@@ -11,9 +11,16 @@ class Acknowledgements:
     def __init__(self) -> None:
         #: In the order in which they came, which is that of their tags.
         self._open: dict[int, None] = {}
+        self._newest = 0
 
     def delivered(self, tag: int) -> None:
         self._open[tag] = None
+        self._newest = tag
+
+    def missed(self) -> int:
+        """Return the tag of a delivery that could not be read: the broker counts them."""
+        self.delivered(self._newest + 1)
+        return self._newest
 
     def acknowledge(self, channel: Any, tags: Iterable[int]) -> None:
         """Tell the broker: all up to the first that is still open at once, the others one by one."""

@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from kilonova.errors import Forbidden, Unavailable
+from kilonova.errors import Forbidden, KilonovaError
 from kilonova.messaging.bus import Accept, Speaker
 from kilonova.messaging.codec import Envelope, decode, encode
 from kilonova.messaging.local import LocalBus
@@ -26,6 +26,7 @@ from kilonova.messaging.messages import (
     StepStatus,
 )
 from kilonova.messaging.rabbit.complaints import Complaints
+from kilonova.messaging.rabbit.fair_turns import FairTurns
 from kilonova.messaging.rabbit.letters import Delivery, Letter, always
 from kilonova.messaging.rabbit.link import Link
 from kilonova.messaging.rabbit.queue_keeper import QueueKeeper
@@ -65,6 +66,8 @@ class RabbitConductorBus:
         name = f"control {process}"
         self._link = Link(transport, name, self._connected)
         self._keeper = QueueKeeper(transport, name, self._link, routes, process, self._hear, self._take_passed_on)
+        #: What waits for a thread, by whoever has sent it.
+        self._questions, self._urgent, self._ordinary = FairTurns(), FairTurns(), FairTurns()
         self._complaints = Complaints(LOG)
 
     def start(self) -> None:
@@ -147,12 +150,13 @@ class RabbitConductorBus:
             return
         message = envelope.message
         if isinstance(message, Question):
-            self._local.run_blocking(partial(self._answer, agent, envelope, message, delivery))
+            self._questions.add(agent, partial(self._answer, agent, envelope, message, delivery))
+            self._local.run_blocking(self._questions.run_next)
         elif isinstance(message, _REPLIES) and envelope.reply_to not in ("", self._process):
             self._link.send(Letter(TO_QUEUES, to_control(envelope.reply_to), delivery.body), urgent=envelope.urgent)
             self._link.acknowledge(delivery)
         elif isinstance(message, ConductorMessage):
-            self._handle(message, delivery, urgent=envelope.urgent)
+            self._handle(f"agent {agent}", message, delivery, urgent=envelope.urgent)
 
     def _take_passed_on(self, delivery: Delivery) -> None:
         """Take a reply that another control process has heard and checked: no agent may write to this queue."""
@@ -162,13 +166,15 @@ class RabbitConductorBus:
             self._drop("another control process", delivery, error)
             return
         if isinstance(envelope.message, _REPLIES):
-            self._handle(envelope.message, delivery, urgent=envelope.urgent)
+            self._handle("another process", envelope.message, delivery, urgent=envelope.urgent)
         else:
             self._link.acknowledge(delivery)
 
-    def _handle(self, message: ConductorMessage, delivery: Delivery, *, urgent: bool) -> None:
+    def _handle(self, whose: str, message: ConductorMessage, delivery: Delivery, *, urgent: bool) -> None:
+        turns = self._urgent if urgent else self._ordinary
+        turns.add(whose, partial(self._handle_now, whose, message, delivery))
         run = self._local.run_urgently if urgent else self._local.run_in_conductor
-        run(partial(self._handle_now, message, delivery))
+        run(turns.run_next)
 
     def _drop(self, whose: str, delivery: Delivery, why: Exception) -> None:
         kind = f"{whose}: {str(why)[:_OURS]}"
@@ -177,10 +183,12 @@ class RabbitConductorBus:
 
     # --- on threads of the lanes. Only then is a message acknowledged: what a flood can occupy here is limited. ---
 
-    def _handle_now(self, message: ConductorMessage, delivery: Delivery) -> None:
+    def _handle_now(self, whose: str, message: ConductorMessage, delivery: Delivery) -> None:
         try:
             if self._handler is not None:
                 self._handler(message)
+        except Exception as error:  # noqa: BLE001 - others can cause it as often as they like
+            self._complain_of(f"A {type(message).__name__} of {whose} is not handled", error)
         finally:
             self._link.acknowledge(delivery)
 
@@ -189,15 +197,24 @@ class RabbitConductorBus:
             if self._answerer is not None:
                 answer = self._answerer(message, Speaker(agent, envelope.version))
                 self._send(agent, Envelope(answer, session=envelope.session, question=envelope.question))
-        except (Forbidden, Unavailable) as error:
-            kind = type(message).__name__
-            self._complaints.complain(f"{kind} {agent}", f"A {kind} of agent {agent} is not answered: {error.message}")
+        except Exception as error:  # noqa: BLE001 - others can cause it as often as they like
+            self._complain_of(f"A {type(message).__name__} of agent {agent} is not answered", error)
         finally:
             self._link.acknowledge(delivery)
+
+    def _complain_of(self, what: str, error: Exception) -> None:
+        """Log an error, and where it came from unless it was raised on purpose."""
+        if isinstance(error, KilonovaError):
+            self._complaints.complain(what, f"{what}: {error.message}")
+        else:
+            self._complaints.complain(what, f"{what}: {type(error).__name__}: {error}", error)
 
 
 def _read(delivery: Delivery) -> Envelope:
     """Return what was delivered. Raises: msgspec.DecodeError."""
     if len(delivery.body) > _MOST_BYTES:
         raise msgspec.DecodeError(f"It has {len(delivery.body)} bytes, more than {_MOST_BYTES}")
-    return decode(delivery.body)
+    try:
+        return decode(delivery.body)
+    except RecursionError as error:
+        raise msgspec.DecodeError("It is nested too deeply") from error

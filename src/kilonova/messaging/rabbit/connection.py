@@ -4,6 +4,8 @@
 from typing import Any
 
 import amqp
+from amqp import serialization
+from amqp.spec import Basic
 
 from kilonova.messaging.rabbit.transport_url import BrokerAddress, Tls, Transport
 
@@ -11,6 +13,19 @@ from kilonova.messaging.rabbit.transport_url import BrokerAddress, Tls, Transpor
 BROKEN = (OSError, amqp.AMQPError)
 #: Seconds that the broker has for each answer, and for taking what is written to it.
 _PATIENCE_S = 5.0
+
+
+def _properties(buffer: Any, offset: int) -> tuple[dict[str, Any], int]:
+    """Read the properties of a message; none of what cannot be read, so that nobody vouches for it."""
+    try:
+        found: tuple[dict[str, Any], int] = serialization.decode_properties_basic(buffer, offset)
+    except Exception:  # noqa: BLE001 - whatever it is, the broker lets agents write it
+        return {}, offset
+    return found
+
+
+# py-amqp gives a connection up when it cannot read a property, and the broker would send the message again for ever.
+serialization.PROPERTY_CLASSES[Basic.CLASS_ID] = _properties
 
 
 def connect(transport: Transport, address: BrokerAddress, name: str) -> amqp.Connection:

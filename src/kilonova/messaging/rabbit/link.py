@@ -175,7 +175,7 @@ class Link:
             acknowledgements.acknowledge(inbox, self._newly_acknowledged())
             if not self._is_blocked:
                 self._outbox.write(out, address.user)
-            if not self._take_in(connection):
+            if not self._take_in(connection, inbox, acknowledgements):
                 self._sleep(connection.sock)
             if time.monotonic() - ticked_at > _LONGEST_SLEEP_S:
                 ticked_at = time.monotonic()
@@ -205,7 +205,9 @@ class Link:
             tag = message.delivery_tag
             acknowledgements.delivered(tag)
             user = message.properties.get("user_id", "")
-            delivery = Delivery(bytes(message.body), message.delivery_info["exchange"], user, epoch, tag)
+            body = message.body  # a text where there is none
+            data = body.encode() if isinstance(body, str) else bytes(body)
+            delivery = Delivery(data, message.delivery_info["exchange"], user, epoch, tag)
             try:
                 take(delivery)
             except Exception:
@@ -222,13 +224,18 @@ class Link:
                 tags.append(delivery.tag)
         return tags
 
-    def _take_in(self, connection: amqp.Connection) -> bool:
+    def _take_in(self, connection: amqp.Connection, inbox: Any, acknowledgements: Acknowledgements) -> bool:
         """Take what the broker has sent. Tells whether there may be more."""
         for _ in range(_TAKEN_TOGETHER):
             try:
                 connection.drain_events(timeout=_NO_TIME_S)
             except TimeoutError:
                 return False
+            except UnicodeError as error:  # of a routing key, which the broker lets anybody write as he likes
+                self._complaints.complain(
+                    "unreadable", f"{self._name}: a message that cannot be read is dropped: {error}"
+                )
+                acknowledgements.acknowledge(inbox, [acknowledgements.missed()])
         return True
 
     def _sleep(self, sock: Any) -> None:
