@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from kilonova.cli.rules import build_engine
+from kilonova.conductor.workflow import UNREACHABLE
 from kilonova.db import aggregates, compute_nodes, provider_traits, providers, services
 from kilonova.db.transaction import Transaction
 from kilonova.errors import DriverError
-from kilonova.messaging.messages import ConductorMessage, DestroyGuest, SpawnGuest
+from kilonova.messaging.messages import ConductorMessage, DestroyGuest, SpawnGuest, StepReply
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import PowerState, VmState
 from kilonova.scheduler.decision import Decision
@@ -172,6 +173,34 @@ def test_an_unreachable_host_is_passed_over(cell_of: NewCell) -> None:
     cell.bus.run()
     assert {cell.instance(uuid).host for uuid in found} == {"node2"}
     assert set(cell.check().values()) == {"active"}
+
+
+@pytest.mark.parametrize("is_back", [False, True], ids=["stays away", "comes back"])
+def test_a_server_goes_to_no_second_host_while_the_first_may_have_its_guest(cell_of: NewCell, *, is_back: bool) -> None:
+    cell = cell_of(host("node1"), host("node2"))
+    (uuid,) = cell.boot()
+    while not any(driver.list_guests() for driver in cell.drivers.values()):
+        assert cell.bus.step()
+    (order,) = cell.bus.sent
+    first = cell.instance(uuid).host
+    assert first is not None
+    cell.bus.cut_off = set() if is_back else {first}
+    cell.conductor.handle(StepReply(order.step, first, uuid, UNREACHABLE, "The agent answers no questions."))
+    cell.bus.run()
+    has_guest = {name for name, driver in cell.drivers.items() if uuid in driver.list_guests()}
+    server = cell.instance(uuid)
+    if is_back:  # and has told that it is clean
+        assert (server.vm_state, server.host) == (VmState.ACTIVE, *has_guest)
+        assert server.host != first
+        return
+    assert (server.vm_state, server.host) == (VmState.ERROR, None)
+    assert has_guest == {first}
+    assert server.fault is not None
+    assert server.fault.message == UNREACHABLE
+    again = cell.restart()
+    again.bus.run()
+    assert again.check() == {uuid: "error"}
+    assert again.drivers[first].list_guests() == {}
 
 
 def test_an_anti_affinity_group_keeps_its_word_through_failures(cell_of: NewCell) -> None:

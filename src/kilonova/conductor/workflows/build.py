@@ -114,7 +114,8 @@ def claim(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, Effe
 
 
 def _at_spawn(run: Run[BuildFacts], chosen: Chosen) -> WorkflowRow:
-    facts = replace(run.facts, host=chosen.host, node=chosen.node, provider=chosen.provider_uuid)
+    here = replace(run.facts, host=chosen.host, node=chosen.node, provider=chosen.provider_uuid)
+    facts = replace(here, unreachable=False)
     return BUILD.at(run, "spawn", undoing=False, facts=facts)
 
 
@@ -149,7 +150,7 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
             compute_nodes.count_failed_build(tx, facts.provider)
 
     tried = (*facts.tried, (host, facts.node or ""))
-    return Completed(BuildFacts(tried=tried, last_error=failure.message), release)
+    return Completed(BuildFacts(tried=tried, last_error=failure.message, unreachable=facts.unreachable), release)
 
 
 # --- spawn ------------------------------------------------------------------------------------------------------------
@@ -237,11 +238,15 @@ def fault_of(uuid: str, facts: BuildFacts, failure: Failure, max_attempts: int) 
 
 
 def _unwound(services: Services, run: Run[BuildFacts]) -> Unwound:
-    """Go to the next best host if there may be one."""
+    """Go to the next best host if there may be one.
+
+    Not after a host that may have heard of the guest and cannot be reached: the server might run on two hosts then.
+    """
     if run.interrupted is not None:
         return Ended()
     failure, facts = run.failure, run.facts
-    if failure.step != "claim" and len(facts.tried) < services.max_attempts:
+    may_be_there = facts.unreachable and failure.unreachable and not failure.undone
+    if failure.step != "claim" and len(facts.tried) < services.max_attempts and not may_be_there:
         memo = memos(services, [run]).get(run.row.uuid)
         spec = None if memo is None else memo.request.spec
         if spec is not None and spec.force_host is None and spec.force_node is None:
