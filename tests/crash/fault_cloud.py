@@ -36,6 +36,8 @@ _FLAVORS: tuple[dict[str, Any], ...] = (
     {"id": "2", "name": "m1.small", "vcpus": 2, "ram": 1024, "disk": 2},
     {"id": "3", "name": "pinned", "vcpus": 2, "ram": 512, "disk": 1},
 )
+#: Until all hosts are up: a thousand of them register at once.
+_START_S = 180.0
 _POLICIES = ("affinity", "anti-affinity", "soft-anti-affinity")
 #: Nobody is asked twice as long as this: a lease of less is not what an operator would have.
 SHORTEST_LEASE_S = 4.0
@@ -67,7 +69,7 @@ class ControlProcess(Command):
             f"[DEFAULT]\ntransport_url = rabbit://{CONTROL}:{CONTROL}@127.0.0.1:{self.broker.port}/\n"
             f"rpc_response_timeout = {max(1, round(cloud.size.lease_s / 3))}\n"
             f"service_down_time = {round(4 * cloud.size.lease_s)}\nreport_interval = 1\n"
-            f"[conductor]\nlease_time = {cloud.size.lease_s}\n{_BROKER}"
+            f"[conductor]\nlease_time = {cloud.size.lease_s}\n{_broker_options(cloud.size)}"
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{self.port}\n[database]\nconnection = {url}\n"
             f"[fake]\nscenario = {scenario}\nstate_dir = {folder / 'hypervisors'}\n{UNLIMITED}"
         )
@@ -95,7 +97,7 @@ class AgentProcess(Command):
         config = folder / f"{name}.conf"
         config.write_text(
             f"[DEFAULT]\ntransport_url = rabbit://{name}:{name}@127.0.0.1:{self.broker.port}/\nreport_interval = 1\n"
-            f"cpu_allocation_ratio = 1.0\nrunning_deleted_instance_poll_interval = 2\n{_BROKER}"
+            f"cpu_allocation_ratio = 1.0\nrunning_deleted_instance_poll_interval = 2\n{_broker_options(cloud.size)}"
             f"[fake]\nscenario = {scenario}\nstate_dir = {folder / 'hypervisors'}\n"
         )
         super().__init__(cloud.launcher, name, ["compute", "--config-file", str(config)], folder / f"{name}.log")
@@ -105,10 +107,12 @@ class AgentProcess(Command):
         return self.log.read_text().count(" begins: ") if self.log.exists() else 0
 
 
-_BROKER = (
-    "[oslo_messaging_rabbit]\nheartbeat_timeout_threshold = 1\nrabbit_retry_interval = 0.2\n"
-    "rabbit_retry_backoff = 0.2\nrabbit_interval_max = 1\n"
-)
+def _broker_options(size: Size) -> str:
+    heartbeat = max(1, int(size.lease_s / 4))
+    return (
+        f"[oslo_messaging_rabbit]\nheartbeat_timeout_threshold = {heartbeat}\nrabbit_retry_interval = 0.2\n"
+        "rabbit_retry_backoff = 0.2\nrabbit_interval_max = 1\n"
+    )
 
 
 class FaultCloud:
@@ -148,13 +152,13 @@ class FaultCloud:
         self.agents = tuple(AgentProcess(self, name, hosts) for name, hosts in shapes.items())
         for process in self.processes:
             process.start()
-        self.until_answering(at_most_s=60)
+        self.until_answering(at_most_s=_START_S)
+        self.until_in_session(at_most_s=_START_S)
         for flavor in _FLAVORS:
             assert self.call("POST", "/flavors", {"flavor": flavor})[0] == 200
         pinned = {"extra_specs": {"hw:cpu_policy": "dedicated"}}
         assert self.call("POST", "/flavors/3/os-extra_specs", pinned)[0] == 200
         self.groups = tuple(self._make_group(policy) for policy in _POLICIES)
-        self.until_in_session(at_most_s=60)
 
     @property
     def processes(self) -> tuple[Command, ...]:

@@ -78,13 +78,13 @@ class Command:
     @property
     def is_running(self) -> bool:
         """Whether it is there, even if it is stopped."""
-        return self._watched is not None and not select.select([self._watched], [], [], 0)[0]
+        return self._watched is not None and not _has_ended(self._watched, 0)
 
     def kill(self) -> None:
         """End it with SIGKILL, and wait for that. Nothing happens when it has ended already."""
         self.signal(signal.SIGKILL)
         if self._watched is not None:
-            select.select([self._watched], [], [], 30)
+            _has_ended(self._watched, 30)
             os.close(self._watched)
             self._watched = None
 
@@ -92,6 +92,12 @@ class Command:
         if self._watched is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._watched, number)
+
+
+def _has_ended(watched: int, within_s: float) -> bool:
+    poll = select.poll()
+    poll.register(watched, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))
 
 
 def _serve(asked: int, answered: int) -> NoReturn:

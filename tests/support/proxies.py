@@ -57,6 +57,11 @@ class Proxy:
         """Wait while nothing goes through."""
         self._goes_on.wait()
 
+    def forget(self, pair: "_Pair") -> None:
+        """Keep nothing of a connection that has ended, so that its sockets are closed."""
+        with contextlib.suppress(ValueError):
+            self._pairs.remove(pair)
+
     def _accept(self) -> None:
         while True:
             try:
@@ -115,6 +120,7 @@ class _Pair:
         with contextlib.suppress(OSError):
             yield
         self.end()
+        self._proxy.forget(self)
 
     def end(self) -> None:
         for one in (self._client, self._server):
