@@ -33,20 +33,15 @@ _STORIES, _LINES = 3, 120
 
 
 class TwoHostsWatch:
-    """Looks all the time whether the hypervisors have two guests of one server, of which neither is being copied.
-
-    Two that were made by the same build are another matter: a build goes on elsewhere when its host cannot be reached,
-    and what it had made there, which nobody has seen, is removed when the host is back (``built_twice``).
-    """
+    """Looks all the time whether the hypervisors have two guests of one server, of which neither is being copied."""
 
     def __init__(self, hypervisors: Path) -> None:
         self._hypervisors = hypervisors
-        self._seen: dict[Path, tuple[tuple[int, int], dict[str, str]]] = {}
+        self._seen: dict[Path, tuple[tuple[int, int], set[str]]] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         #: Server → the hosts that had it at once.
         self.found: dict[str, frozenset[str]] = {}
-        self.built_twice: set[str] = set()
 
     def start(self) -> None:
         self._thread.start()
@@ -65,25 +60,22 @@ class TwoHostsWatch:
             for uuid in self._whole(file):
                 hosts[uuid].append(file)
         for uuid, files in hosts.items():
-            if len(files) > 1:  # or it has moved since the first of them was read
-                again = [self._whole(file).get(uuid) for file in (*files, *files)]
-                if set(again) == {Origin.SPAWNED}:
-                    self.built_twice.add(uuid)
-                elif None not in again:
-                    self.found[uuid] = frozenset(file.stem for file in files)
+            # Looked at twice: it may have moved since the first of them was read.
+            if len(files) > 1 and all(uuid in self._whole(file) for file in (*files, *files)):
+                self.found[uuid] = frozenset(file.stem for file in files)
 
-    def _whole(self, file: Path) -> dict[str, str]:
-        """The servers whose guest is on a host as a whole, and how it came there."""
+    def _whole(self, file: Path) -> set[str]:
+        """The servers whose guest is on a host as a whole."""
         try:
             status = file.stat()
             version = status.st_ino, status.st_mtime_ns
             if file not in self._seen or self._seen[file][0] != version:
                 stored: dict[str, Any] = orjson.loads(file.read_bytes())
                 guests = {uuid: place["guest"]["origin"] for uuid, place in stored.items() if place["guest"]}
-                whole = {uuid: origin for uuid, origin in guests.items() if origin != Origin.INCOMING}
+                whole = {uuid for uuid, origin in guests.items() if origin != Origin.INCOMING}
                 self._seen[file] = version, whole
         except FileNotFoundError:
-            return {}
+            return set()
         return self._seen[file][1]
 
 

@@ -156,7 +156,7 @@ class Run:
         taken = ", ".join(f"{count} {kind}" for kind, count in sorted(self._taken.items()))
         return (
             f"faults: {self.done} faults in {time.monotonic() - self._began:.0f} s ({kinds}); taken: {taken}; "
-            f"{len(self._watch.built_twice)} built on two hosts for a while, {self.restarts} ended by themselves; "
+            f"{self.restarts} ended by themselves; "
             f"{problems} violations, seed {self._options.seed}"
         )
 
