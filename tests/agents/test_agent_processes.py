@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agents.cloud import LEASE_S, AgentCloud
+from agents.cloud import AgentCloud
 from kilonova.model.instance import VmState
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -94,7 +94,12 @@ def test_the_broker_may_go_away_for_a_while(agent_cloud: NewCloud, broker: objec
 @pytest.mark.slow
 def test_what_is_parked_at_an_agent_that_comes_back_is_asked_for_at_once(agent_cloud: NewCloud) -> None:
     """Long before the reply is overdue, and although the agent has forgotten it."""
-    cloud = agent_cloud(("east",), hosts=f"vcpus: 32, memory_mib: 65536, spawn_delay_s: {LEASE_S * 2}")
+    cloud = agent_cloud(
+        ("east",),
+        hosts="vcpus: 32, memory_mib: 65536, spawn_delay_s: 4",
+        lease_s=30.0,  # the host counts as served until the agent is back
+        more="[DEFAULT]\nrpc_response_timeout = 300\n",
+    )
     uuid = cloud.control.ask().body["server"]["id"]
     cloud.agents[0].until_told("Session .* begins")
     cloud.agents[0].kill()

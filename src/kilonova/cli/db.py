@@ -10,6 +10,9 @@ from rich.progress import Progress
 
 from kilonova.errors import ConfigurationError, InvalidRequest
 
+#: For how long the server may say nothing while tables are changed: nobody waits for a request here.
+_PATIENCE_S = 120.0
+
 app = typer.Typer(no_args_is_help=True, help="Look after the database.")
 
 
@@ -22,7 +25,7 @@ def upgrade(
     from kilonova.db import schema  # noqa: PLC0415
     from kilonova.db.database import Database  # noqa: PLC0415
 
-    database = Database(load_settings(config_file).database.connection)
+    database = Database(load_settings(config_file).database.connection, response_timeout_s=_PATIENCE_S)
     try:
         before = schema.current(database)
         schema.upgrade(database)
