@@ -40,16 +40,18 @@ def run_client(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``openstack`` with these words, and without any other of the variables that it would read."""
     with tempfile.TemporaryDirectory() as folder:
-        out, err = Path(folder, "out"), Path(folder, "err")
-        process = _PROCESSES.Process(target=_main, args=(list(words), dict(environment), out, err))
+        out, err, code = Path(folder, "out"), Path(folder, "err"), Path(folder, "code")
+        process = _PROCESSES.Process(target=_main, args=(list(words), dict(environment), out, err, code))
         process.start()
         process.join(timeout_s)
         if process.exitcode is None:
             process.kill()
             process.join()
             raise subprocess.TimeoutExpired(["openstack", *words], timeout_s, out.read_bytes(), err.read_bytes())
+        # Its own word comes first: a thread that starts another process at this moment takes the exit code away.
+        status = int(code.read_text()) if code.exists() else process.exitcode
         return subprocess.CompletedProcess(
-            ["openstack", *words], process.exitcode, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
+            ["openstack", *words], status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
         )
 
 
@@ -58,7 +60,7 @@ def without_credentials(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith("OS_")}
 
 
-def _main(words: Sequence[str], environment: Mapping[str, str], out: Path, err: Path) -> None:
+def _main(words: Sequence[str], environment: Mapping[str, str], out: Path, err: Path, code: Path) -> None:
     kept = {**without_credentials(os.environ), **environment}
     os.environ.clear()
     os.environ.update(kept)
@@ -71,4 +73,7 @@ def _main(words: Sequence[str], environment: Mapping[str, str], out: Path, err: 
     time.sleep = lambda seconds: pause(seconds * _PAUSES)
     from openstackclient import shell
 
-    sys.exit(shell.main(list(words)))
+    status = shell.main(list(words))
+    sys.stdout.flush()
+    code.write_text(str(status or 0))
+    sys.exit(status)
