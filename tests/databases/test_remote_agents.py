@@ -292,7 +292,7 @@ def test_an_agent_cannot_take_a_session_that_is_not_its_own(
     before = _processes(one)
     for question in (HostsStarted((), session=stolen), Heartbeat(session=stolen), HostsStarted(()), Heartbeat()):
         with pytest.raises(Forbidden):
-            one.conductor.answer(question, Speaker("hostile"))
+            one.bus.answer(question, Speaker("hostile"))
     assert _processes(one) == before
 
 
@@ -300,11 +300,11 @@ def test_a_heartbeat_counts_for_as_long_as_the_session_does(world: World, one: C
     del agent
     with one.database.read() as connection:
         (session,) = agent_sessions.with_lease(connection, one.database.clock.now())
-    future = one.conductor.heartbeats.heard(session.uuid)
+    future = one.conductor.heartbeats.heard(session)
     one.conductor.heartbeats.write()
     assert future.result(0) is True
     world.pass_time(OVER)
-    future = one.conductor.heartbeats.heard(session.uuid)
+    future = one.conductor.heartbeats.heard(session)
     one.conductor.heartbeats.write()
     assert future.result(0) is False
 

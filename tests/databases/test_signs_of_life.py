@@ -14,10 +14,12 @@ from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.silence import Silence
 from kilonova.db import host_agents, services
 from kilonova.db import tables as t
+from kilonova.db.agent_sessions import Session
 from kilonova.db.changes import Commit
 from kilonova.db.database import Database
 from kilonova.db.host_agents import LEASE, Process, Route
 from kilonova.db.transaction import Transaction
+from kilonova.errors import Forbidden
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.host import COMPUTE, Service
 from support.processes import pass_time
@@ -151,15 +153,21 @@ def test_silence_is_one_change_and_so_is_coming_back(database: Database, commits
 def test_heartbeats_are_written_together(database: Database) -> None:
     heartbeats = Heartbeats(database, LEASE)
     for number in range(40):
-        register(database, Process(f"session {number}"), f"host{number}")
+        register(database, Process(f"session {number}", agent=f"agent {number}"), f"host{number}")
     before = database.newest_seq() if not database.is_sqlite else 0
-    answers = [heartbeats.heard(f"session {number}") for number in (*range(50), *range(10))]
+    stolen = heartbeats.heard(Session("session 7", "agent 8"))
+    beats = [Session(f"session {number}", f"agent {number}") for number in (*range(50), *range(10))]
+    answers = [heartbeats.heard(each) for each in beats]
     assert not any(answer.done() for answer in answers)
     heartbeats.write()
     heartbeats.write()
+    assert isinstance(stolen.exception(0), Forbidden)
     assert [answer.result(0) for answer in answers] == [number < 40 for number in (*range(50), *range(10))]
     if not database.is_sqlite:
         assert database.newest_seq() == before + 1
+    for name in ("", "a\x00b", "x" * 37):
+        with pytest.raises(Forbidden):
+            heartbeats.heard(Session(name, "agent 1"))
 
 
 def test_control_processes_are_services_of_their_machine(database: Database) -> None:

@@ -7,7 +7,7 @@ in ``to[agent]`` until the test has them delivered, so it may hold, drop, double
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,12 +99,11 @@ class ControlEnd(ManualBus):
     def answer(self, question: Question, speaker: Speaker) -> Answer:
         """Have a question answered, and what is written together with others be written meanwhile."""
         assert self._answer is not None
-        with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(self._answer, question, speaker)
-            while not answer.done():
-                self.write_heartbeats()
-                wait([answer], 0.005)
-            return answer.result()
+        answer = self._answer(question, speaker)
+        if isinstance(answer, Future):
+            self.write_heartbeats()
+            return answer.result(0)
+        return answer
 
 
 class AgentEnd:

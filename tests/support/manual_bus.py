@@ -6,9 +6,10 @@ Everything runs on the test's own thread, so a test can stop the world between a
 
 import random
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 
 from kilonova.errors import Unavailable
-from kilonova.messaging.bus import Accept, Speaker, Work
+from kilonova.messaging.bus import Accept, Answerer, Speaker, Work
 from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question, StepReply
 
@@ -36,7 +37,7 @@ class ManualBus:
         self._work: list[Callable[[], None]] = []
         self._agents: dict[str, Accept] = {}
         self._conductor: Callable[[ConductorMessage], None] | None = None
-        self._answer: Callable[[Question, Speaker], Answer] | None = None
+        self._answer: Answerer | None = None
 
     @property
     def waiting(self) -> Mapping[str, int]:
@@ -45,9 +46,7 @@ class ManualBus:
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._agents[host] = accept
 
-    def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
-    ) -> None:
+    def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         self._conductor, self._answer = handler, answer
 
     def cast(self, host: str, message: AgentMessage) -> None:
@@ -86,7 +85,8 @@ class ManualBus:
         del within_s
         if self._answer is None:
             raise Unavailable("No conductor is there.")
-        return self._answer(question, Speaker())
+        answer = self._answer(question, Speaker())
+        return answer.result() if isinstance(answer, Future) else answer
 
     def close(self) -> None:
         self._work.clear()

@@ -5,9 +5,10 @@ import threading
 from concurrent.futures import Future
 from datetime import timedelta
 
-from kilonova.db import host_agents
+from kilonova.db import agent_sessions
+from kilonova.db.agent_sessions import Session
 from kilonova.db.database import Database
-from kilonova.errors import Unavailable
+from kilonova.errors import Forbidden, Unavailable
 
 #: How long a heartbeat waits for others: short beside any lease, and long enough that one commit has many of them.
 WRITTEN_EVERY_S = 1.0
@@ -20,15 +21,17 @@ class Heartbeats:
         self._database = database
         self._lease = lease
         self._lock = threading.Lock()
-        self._heard: dict[str, Future[bool]] = {}
+        self._heard: dict[Session, Future[bool]] = {}
         self._is_closed = False
 
-    def heard(self, session: str) -> "Future[bool]":
+    def heard(self, session: Session) -> "Future[bool]":
         """Note a heartbeat of a session without waiting.
 
-        The future tells whether the session counts as alive once that is durable, or raises Unavailable. One that
-        does not count has to register again.
+        The future tells whether the session counts as alive once that is durable, or raises Unavailable, or Forbidden
+        for the session of another agent. One that does not count has to register again. Raises: Forbidden for what
+        can be no session.
         """
+        agent_sessions.require_name(session)
         with self._lock:
             answer = self._heard.setdefault(session, Future())
             if self._is_closed:
@@ -53,10 +56,14 @@ class Heartbeats:
         if not heard:
             return
         try:
-            counting = self._database.write(lambda tx: host_agents.keep_alive(tx, heard, self._lease))
+            counting = self._database.write(lambda tx: agent_sessions.keep_alive(tx, heard, self._lease))
         except Exception as error:
             for answer in heard.values():
                 answer.set_exception(error)
             raise
         for session, answer in heard.items():
-            answer.set_result(session in counting)
+            counts = counting[session]
+            if isinstance(counts, Forbidden):
+                answer.set_exception(counts)
+            else:
+                answer.set_result(counts)

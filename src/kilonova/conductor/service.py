@@ -3,6 +3,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
@@ -24,11 +25,11 @@ from kilonova.conductor.services import Services
 from kilonova.conductor.strays import Strays
 from kilonova.conductor.stuck import StuckWorkflows
 from kilonova.db import agent_sessions, enrolment, host_agents
+from kilonova.db.agent_sessions import Session
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus, Speaker
@@ -52,8 +53,6 @@ from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 LOG = logging.getLogger(__name__)
-#: How long a heartbeat may wait until it is written; the agent process sends the next one about then.
-_HEARTBEAT_S = 10.0
 
 
 class Conductor:
@@ -153,7 +152,7 @@ class Conductor:
             case GuestsFound():
                 self.runner.guests.take(message)
 
-    def answer(self, question: Question, speaker: Speaker) -> Answer:
+    def answer(self, question: Question, speaker: Speaker) -> Answer | Future[Answer]:
         """Answer what a process with agents asks."""
         match question:
             case HostsStarted():
@@ -171,7 +170,7 @@ class Conductor:
             if speaker.agent:
                 hypervisors = [report.hypervisor_hostname for report in message.reports]
                 enrolment.require_enrolled(tx, speaker.agent, [report.host for report in message.reports], hypervisors)
-                agent_sessions.require_present(tx.connection, message.session, speaker.agent, tx.now)
+                agent_sessions.require_present(tx.connection, Session(message.session, speaker.agent), tx.now)
             return register_hosts(tx, message, process, self.lease.duration)
 
         reported = self.database.write(register)
@@ -180,14 +179,18 @@ class Conductor:
         reported.tell()
         return Orphans(reported.removals, self.lease.duration.total_seconds())
 
-    def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> HeartbeatAnswer:
+    def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> Answer | Future[Answer]:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""
-        counts = True
-        if speaker.agent:
-            with self.database.read(patient=True) as connection:
-                agent_sessions.require_own(connection, message.session, speaker.agent)
-            try:
-                counts = self.heartbeats.heard(message.session).result(_HEARTBEAT_S)
-            except TimeoutError:
-                raise Unavailable(f"A heartbeat could not be written within {_HEARTBEAT_S:g} s.") from None
-        return HeartbeatAnswer(message.session, message.number, counts)
+        if not speaker.agent:
+            return HeartbeatAnswer(message.session, message.number, counts=True)
+        answer: Future[Answer] = Future()
+
+        def written(heard: Future[bool]) -> None:
+            error = heard.exception()
+            if error is None:
+                answer.set_result(HeartbeatAnswer(message.session, message.number, heard.result()))
+            else:
+                answer.set_exception(error)
+
+        self.heartbeats.heard(Session(message.session, speaker.agent)).add_done_callback(written)
+        return answer

@@ -3,11 +3,12 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.db import host_agents
 from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
@@ -30,25 +31,35 @@ class Session:
 _SESSIONS = sa.select(_P.uuid, _P.agent).where(_P.agent.is_not(None))
 
 
-def require_own(connection: Connection, session: str, agent: str) -> None:
-    """Raise Forbidden when a session is that of another agent, or no session at all but a control process."""
-    _end_of_own(connection, session, agent)
+def require_name(session: Session) -> None:
+    """Raise Forbidden for what can be the name of no session."""
+    if not 0 < len(session.uuid) <= _LONGEST or not session.uuid.isprintable():
+        raise _not_own(session)
 
 
-def require_present(connection: Connection, session: str, agent: str, now: datetime) -> None:
-    """Raise Forbidden unless a session is new, or the agent's own and not over: what is over never begins again."""
-    until = _end_of_own(connection, session, agent)
-    if until is not None and until <= now:
-        raise Forbidden(f"Session {session} of agent {agent} has ended.")
+def keep_alive(tx: Transaction, sessions: Collection[Session], lease: timedelta) -> Mapping[Session, bool | Forbidden]:
+    """Note a sign of life of each session that has its lease; say which have, and which are not their agent's."""
+    named = sa.select(_P.uuid, _P.agent).where(_P.uuid.in_([session.uuid for session in sessions]))
+    agents: dict[str, str | None] = {row.uuid: row.agent for row in tx.execute(named)}
+    refused = {each: _not_own(each) for each in sessions if agents.get(each.uuid, each.agent) != each.agent}
+    alive = host_agents.keep_alive(tx, {each.uuid for each in sessions if each not in refused}, lease)
+    return {each: refused.get(each) or each.uuid in alive for each in sessions}
 
 
-def _end_of_own(connection: Connection, session: str, agent: str) -> datetime | None:
-    """Return the end of the lease of an agent's own session; None for one that is not there. Raises: Forbidden."""
-    row = connection.execute(sa.select(_P.agent, _P.lease_until).where(_P.uuid == session)).first()
-    if not 0 < len(session) <= _LONGEST or (row is not None and row.agent != agent):
-        raise Forbidden(f"Agent {agent} speaks for session {session[:_LONGEST]!r}, which is not its own.")
-    until: datetime | None = None if row is None else row.lease_until
-    return until
+def _not_own(session: Session) -> Forbidden:
+    return Forbidden(f"Agent {session.agent} speaks for session {session.uuid[:_LONGEST]!r}, which is not its own.")
+
+
+def require_present(connection: Connection, session: Session, now: datetime) -> None:
+    """Raise Forbidden unless a session is new, or its agent's own and not over: what is over never begins again."""
+    require_name(session)
+    row = connection.execute(sa.select(_P.agent, _P.lease_until).where(_P.uuid == session.uuid)).first()
+    if row is None:
+        return
+    if row.agent != session.agent:
+        raise _not_own(session)
+    if row.lease_until <= now:
+        raise Forbidden(f"Session {session.uuid} of agent {session.agent} has ended.")
 
 
 def end_of(tx: Transaction, agents: Collection[str]) -> int:

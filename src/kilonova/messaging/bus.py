@@ -6,6 +6,7 @@ order, and both ends live with that: an agent carries each step out once, and on
 """
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +34,8 @@ class Speaker:
     version: int = VERSION
 
 
+#: Answers a question of a process with agents, now, or as soon as what it says is durable: no thread waits for that.
+Answerer = Callable[[Question, Speaker], Answer | Future[Answer]]
 #: Takes a message in order, without waiting for anything, and returns the work to do for it now, if any.
 Accept = Callable[[AgentMessage], Work | None]
 
@@ -69,9 +72,7 @@ class ConductorBus(Protocol):
     def waiting(self) -> Mapping[str, int]:
         """How much work waits for a thread, by the name of its queue."""
 
-    def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
-    ) -> None:
+    def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         """Have messages of agents go to ``handler``, and what they ask to ``answer``."""
 
     def cast(self, host: str, message: AgentMessage) -> None:

@@ -2,9 +2,10 @@
 """The bus inside one process."""
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 
 from kilonova.errors import Unavailable
-from kilonova.messaging.bus import Accept, Speaker, Work
+from kilonova.messaging.bus import Accept, Answerer, Speaker, Work
 from kilonova.messaging.lanes import AgentLane, ConductorLane, Lanes
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 
@@ -18,7 +19,7 @@ class LocalBus:
     def __init__(self) -> None:
         self._agents: dict[str, Accept] = {}
         self._conductor: Callable[[ConductorMessage], None] | None = None
-        self._answer: Callable[[Question, Speaker], Answer] | None = None
+        self._answer: Answerer | None = None
         self._is_closing = False
         self._agent_lanes = Lanes("agent", _AGENT_THREADS)
         self._conductor_lanes = Lanes("conductor", _CONDUCTOR_THREADS)
@@ -26,9 +27,7 @@ class LocalBus:
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._agents[host] = accept
 
-    def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
-    ) -> None:
+    def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         self._conductor, self._answer = handler, answer
 
     def cast(self, host: str, message: AgentMessage) -> None:
@@ -51,7 +50,8 @@ class LocalBus:
         del within_s  # it is answered here and now
         if self._answer is None:
             raise Unavailable("No conductor is there.")
-        return self._answer(question, Speaker())
+        answer = self._answer(question, Speaker())
+        return answer.result() if isinstance(answer, Future) else answer
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
         self._conductor_lanes.run(ConductorLane.ORDINARY, work)

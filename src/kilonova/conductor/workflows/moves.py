@@ -57,11 +57,6 @@ class MoveFacts:
         return self.destination or self.source
 
     @property
-    def stays_on_host(self) -> bool:
-        """Whether the server gets another flavor on the host where it is."""
-        return self.destination == self.source
-
-    @property
     def settled_state(self) -> VmState:
         """What the server is when the move is over."""
         return VmState.ACTIVE if self.runs else VmState.STOPPED

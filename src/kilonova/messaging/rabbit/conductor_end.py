@@ -8,12 +8,13 @@ vouch for is dropped, and so is what speaks for a host that its writer was not e
 
 import logging
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from functools import partial
 
 import msgspec
 
 from kilonova.errors import Forbidden, KilonovaError
-from kilonova.messaging.bus import Accept, Speaker
+from kilonova.messaging.bus import Accept, Answerer, Speaker
 from kilonova.messaging.codec import Envelope, decode, encode
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
@@ -62,7 +63,7 @@ class RabbitConductorBus:
         self._local = local
         self._may_send = may_send
         self._handler: Callable[[ConductorMessage], None] | None = None
-        self._answerer: Callable[[Question, Speaker], Answer] | None = None
+        self._answerer: Answerer | None = None
         name = f"control {process}"
         self._link = Link(transport, name, self._connected)
         self._keeper = QueueKeeper(transport, name, self._link, routes, process, self._hear, self._take_passed_on)
@@ -91,9 +92,7 @@ class RabbitConductorBus:
 
     # For the conductor, whose hosts may be anywhere.
 
-    def serve_conductor(
-        self, handler: Callable[[ConductorMessage], None], answer: Callable[[Question, Speaker], Answer]
-    ) -> None:
+    def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         self._handler, self._answerer = handler, answer
         self._local.serve_conductor(handler, answer)
 
@@ -193,10 +192,24 @@ class RabbitConductorBus:
             self._link.acknowledge(delivery)
 
     def _answer(self, agent: str, envelope: Envelope, message: Question, delivery: Delivery) -> None:
+        answer: Future[Answer] = Future()
         try:
             if self._answerer is not None:
-                answer = self._answerer(message, Speaker(agent, envelope.version))
-                self._send(agent, Envelope(answer, session=envelope.session, question=envelope.question))
+                given = self._answerer(message, Speaker(agent, envelope.version))
+                if isinstance(given, Future):
+                    answer = given
+                else:
+                    answer.set_result(given)
+        except Exception as error:  # noqa: BLE001 - it is told of below
+            answer.set_exception(error)
+        answer.add_done_callback(partial(self._answered, agent, envelope, message, delivery))
+
+    def _answered(
+        self, agent: str, envelope: Envelope, message: Question, delivery: Delivery, answer: Future[Answer]
+    ) -> None:
+        try:
+            answered = Envelope(answer.result(), session=envelope.session, question=envelope.question)
+            self._send(agent, answered)
         except Exception as error:  # noqa: BLE001 - others can cause it as often as they like
             self._complain_of(f"A {type(message).__name__} of agent {agent} is not answered", error)
         finally:
