@@ -72,9 +72,11 @@ def test_others_hardly_notice_a_request_for_a_thousand_servers(served: Served) -
         busy.append((seconds(write), seconds(boot)))
     big.join()
     assert len(busy) >= 3, "the big request was over before anybody could have noticed it"
-    for kind, before, during in zip(("write", "boot"), zip(*quiet, strict=True), zip(*busy, strict=True), strict=True):
-        usual, median, worst = statistics.median(before), statistics.median(during), max(during)
-        print(f"{kind}: quiet {usual * 1e3:.1f} ms, busy median {median * 1e3:.1f} ms, worst {worst * 1e3:.1f} ms")
+    usual = max(statistics.median(before) for before in zip(*quiet, strict=True))  # both wait for the same disk
+    print(f"quiet: {usual * 1e3:.1f} ms")
+    for kind, during in zip(("write", "boot"), zip(*busy, strict=True), strict=True):
+        median, worst = statistics.median(during), max(during)
+        print(f"{kind}: busy median {median * 1e3:.1f} ms, worst {worst * 1e3:.1f} ms")
         assert median <= USUAL * usual + GRACE_S, kind
         assert worst <= WORST * usual + WORST_GRACE_S, kind
 
