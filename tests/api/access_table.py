@@ -116,6 +116,7 @@ COMPUTE: Mapping[str, Access] = {
     "compute DELETE /v2.1/servers/{server_id}": of_home(MEMBER, server_id="@new_server"),
     f"{_ACTION} os-start": of_home(MEMBER, {"os-start": None}),
     f"{_ACTION} os-stop": of_home(MEMBER, {"os-stop": None}),
+    f"{_ACTION} rebuild": of_home(MEMBER, {"rebuild": {"imageRef": "3f0b7f2e-0a38-4d0a-bd0c-0a6b5a2f5f0e"}}),
     f"{_ACTION} resize": of_home(MEMBER, {"resize": {"flavorRef": "gone"}}),
     f"{_ACTION} confirmResize": of_home(MEMBER, {"confirmResize": None}),
     f"{_ACTION} revertResize": of_home(MEMBER, {"revertResize": None}),

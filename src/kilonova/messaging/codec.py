@@ -10,6 +10,7 @@ has learnt it.
  1    the message alone
  2    the host, the session, who awaits the answer, and questions (ADR 20)
  3    where a host gets the image of a guest from (ADR 23)
+ 4    all other actions of servers, among them those that make a guest anew
 ====  ==================================================================
 """
 
@@ -21,7 +22,7 @@ import msgspec
 
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 
-VERSION = 3
+VERSION = 4
 NEEDS = 2
 Message = AgentMessage | ConductorMessage | Question | Answer
 MESSAGES: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Message)}

@@ -8,24 +8,24 @@ from kilonova.api.validation import Schemas
 
 UUID: JSONDict = {"type": "string", "format": "uuid"}
 _UUIDS: JSONDict = {"oneOf": [UUID, {"type": "array", "items": UUID}]}
-_METADATA: JSONDict = {
+METADATA: JSONDict = {
     "type": "object",
     "patternProperties": {METADATA_KEY: {"type": "string", "maxLength": 255}},
     "additionalProperties": False,
 }
-_HOSTNAME: JSONDict = {
+HOSTNAME: JSONDict = {
     "type": "string",
     "minLength": 2,
     "maxLength": 63,
     "pattern": r"^[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]$",
 }
-_FQDN: JSONDict = {
+FQDN: JSONDict = {
     "type": "string",
     "minLength": 2,
     "maxLength": 255,
     "pattern": r"^[a-zA-Z0-9][a-zA-Z0-9.-]*[a-zA-Z0-9]$",
 }
-_DESCRIPTION: JSONDict = {
+DESCRIPTION: JSONDict = {
     "type": ["string", "null"],
     "maxLength": 255,
     "pattern": r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$",
@@ -71,7 +71,7 @@ _SERVER: JSONDict = {
     "imageRef": {"oneOf": [{"type": "string", "format": "uuid"}, {"type": "string", "maxLength": 0}]},
     "flavorRef": {"type": ["string", "integer"], "minLength": 1},
     "adminPass": {"type": "string"},
-    "metadata": _METADATA,
+    "metadata": METADATA,
     "networks": _NETWORKS_LIST,
     "OS-DCF:diskConfig": {"type": "string", "enum": ["AUTO", "MANUAL"]},
     "accessIPv4": {"type": "string", "format": "ipv4"},
@@ -130,7 +130,7 @@ _TAGS: JSONDict = {
     "maxItems": 50,
     "items": {"type": "string", "minLength": 1, "maxLength": 60, "pattern": "^[^,/]*$"},
 }
-_CERTIFICATES: JSONDict = {
+CERTIFICATES: JSONDict = {
     "anyOf": [
         {"type": "null"},
         {
@@ -143,13 +143,13 @@ _CERTIFICATES: JSONDict = {
     ]
 }
 _NOW_REQUIRED = ("name", "flavorRef", "networks")
-_V2_19: dict[str, Any] = {"description": _DESCRIPTION}
+_V2_19: dict[str, Any] = {"description": DESCRIPTION}
 _V2_37: dict[str, Any] = {**_V2_19, "networks": _NETWORKS_CHOICE}
 _V2_52: dict[str, Any] = {**_V2_37, "tags": _TAGS}
-_V2_63: dict[str, Any] = {**_V2_52, "trusted_image_certificates": _CERTIFICATES}
+_V2_63: dict[str, Any] = {**_V2_52, "trusted_image_certificates": CERTIFICATES}
 _V2_74: dict[str, Any] = {**_V2_63, "host": NAME, "hypervisor_hostname": NAME}
-_V2_90: dict[str, Any] = {**_V2_74, "hostname": _HOSTNAME}
-_V2_94: dict[str, Any] = {**_V2_90, "hostname": _FQDN}
+_V2_90: dict[str, Any] = {**_V2_74, "hostname": HOSTNAME}
+_V2_94: dict[str, Any] = {**_V2_90, "hostname": FQDN}
 
 CREATE = Schemas(
     {

@@ -75,7 +75,7 @@ def _check(services: Services, run: Run[RebuildFacts]) -> Effect:
     """Ask the rules about the host and the new image; nothing is claimed."""
     facts = run.facts
     if not facts.new_image:
-        return Completed(durable=False)
+        return Completed()
     found = _load(services, run)
     if found is None:
         return Gone()
@@ -88,7 +88,7 @@ def _check(services: Services, run: Run[RebuildFacts]) -> Effect:
             _require_traits(services, run.instance_uuid, spec)
     except CannotPlaceError as refused:
         return Failed(replace(refused.failure, undone=False))
-    return Completed(durable=False)
+    return Completed()
 
 
 def _require_traits(services: Services, instance_uuid: str, spec: RequestSpec) -> None:
@@ -135,8 +135,11 @@ def _give_back(_services: Services, run: Run[RebuildFacts]) -> Effect:
     return Completed(write=write)
 
 
-def made_of(tx: Transaction, instance_uuid: str, wanted: MadeOf) -> None:
-    """Record what a server is made of; a request that no server belongs to any more goes. Raises: NotFound."""
+def made_of(tx: Transaction, instance_uuid: str, wanted: MadeOf, *, keep_request: bool = False) -> None:
+    """Record what a server is made of. Raises: NotFound.
+
+    What was asked for it until now goes where no server belongs to it any more, unless that has to be kept.
+    """
     present = instances.get(tx.connection, instance_uuid)
     instances.change(
         tx,
@@ -147,7 +150,7 @@ def made_of(tx: Transaction, instance_uuid: str, wanted: MadeOf) -> None:
         request_spec_uuid=wanted.request_spec_uuid,
     )
     instances.log(tx, instance_uuid)
-    if present.request_spec_uuid not in {None, wanted.request_spec_uuid}:
+    if present.request_spec_uuid not in {None, wanted.request_spec_uuid} and not keep_request:
         request_specs.delete_unused(tx, [str(present.request_spec_uuid)])
 
 

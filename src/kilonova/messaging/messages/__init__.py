@@ -13,6 +13,7 @@ from kilonova.messaging.messages.guests import (
     DestroyGuest,
     GuestsFound,
     RebootGuest,
+    RebuildGuest,
     RemoveGuest,
     SpawnGuest,
     StartGuest,
@@ -68,6 +69,7 @@ __all__ = [
     "PrepareLiveMigration",
     "Question",
     "RebootGuest",
+    "RebuildGuest",
     "RemoveGuest",
     "ReturnHome",
     "SpawnGuest",
@@ -84,6 +86,7 @@ Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
 #: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = (
     SpawnGuest
+    | RebuildGuest
     | DestroyGuest
     | RebootGuest
     | StartGuest
