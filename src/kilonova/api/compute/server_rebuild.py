@@ -59,7 +59,7 @@ def rebuild(ctx: Context, request: Request) -> Reply:
     one.
     """
     instance = find_server(ctx, request.path["server_id"], _P)
-    check_allowed(instance, TRANSITIONS["rebuild"])
+    check_allowed(ctx, instance, TRANSITIONS["rebuild"])
     asked = request.body["rebuild"]
     _refuse_what_nobody_does(asked)
     stored = _stored_request(ctx, instance)

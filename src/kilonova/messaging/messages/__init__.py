@@ -12,12 +12,16 @@ from kilonova.messaging.messages.guests import (
     AskGuests,
     DestroyGuest,
     GuestsFound,
+    PauseGuest,
     RebootGuest,
     RebuildGuest,
     RemoveGuest,
+    ResumeGuest,
     SpawnGuest,
     StartGuest,
     StopGuest,
+    SuspendGuest,
+    UnpauseGuest,
 )
 from kilonova.messaging.messages.live_migrations import (
     AbortLiveMigration,
@@ -66,11 +70,13 @@ __all__ = [
     "MoveAway",
     "Order",
     "Orphans",
+    "PauseGuest",
     "PrepareLiveMigration",
     "Question",
     "RebootGuest",
     "RebuildGuest",
     "RemoveGuest",
+    "ResumeGuest",
     "ReturnHome",
     "SpawnGuest",
     "StartGuest",
@@ -79,6 +85,8 @@ __all__ = [
     "StepState",
     "StepStatus",
     "StopGuest",
+    "SuspendGuest",
+    "UnpauseGuest",
 ]
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
@@ -91,6 +99,10 @@ Order = (
     | RebootGuest
     | StartGuest
     | StopGuest
+    | PauseGuest
+    | UnpauseGuest
+    | SuspendGuest
+    | ResumeGuest
     | MoveAway
     | FinishMove
     | ReturnHome
