@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
 from kilonova.claims.decision_inputs import DecisionInputs
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.image_traits import require_traits
 from kilonova.claims.observers import ClaimObservers
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.claims.placing import NEW_SERVER, Chosen, Claim, Placing
@@ -226,6 +227,8 @@ class Claimer:
         decision = self._engine.decide(plan.hosts, with_resources(spec), limit=1)
         if not decision.ranked:
             self._refuse(spec.request_id, plan, decision, 0, 1, instance_uuid)
+        with self._database.read() as connection:
+            require_traits(connection, instance_uuid, spec.image)
         plan.decisions, plan.server_indices = [(instance_uuid, decision, decision.ranked[0].host)], (0,)
         self._record(spec.request_id, plan, 1)
 

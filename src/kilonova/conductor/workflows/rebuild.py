@@ -28,15 +28,14 @@ from kilonova.conductor.workflow import (
 )
 from kilonova.conductor.workflows.outcomes import failed, settle
 from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
-from kilonova.db import instances, provider_traits, request_specs
+from kilonova.db import instances, request_specs
 from kilonova.db.transaction import Transaction
-from kilonova.errors import NotFound, NoValidHost
+from kilonova.errors import NotFound
 from kilonova.messaging.messages import RebuildGuest
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
-from kilonova.model.request_spec import RequestSpec, StoredRequest
+from kilonova.model.request_spec import StoredRequest
 from kilonova.model.server_migration import MoveKind
 from kilonova.model.transitions import TRANSITIONS
-from kilonova.scheduler.resources import image_traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +84,9 @@ def _check(services: Services, run: Run[RebuildFacts]) -> Effect:
     try:
         with refusals(run.request_id):
             services.claimer.require_fit(spec, run.instance_uuid)
-            _require_traits(services, run.instance_uuid, spec)
     except CannotPlaceError as refused:
         return Failed(replace(refused.failure, undone=False))
     return Completed()
-
-
-def _require_traits(services: Services, instance_uuid: str, spec: RequestSpec) -> None:
-    """Raise NoValidHost unless the providers that the server uses have the traits that its new image requires."""
-    required = image_traits(spec.image)
-    if not required:
-        return
-    with services.database.read() as connection:
-        missing = required - provider_traits.of_consumer(connection, instance_uuid)
-    if missing:
-        raise NoValidHost(
-            f"No valid host was found. The image requires {', '.join(sorted(missing))}, which the host of the server"
-            " does not have."
-        )
 
 
 def _rebuild(services: Services, run: Run[RebuildFacts]) -> Effect:
