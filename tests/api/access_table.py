@@ -14,7 +14,7 @@ from support.identity import ROLES
 Roles = frozenset[str]
 
 #: For requests that have none; where a table says nothing, POST and PUT send an empty object.
-NO_BODY = object()
+NO_BODY = ""
 
 ANY: Roles = frozenset(ROLES)
 READER: Roles = frozenset({"reader", "member", "manager", "admin"})

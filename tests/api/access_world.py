@@ -71,7 +71,7 @@ class World:
         body = access.body if access.body is not None or method not in {"POST", "PUT"} else {}
         if token is not None:
             headers["X-Auth-Token"] = token
-        raw = b"" if body is None or body is NO_BODY else json.dumps(body).encode()
+        raw = b"" if body is None or body == NO_BODY else json.dumps(body).encode()
         if raw:
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
         query = access.query.replace("@home", self.identity.projects[HOME])
