@@ -123,6 +123,13 @@ def test_in_every_state(control: Control, path: str, state: VmState) -> None:
     set_state(control, path, vm_state=VmState.ACTIVE, task_state=None)
 
 
+def test_a_locked_server(control: Control, path: str) -> None:
+    set_state(control, path, locked_by="owner")
+    assert control.member.post(path, {"metadata": {"c": "3"}}).status == 409
+    assert control.member.delete(f"{path}/a").status == 409
+    assert control.admin.post(path, {"metadata": {"c": "3"}}).status == 200
+
+
 def test_a_server_that_never_ran(control: Control) -> None:
     control.add_flavor("9", vcpus=64)
     path = f"/servers/{control.boot(flavorRef='9')['id']}/metadata"

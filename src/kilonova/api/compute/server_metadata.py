@@ -13,6 +13,7 @@ from kilonova.api.schemas import server_metadata as schemas
 from kilonova.db import instances
 from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest, NotFound, OverQuota
+from kilonova.model.instance import Instance
 from kilonova.model.transitions import NOTES
 
 _P = "os_compute_api:server-metadata"
@@ -69,17 +70,17 @@ def set_item(ctx: Context, request: Request) -> Reply:
 
 def delete_item(ctx: Context, request: Request) -> Reply:
     """DELETE /servers/{server_id}/metadata/{key}.  Errors: 404, 409."""
-    uuid, key = find_server(ctx, request.path["server_id"], f"{_P}:delete").uuid, request.path["key"]
+    instance, key = find_server(ctx, request.path["server_id"], f"{_P}:delete"), request.path["key"]
 
-    def job(tx: Transaction) -> None:
-        present = instances.get(tx.connection, uuid)
-        if key not in present.metadata:
+    def edit(tx: Transaction, present: Metadata) -> Metadata:
+        del tx
+        if key not in present:
             raise _no_item()
-        check_allowed(present, NOTES["delete-metadata"])
-        rest = {name: value for name, value in present.metadata.items() if name != key}
-        instances.change(tx, uuid, metadata=rest)
+        return {name: value for name, value in present.items() if name != key}
 
-    ctx.backend.database.write(job)
+    if key not in instance.metadata:
+        raise _no_item()
+    _edit(ctx, instance, "delete-metadata", edit)
     return Reply(204)
 
 
@@ -88,14 +89,23 @@ def _set(ctx: Context, request: Request, rule_name: str, edit: Callable[[Metadat
     instance = find_server(ctx, request.path["server_id"], f"{_P}:{rule_name}")
     limits = limits_of_project(ctx, instance.project_id)
 
-    def job(tx: Transaction) -> Metadata:
-        present = instances.get(tx.connection, instance.uuid)
-        check_allowed(present, NOTES["update-metadata"])
-        after = dict(edit(present.metadata))
+    def within_limits(tx: Transaction, present: Metadata) -> Metadata:
+        after = edit(present)
         most = limits(tx.connection, instance.user_id)["metadata_items"]
         if 0 <= most < len(after):
             raise OverQuota(f"Maximum number of metadata items exceeds {most}")
-        instances.change(tx, instance.uuid, metadata=after)
+        return after
+
+    return _edit(ctx, instance, "update-metadata", within_limits)
+
+
+def _edit(ctx: Context, instance: Instance, kind: str, edit: Callable[[Transaction, Metadata], Metadata]) -> Metadata:
+    """Have ``edit(tx, present metadata)`` return the new metadata, in one transaction. Raises: Conflict."""
+    check_allowed(ctx, instance, NOTES[kind])
+
+    def job(tx: Transaction) -> Metadata:
+        after = edit(tx, instances.get(tx.connection, instance.uuid).metadata)
+        instances.change(tx, instance.uuid, expected_states=NOTES[kind].states, metadata=dict(after))
         return after
 
     return ctx.backend.database.write(job)

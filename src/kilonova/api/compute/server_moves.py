@@ -41,11 +41,11 @@ _NEVER_FORCED = Version(2, 68)
 def resize(ctx: Context, request: Request) -> Reply:
     """Give a server another flavor.  Errors: 400, 403 also over quota, 404, 409 also when its host is down."""
     instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:resize")
-    check_allowed(instance, TRANSITIONS["resize"])
+    check_allowed(ctx, instance, TRANSITIONS["resize"])
     asked = request.body["resize"]
     flavor = _new_flavor(ctx, instance, asked)
     _require_source(ctx, instance)
-    ctx.backend.conductor.operations.resize(
+    ctx.backend.conductor.operations.moves.resize(
         instance,
         flavor,
         ctx.requester,
@@ -58,19 +58,19 @@ def resize(ctx: Context, request: Request) -> Reply:
 
 def confirm_resize(ctx: Context, request: Request) -> Reply:
     """Keep what a resize or a cold migration has made of a server.  Errors: 400, 404, 409."""
-    _end_move(ctx, request, "confirm_resize", ctx.backend.conductor.operations.confirm_resize)
+    _end_move(ctx, request, "confirm_resize", ctx.backend.conductor.operations.moves.confirm_resize)
     return Reply(204)
 
 
 def revert_resize(ctx: Context, request: Request) -> Reply:
     """Make a resized or cold-migrated server what and where it was.  Errors: 400, 404, 409."""
-    _end_move(ctx, request, "revert_resize", ctx.backend.conductor.operations.revert_resize)
+    _end_move(ctx, request, "revert_resize", ctx.backend.conductor.operations.moves.revert_resize)
     return Reply(202)
 
 
 def _end_move(ctx: Context, request: Request, action: str, operation: Callable[[Instance, Requester], Any]) -> None:
     instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:{action}")
-    check_allowed(instance, TRANSITIONS[action.replace("_", "-")])
+    check_allowed(ctx, instance, TRANSITIONS[action.replace("_", "-")])
     try:
         operation(instance, ctx.requester)
     except NotFound as error:
@@ -82,10 +82,10 @@ def migrate(ctx: Context, request: Request) -> Reply:
     given = request.body["migrate"] if request.version >= Version(2, 56) else None
     host = (given or {}).get("host")
     instance = find_server(ctx, request.path["server_id"], _rule("migrate", host))
-    check_allowed(instance, TRANSITIONS["migrate"])
+    check_allowed(ctx, instance, TRANSITIONS["migrate"])
     destination = _destination(ctx, instance, host)
     _require_source(ctx, instance)
-    ctx.backend.conductor.operations.migrate(instance, ctx.requester, host=destination)
+    ctx.backend.conductor.operations.moves.migrate(instance, ctx.requester, host=destination)
     return Reply(202)
 
 
@@ -97,12 +97,12 @@ def live_migrate(ctx: Context, request: Request) -> Reply:
     asked = request.body["os-migrateLive"]
     host = asked["host"]
     instance = find_server(ctx, request.path["server_id"], _rule("migrate_live", host))
-    check_allowed(instance, TRANSITIONS["live-migrate"])
+    check_allowed(ctx, instance, TRANSITIONS["live-migrate"])
     forced = _forced(request.version, asked)
     destination = _destination(ctx, instance, host)
     if not host_is_up(ctx, instance.host):
         raise InvalidRequest("The compute service of the server's host is down: a live migration needs it.")
-    ctx.backend.conductor.operations.live_migrate(instance, ctx.requester, host=destination, forced=forced)
+    ctx.backend.conductor.operations.live_migrations.begin(instance, ctx.requester, host=destination, forced=forced)
     return Reply(202)
 
 

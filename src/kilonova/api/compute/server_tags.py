@@ -103,7 +103,7 @@ def _change(
 
     def job(tx: Transaction) -> T:
         instance = instances.get(tx.connection, uuid)
-        check_allowed(instance, NOTES[kind])
+        check_allowed(ctx, instance, NOTES[kind])
         return write(tx, uuid, instance.tags)
 
     return ctx.backend.database.write(job)

@@ -3,6 +3,7 @@
 
 from kilonova.api.compute.server_create import create_server
 from kilonova.api.compute.server_lists import list_servers, list_servers_detail
+from kilonova.api.compute.server_states import check_unlocked
 from kilonova.api.compute.server_views import detail_view, surroundings, updated_view
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
@@ -86,7 +87,8 @@ def _pin(ctx: Context, tx: Transaction, instance: Instance, zone: str | None) ->
 def delete_server(ctx: Context, request: Request) -> Reply:
     """DELETE /servers/{server_id}.  A second one while the first runs is accepted too."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:delete")
-    ctx.backend.conductor.operations.delete(instance, ctx.requester)
+    check_unlocked(ctx, instance)
+    ctx.backend.conductor.operations.deletes.delete(instance, ctx.requester)
     return Reply(204)
 
 
