@@ -137,6 +137,10 @@ class Agent:
             except DriverError as error:
                 LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
 
+    def tell_removed(self, removals: Iterable[Removal]) -> None:
+        """Tell which of the guests that had to go are still there."""
+        self._tell(guests_of([self], tuple(removal.instance_uuid for removal in removals)))
+
     def _work_for(self, uuid: str, waiting: _Waiting) -> Work:
         return Work(lane_of(waiting.order), lambda: self._work_off(uuid, waiting))
 

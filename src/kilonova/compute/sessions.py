@@ -132,6 +132,8 @@ def _start_in_groups(
         for agent in group.values():
             bus.serve_agent(agent.host, agent.accept)
             agent.tell_late_replies()
+            if agent.host in orphans.removals:
+                agent.tell_removed(orphans.removals[agent.host])
 
 
 def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:

@@ -9,6 +9,7 @@ from kilonova.conductor.workflows.batch import BATCH
 from kilonova.conductor.workflows.build import BUILD
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.delete import DELETE
+from kilonova.conductor.workflows.evacuate import EVACUATE
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.power import POWER
 from kilonova.conductor.workflows.rebuild import REBUILD
@@ -28,6 +29,7 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         CONFIRM_RESIZE,
         REVERT_RESIZE,
         LIVE_MIGRATE,
+        EVACUATE,
         REBUILD,
     )
 }

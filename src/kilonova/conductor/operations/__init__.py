@@ -2,6 +2,7 @@
 """What can be done to servers that exist. A family of actions is a module."""
 
 from kilonova.conductor.operations.deletes import Deletes
+from kilonova.conductor.operations.evacuations import Evacuations
 from kilonova.conductor.operations.live_migrations import LiveMigrations
 from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
@@ -25,3 +26,4 @@ class Operations:
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
         self.rebuilds = Rebuilds(starter)
+        self.evacuations = Evacuations(starter)

@@ -31,10 +31,12 @@ class Starter:
         instance: Instance,
         who: Requester,
         write: Callable[[Transaction], object] = lambda _tx: None,
+        why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> None:
         """Store a workflow with its action and first task state, and have it begin.
 
-        What it may overtake walks back first. ``write(tx)``: what belongs into the same transaction.
+        What it may overtake walks back first, and is told ``why``.
+        ``write(tx)``: what belongs into the same transaction.
         Raises: NotFound, UnexpectedTaskState; whatever ``write`` raises.
         """
         transition = workflow.transition
@@ -48,7 +50,7 @@ class Starter:
                 expected_tasks=transition.tasks,
                 **({"task_state": transition.shown[0]} if transition.shown else {}),
             )
-            others = self.runner.interrupt(tx, instance.uuid, Interrupt.OTHER_ACTION)
+            others = self.runner.interrupt(tx, instance.uuid, why)
             row = workflow.first_row(replace(flow, waiting=bool(others)), facts)
             workflows.insert(tx, [row], self.services.owner)
             instance_actions.begin(tx, [action_of(workflow, instance, who)])
