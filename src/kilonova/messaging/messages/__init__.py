@@ -14,6 +14,7 @@ from kilonova.messaging.messages.guests import (
     GuestsFound,
     PauseGuest,
     RebootGuest,
+    RebuildGuest,
     RemoveGuest,
     ResumeGuest,
     SpawnGuest,
@@ -84,6 +85,7 @@ __all__ = [
     "Question",
     "QuestionRefused",
     "RebootGuest",
+    "RebuildGuest",
     "RefusedBecause",
     "RemoveGuest",
     "ResumeGuest",
@@ -104,6 +106,7 @@ Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
 #: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = (
     SpawnGuest
+    | RebuildGuest
     | DestroyGuest
     | RebootGuest
     | StartGuest
