@@ -139,6 +139,15 @@ def _still(cell: Cell, uuid: str, rng: random.Random) -> None:
     cell.power(uuid, kind)
 
 
+def _help(cell: Cell, uuid: str, rng: random.Random) -> None:
+    """Rescue a server, bring back one that is rescued, or reach into its guest."""
+    rescued = _in_state(cell, VmState.RESCUED)
+    if rescued and rng.random() < 0.6:
+        cell.unrescue(rng.choice(rescued))
+    else:
+        rng.choice([Cell.rescue, Cell.rescue, Cell.change_password, Cell.crash_dump])(cell, uuid)
+
+
 def _resize(cell: Cell, uuid: str, rng: random.Random) -> None:
     cell.resize(uuid, rng.choice(FLAVORS), stays=rng.random() < 0.5)
 
@@ -172,10 +181,11 @@ _ACTS: tuple[Act, ...] = (
     Cell.delete,
     _power,
     _still,
+    _help,
     _resize,
     _end_resize,
     _move,
     _live_migrate_and_interrupt,
     _rebuild,
 )
-_WEIGHTS = (3, 4, 4, 5, 6, 4, 4, 3)
+_WEIGHTS = (3, 4, 4, 4, 5, 6, 4, 4, 3)
