@@ -139,6 +139,7 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} resume": of_home(MEMBER, {"resume": None}),
     f"{_ACTION} lock": of_home(MEMBER, {"lock": None}),
     f"{_ACTION} unlock": of_home(MEMBER, {"unlock": None}),
+    f"{_ACTION} os-getConsoleOutput": of_home(MEMBER, {"os-getConsoleOutput": {}}),
     f"{_ACTION} resize": of_home(MEMBER, {"resize": {"flavorRef": "gone"}}),
     f"{_ACTION} confirmResize": of_home(MEMBER, {"confirmResize": None}),
     f"{_ACTION} revertResize": of_home(MEMBER, {"revertResize": None}),

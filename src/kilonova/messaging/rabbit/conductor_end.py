@@ -21,6 +21,7 @@ from kilonova.messaging.messages import (
     AgentMessage,
     Answer,
     ConductorMessage,
+    GuestAnswer,
     MigrationProgress,
     Question,
     StepReply,
@@ -41,7 +42,7 @@ LOG = logging.getLogger(__name__)
 _MOST_BYTES = 64 * 2**20
 #: So much of the reason for dropping a message is not the writer's own words, of which there may be any number.
 _OURS = 20
-_REPLIES = StepReply | StepStatus | MigrationProgress
+_REPLIES = StepReply | StepStatus | MigrationProgress | GuestAnswer
 
 
 class RabbitConductorBus:
