@@ -16,6 +16,7 @@ _STATUS: tuple[tuple[type[errors.KilonovaError], int], ...] = (
     (errors.NotFound, 404),
     (errors.Conflict, 409),
     (errors.NoValidHost, 409),
+    (errors.Unsupported, 501),
     (errors.StorageFull, 507),
     (errors.Unavailable, 503),
 )
@@ -50,6 +51,7 @@ _TITLES = {
     414: "URI Too Long",
     415: "Unsupported Media Type",
     500: "Internal Server Error",
+    501: "Not Implemented",
     503: "Service Unavailable",
     507: "Insufficient Storage",
 }
