@@ -89,6 +89,13 @@ class ControlEnd(ManualBus):
     def agents_changed(self) -> None:
         """Do nothing: all agents are heard."""
 
+    @property
+    def hears_agents(self) -> bool:
+        return not self.broker.is_down
+
+    def hears(self, host: str) -> bool:
+        return (self.hears_agents and self.routes.is_alive(host)) or super().hears(host)
+
     def cast(self, host: str, message: AgentMessage) -> None:
         route = self.routes.of(host)
         if route is None:

@@ -165,6 +165,7 @@ def start_core(
         announce,
         report_interval_s=settings.compute.report_interval_s,
         down_time=down_time,
+        hears=lambda: bus.hears_agents,
     )
     upkeep.register()
     resumed = conductor.membership.enter(announce)

@@ -33,6 +33,13 @@ class LocalBus:
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._agents[host] = accept
 
+    @property
+    def hears_agents(self) -> bool:
+        return True
+
+    def hears(self, host: str) -> bool:
+        return host in self._agents
+
     def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         self._conductor, self._answer = handler, answer
 

@@ -10,6 +10,7 @@ from kilonova.api.compute import (
     server_consoles,
     server_locks,
     server_moves,
+    server_network_actions,
     server_power,
     server_rebuild,
     server_rescues,
@@ -17,7 +18,15 @@ from kilonova.api.compute import (
 from kilonova.api.compute.actions import run_action
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 
-_FAMILIES = (server_power, server_locks, server_consoles, server_rescues, server_rebuild, server_moves)
+_FAMILIES = (
+    server_consoles,
+    server_locks,
+    server_moves,
+    server_network_actions,
+    server_power,
+    server_rebuild,
+    server_rescues,
+)
 RULES = tuple(rule for family in _FAMILIES for rule in family.RULES)
 ACTIONS: Mapping[str, Endpoint] = {name: action for family in _FAMILIES for name, action in family.ACTIONS.items()}
 

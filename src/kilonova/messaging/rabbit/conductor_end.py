@@ -105,6 +105,13 @@ class RabbitConductorBus:
         require_known(message, route.version, host)
         self._send(route.agent, Envelope(message, host=host, session=route.session, reply_to=self._process))
 
+    @property
+    def hears_agents(self) -> bool:
+        return self.is_connected
+
+    def hears(self, host: str) -> bool:
+        return (self.is_connected and self._routes.is_alive(host)) or self._local.hears(host)
+
     def agents_changed(self) -> None:
         """Look at once which agents are enrolled, rather than in some seconds. Waits for nothing."""
         self._keeper.look()
