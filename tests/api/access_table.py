@@ -169,6 +169,8 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} unrescue": of_home(MEMBER, {"unrescue": None}),
     f"{_ACTION} changePassword": of_home(MEMBER, {"changePassword": {"adminPass": "secret"}}),
     f"{_ACTION} trigger_crash_dump": of_home(MEMBER, {"trigger_crash_dump": None}),
+    f"{_ACTION} os-resetState": of_home(ADMIN, {"os-resetState": {"state": "active"}}),
+    f"{_ACTION} injectNetworkInfo": of_home(ADMIN, {"injectNetworkInfo": None}),
     f"{_ACTION} resize": of_home(MEMBER, {"resize": {"flavorRef": "gone"}}),
     f"{_ACTION} confirmResize": of_home(MEMBER, {"confirmResize": None}),
     f"{_ACTION} revertResize": of_home(MEMBER, {"revertResize": None}),

@@ -7,6 +7,7 @@ Source: spec COMPUTE_API §1.4.
 from collections.abc import Mapping
 
 from kilonova.api.compute import (
+    server_admin_actions,
     server_consoles,
     server_locks,
     server_moves,
@@ -19,6 +20,7 @@ from kilonova.api.compute.actions import run_action
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 
 _FAMILIES = (
+    server_admin_actions,
     server_consoles,
     server_locks,
     server_moves,
