@@ -22,6 +22,7 @@ from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
 from kilonova.cli.simulated_hosts import hosts_of, scenario_of
 from kilonova.compute.report_timer import ReportTimer
+from kilonova.conductor.chores import Timetable
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
@@ -48,6 +49,7 @@ class ControlProcess:
     core: Core
     checkpointer: Checkpointer
     purger: Purger
+    chores: Timetable
     application: WsgiApp
     reports: ReportTimer
     lock: IO[bytes] | None
@@ -77,6 +79,7 @@ class ControlProcess:
         self.reports.stop()
         self.checkpointer.stop()
         self.purger.stop()
+        self.chores.stop()
         self.core.upkeep.stop()
         if self.conductor.directory is not None:
             self.conductor.directory.stop()
@@ -142,8 +145,10 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         checkpointer.start()
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
+        chores = Timetable(core.conductor, settings.chores)
+        chores.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, app, reports, lock, metrics_server)
+    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, lock, metrics_server)
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

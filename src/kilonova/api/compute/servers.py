@@ -2,12 +2,13 @@
 """Servers: list, show, delete. Creating has a file of its own."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 from kilonova.api.compute.links import next_link
 from kilonova.api.compute.server_create import create_server
+from kilonova.api.compute.server_states import check_allowed
 from kilonova.api.compute.server_views import detail_view, summary_view, surroundings
 from kilonova.api.compute.times import read_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
@@ -20,6 +21,7 @@ from kilonova.db.instance_lists import InstanceQuery
 from kilonova.deadline import heeding
 from kilonova.errors import Forbidden, InvalidRequest, NotFound
 from kilonova.model.instance import Instance, TaskState, VmState, states_of
+from kilonova.model.transitions import TRANSITIONS
 
 _P = "os_compute_api:servers"
 RULES = (
@@ -122,9 +124,11 @@ def show_server(ctx: Context, request: Request) -> Reply:
 
 
 def delete_server(ctx: Context, request: Request) -> Reply:
-    """DELETE /servers/{server_id}.  A second one while the first runs is accepted too."""
+    """DELETE /servers/{server_id}.  A second one while the first runs is accepted too.  Errors: 404, 409 if locked."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:delete")
-    ctx.backend.conductor.operations.deletes.delete(instance, ctx.requester)
+    check_allowed(instance, TRANSITIONS["delete"])
+    soft = ctx.backend.settings.chores.reclaim_instance_interval_s != 0
+    ctx.backend.conductor.operations.deletes.delete(instance, ctx.requester, soft=soft)
     return Reply(204)
 
 
@@ -182,8 +186,12 @@ def _query(ctx: Context, request: Request, action: str, limit: int) -> InstanceQ
     since = _time(request, "changes-since")
     before = _time(request, "changes-before") if request.version >= Version(2, 66) else None
     deleted: bool | None = None if since or before else False
-    if request.param("deleted") is not None and sees_all_filters:
-        deleted = _flag(request, "deleted")
+    soft_deleted: bool | None = None
+    if sees_all_filters:
+        deleted = _flag(request, "deleted") if request.param("deleted") is not None else deleted
+        soft_deleted = _flag(request, "soft_deleted") if request.param("soft_deleted") is not None else None
+    if _asks_for_soft_deleted(states, equals):
+        soft_deleted = True
     if states and any(vm is VmState.DELETED for vm, _ in states):
         if not sees_all_filters:
             raise Forbidden("Only administrators may list deleted servers", field="status")
@@ -191,6 +199,7 @@ def _query(ctx: Context, request: Request, action: str, limit: int) -> InstanceQ
     return InstanceQuery(
         project_id=project_id,
         deleted=deleted,
+        soft_deleted=soft_deleted,
         states=states,
         equals=equals,
         name=request.param("name") or None,
@@ -201,6 +210,14 @@ def _query(ctx: Context, request: Request, action: str, limit: int) -> InstanceQ
         limit=limit,
         marker=request.param("marker"),
     )
+
+
+def _asks_for_soft_deleted(
+    states: tuple[tuple[VmState, frozenset[TaskState | None]], ...] | None, equals: Mapping[str, Collection[Any]]
+) -> bool:
+    """Tell whether somebody names this very state, so that the list need not hide it."""
+    named = {vm for vm, _ in states or ()} | {*equals.get("vm_state", ())}
+    return VmState.SOFT_DELETED in named
 
 
 _NEVER = object()
