@@ -132,6 +132,15 @@ def _power(cell: Cell, uuid: str, rng: random.Random) -> None:
     cell.power(uuid, rng.choice(["start", "stop", "reboot", "hard-reboot"]))
 
 
+def _still(cell: Cell, uuid: str, rng: random.Random) -> None:
+    """Have a server stand still, or one that does go on."""
+    kind, back = rng.choice([("pause", VmState.PAUSED), ("suspend", VmState.SUSPENDED)])
+    waiting = _in_state(cell, back)
+    if waiting and rng.random() < 0.6:
+        kind, uuid = {"pause": "unpause", "suspend": "resume"}[kind], rng.choice(waiting)
+    cell.power(uuid, kind)
+
+
 def _resize(cell: Cell, uuid: str, rng: random.Random) -> None:
     cell.resize(uuid, rng.choice(FLAVORS), stays=rng.random() < 0.5)
 
@@ -170,6 +179,7 @@ def _end_soft_delete(cell: Cell, _uuid: str, rng: random.Random) -> None:
 _ACTS: tuple[Act, ...] = (
     Cell.delete,
     _power,
+    _still,
     _resize,
     _end_resize,
     _move,
@@ -177,4 +187,4 @@ _ACTS: tuple[Act, ...] = (
     _soft_delete,
     _end_soft_delete,
 )
-_WEIGHTS = (3, 4, 5, 6, 4, 4, 3, 3)
+_WEIGHTS = (3, 4, 4, 5, 6, 4, 4, 3, 3)

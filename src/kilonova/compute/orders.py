@@ -13,13 +13,17 @@ from kilonova.messaging.messages import (
     LiveMigrate,
     MoveAway,
     Order,
+    PauseGuest,
     PrepareLiveMigration,
     RebootGuest,
     RemoveGuest,
+    ResumeGuest,
     ReturnHome,
     SpawnGuest,
     StartGuest,
     StopGuest,
+    SuspendGuest,
+    UnpauseGuest,
 )
 from kilonova.model.instance import PowerState
 
@@ -41,6 +45,18 @@ def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remo
             return PowerState.SHUTDOWN
         case RebootGuest():
             driver.reboot(order.instance_uuid, hard=order.hard)
+            return PowerState.RUNNING
+        case PauseGuest():
+            driver.pause(order.instance_uuid)
+            return PowerState.PAUSED
+        case UnpauseGuest():
+            driver.unpause(order.instance_uuid)
+            return PowerState.RUNNING
+        case SuspendGuest():
+            driver.suspend(order.instance_uuid)
+            return PowerState.SUSPENDED
+        case ResumeGuest():
+            driver.resume(order.instance_uuid)
             return PowerState.RUNNING
         case MoveAway():
             driver.move_away(order.instance_uuid, order.destination)

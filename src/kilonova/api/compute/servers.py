@@ -8,7 +8,7 @@ from typing import Any
 
 from kilonova.api.compute.links import next_link
 from kilonova.api.compute.server_create import create_server
-from kilonova.api.compute.server_states import check_allowed
+from kilonova.api.compute.server_states import check_unlocked
 from kilonova.api.compute.server_views import detail_view, summary_view, surroundings
 from kilonova.api.compute.times import read_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
@@ -21,7 +21,6 @@ from kilonova.db.instance_lists import InstanceQuery
 from kilonova.deadline import heeding
 from kilonova.errors import Forbidden, InvalidRequest, NotFound
 from kilonova.model.instance import Instance, TaskState, VmState, states_of
-from kilonova.model.transitions import TRANSITIONS
 
 _P = "os_compute_api:servers"
 RULES = (
@@ -126,7 +125,7 @@ def show_server(ctx: Context, request: Request) -> Reply:
 def delete_server(ctx: Context, request: Request) -> Reply:
     """DELETE /servers/{server_id}.  A second one while the first runs is accepted too.  Errors: 404, 409 if locked."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:delete")
-    check_allowed(instance, TRANSITIONS["delete"])
+    check_unlocked(ctx, instance)
     soft = ctx.backend.settings.chores.reclaim_instance_interval_s != 0
     ctx.backend.conductor.operations.deletes.delete(instance, ctx.requester, soft=soft)
     return Reply(204)

@@ -12,11 +12,15 @@ from kilonova.messaging.messages.guests import (
     AskGuests,
     DestroyGuest,
     GuestsFound,
+    PauseGuest,
     RebootGuest,
     RemoveGuest,
+    ResumeGuest,
     SpawnGuest,
     StartGuest,
     StopGuest,
+    SuspendGuest,
+    UnpauseGuest,
 )
 from kilonova.messaging.messages.live_migrations import (
     AbortLiveMigration,
@@ -65,10 +69,12 @@ __all__ = [
     "MoveAway",
     "Order",
     "Orphans",
+    "PauseGuest",
     "PrepareLiveMigration",
     "Question",
     "RebootGuest",
     "RemoveGuest",
+    "ResumeGuest",
     "ReturnHome",
     "SpawnGuest",
     "StartGuest",
@@ -77,6 +83,8 @@ __all__ = [
     "StepState",
     "StepStatus",
     "StopGuest",
+    "SuspendGuest",
+    "UnpauseGuest",
 ]
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
@@ -88,6 +96,10 @@ Order = (
     | RebootGuest
     | StartGuest
     | StopGuest
+    | PauseGuest
+    | UnpauseGuest
+    | SuspendGuest
+    | ResumeGuest
     | MoveAway
     | FinishMove
     | ReturnHome
