@@ -16,6 +16,7 @@ from kilonova.messaging.messages import (
     PauseGuest,
     PrepareLiveMigration,
     RebootGuest,
+    RebuildGuest,
     RemoveGuest,
     ResumeGuest,
     ReturnHome,
@@ -34,6 +35,9 @@ def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remo
         case SpawnGuest():
             driver.spawn(order.guest)
             return PowerState.RUNNING
+        case RebuildGuest():
+            driver.rebuild(order.guest, power_on=order.power_on)
+            return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
         case DestroyGuest():
             driver.destroy(order.instance_uuid)
             return PowerState.NOSTATE

@@ -71,6 +71,14 @@ class VirtDriver(Protocol):
         UnsupportedGuest, a DriverError, says that the host is well and lacks what the guest asks for.
         """
 
+    def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
+        """Make a guest as described in place of the one that is there, kept ones included; there may be none.
+
+        One that bears the same ``ordered_at`` was made by this order already: it only gets its power state. The image
+        is fetched before anything is removed. Raises: DriverError, leaving the guest as it was, or none;
+        UnsupportedGuest.
+        """
+
     def destroy(self, uuid: str) -> None:
         """Remove a guest, the kept one too, and their disks; absent is success. Raises: DriverError."""
 

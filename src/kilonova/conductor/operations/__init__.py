@@ -6,6 +6,7 @@ from kilonova.conductor.operations.live_migrations import LiveMigrations
 from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
 from kilonova.conductor.operations.power import Power
+from kilonova.conductor.operations.rebuilds import Rebuilds
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
@@ -23,3 +24,4 @@ class Operations:
         self.locks = Locks(starter)
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
+        self.rebuilds = Rebuilds(starter)

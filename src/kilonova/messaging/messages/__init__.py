@@ -14,6 +14,7 @@ from kilonova.messaging.messages.guests import (
     GuestsFound,
     PauseGuest,
     RebootGuest,
+    RebuildGuest,
     RemoveGuest,
     ResumeGuest,
     SpawnGuest,
@@ -73,6 +74,7 @@ __all__ = [
     "PrepareLiveMigration",
     "Question",
     "RebootGuest",
+    "RebuildGuest",
     "RemoveGuest",
     "ResumeGuest",
     "ReturnHome",
@@ -92,6 +94,7 @@ Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
 #: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = (
     SpawnGuest
+    | RebuildGuest
     | DestroyGuest
     | RebootGuest
     | StartGuest

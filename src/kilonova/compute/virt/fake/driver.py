@@ -8,11 +8,12 @@ from kilonova.compute.virt.fake.cold_moves import ColdMoves
 from kilonova.compute.virt.fake.guests import Origin
 from kilonova.compute.virt.fake.live_migrations import LiveMigrations
 from kilonova.compute.virt.fake.power import Power
+from kilonova.compute.virt.fake.rebuilds import Rebuilds
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-class FakeDriver(Power, ColdMoves, LiveMigrations):
+class FakeDriver(Power, Rebuilds, ColdMoves, LiveMigrations):
     """A :class:`kilonova.compute.virt.base.VirtDriver`, put together of what it can do."""
 
     def report(self) -> NodeReport:

@@ -32,6 +32,7 @@ class Origin(StrEnum):
 class SimulatedGuest:
     """One guest. The size of one from a file of before is not known, and 0.
 
+    ``image_ref``: what its disk was made from; None where the file is from before it said so.
     ``ordered_at``: the mark that Kilonova made it, and when that was asked for; None: somebody else did.
     """
 
@@ -41,11 +42,12 @@ class SimulatedGuest:
     memory_mib: int = 0
     root_gib: int = 0
     ordered_at: datetime | None = None
+    image_ref: str | None = None
 
     @classmethod
     def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
         ordered_at = guest.ordered_at or datetime.now(UTC).replace(tzinfo=None)  # a conductor of before says nothing
-        return cls(state, origin, guest.vcpus, guest.memory_mib, guest.root_gib, ordered_at)
+        return cls(state, origin, guest.vcpus, guest.memory_mib, guest.root_gib, ordered_at, guest.image_ref)
 
 
 @dataclass(frozen=True, slots=True)

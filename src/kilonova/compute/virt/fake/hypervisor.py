@@ -48,12 +48,15 @@ class SimulatedHypervisor:
         if seconds:
             self._sleep(seconds)
 
-    def _make(self, guest: GuestSpec, state: PowerState, origin: Origin, *, fails: str, to: str) -> None:
+    def _make(
+        self, guest: GuestSpec, state: PowerState, origin: Origin, *, fails: str, to: str, **also: SimulatedGuest | None
+    ) -> None:
+        """Make a guest, and what ``also`` says. Raises: UnsupportedGuest, DriverError; then nothing is changed."""
         if (reason := self._host.why_not(guest.image_properties)) is not None:
             raise UnsupportedGuest(reason)
         if self._is_to_fail(fails):
             raise DriverError(f"Simulated failure to {to} guest {guest.name}.")
-        self._guests.put(guest.uuid, guest=SimulatedGuest.of(guest, state, origin))
+        self._guests.put(guest.uuid, guest=SimulatedGuest.of(guest, state, origin), **also)
 
     def _is_to_fail(self, what: str) -> bool:
         left = self._failures_left[what]
