@@ -25,7 +25,7 @@ from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
 from kilonova.cli.simulated_hosts import hosts_of, scenario_of
 from kilonova.compute.report_timer import ReportTimer
-from kilonova.conductor.chores import Timetable
+from kilonova.conductor.chores import Patience, Timetable
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
@@ -182,7 +182,7 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         checkpointer.start()
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
-        chores = Timetable(core.conductor, settings.chores)
+        chores = Timetable(core.conductor, Patience(reclaim=settings.chores.reclaim_instance_interval_s))
         chores.start()
         undo.pop_all()
     return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, lock, metrics_server)

@@ -5,6 +5,6 @@ Every process looks; whatever is found is taken in the transaction that begins i
 processes never do the same. What has begun is a workflow, which others take over if its process dies.
 """
 
-from kilonova.conductor.chores.timetable import Timetable
+from kilonova.conductor.chores.timetable import Patience, Timetable
 
-__all__ = ["Timetable"]
+__all__ = ["Patience", "Timetable"]
