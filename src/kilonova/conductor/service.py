@@ -10,6 +10,7 @@ from functools import partial
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
 from kilonova.conductor.agent_directory import AgentDirectory
+from kilonova.conductor.agent_questions import AgentQuestions, QuestionLimits
 from kilonova.conductor.events import Observer
 from kilonova.conductor.guest_reports import Reported
 from kilonova.conductor.heartbeats import Heartbeats
@@ -36,6 +37,7 @@ from kilonova.messaging.bus import ConductorBus, Speaker
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
+    ConsoleOutput,
     GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
@@ -43,6 +45,7 @@ from kilonova.messaging.messages import (
     MigrationProgress,
     Orphans,
     Question,
+    QuestionRefused,
     StepReply,
     StepStatus,
 )
@@ -61,6 +64,7 @@ class Conductor:
     ``limits``: the configured quotas, which hold where nobody has set others.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
+    ``question_limits``: how long, and with how many threads, users wait for what agents are asked about guests.
     ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
     ``image_data``: how a host gets the data of an image.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
@@ -83,6 +87,7 @@ class Conductor:
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
+        question_limits: QuestionLimits | None = None,
         process: Process | None = None,
         directory: AgentDirectory | None = None,
         image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None,
@@ -96,6 +101,7 @@ class Conductor:
         self._services = Services(
             database, claimer, owner, max_attempts, begin=self._begin, limits=limits, image_data=image_data
         )
+        find_agent = nowhere if directory is None else directory.look_up
         self.runner = Runner(
             self._services,
             bus,
@@ -105,13 +111,14 @@ class Conductor:
             pause_s=pause_s,
             max_tries=max_tries,
             response_timeout_s=response_timeout_s,
-            find_agent=nowhere if directory is None else directory.look_up,
+            find_agent=find_agent,
         )
         if directory is not None:
             directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
         self.membership = Membership(database, self.runner, self.process, self.lease)
         self.heartbeats = Heartbeats(database, self.lease.duration)
-        self.operations = Operations(self._services, self.runner)
+        self.questions = AgentQuestions(bus, owner, find_agent, question_limits)
+        self.operations = Operations(self._services, self.runner, self.questions)
         self.stuck = StuckWorkflows(database, self.runner, owner)
         self.strays = Strays(database, self.runner.guests)
         self._store = ServerStore(self._services, self.runner)
@@ -151,6 +158,8 @@ class Conductor:
                 self.operations.live_migrations.record_progress(message)
             case GuestsFound():
                 self.runner.guests.take(message)
+            case ConsoleOutput() | QuestionRefused():
+                self.questions.take(message)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer | Future[Answer]:
         """Answer what a process with agents asks."""

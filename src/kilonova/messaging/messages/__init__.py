@@ -31,6 +31,12 @@ from kilonova.messaging.messages.live_migrations import (
     MigrationProgress,
     PrepareLiveMigration,
 )
+from kilonova.messaging.messages.questions import (
+    AskConsoleOutput,
+    ConsoleOutput,
+    QuestionRefused,
+    RefusedBecause,
+)
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
     HeartbeatAnswer,
@@ -52,14 +58,18 @@ __all__ = [
     "ActivateMigrated",
     "AgentMessage",
     "Answer",
+    "AskConsoleOutput",
     "AskGuests",
     "AskStep",
     "ConductorMessage",
     "ConfirmMove",
+    "ConsoleOutput",
     "DestroyGuest",
     "FaultOf",
     "FinishMove",
     "ForceCompleteLiveMigration",
+    "GuestAnswer",
+    "GuestQuestion",
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
@@ -73,8 +83,10 @@ __all__ = [
     "PauseGuest",
     "PrepareLiveMigration",
     "Question",
+    "QuestionRefused",
     "RebootGuest",
     "RebuildGuest",
+    "RefusedBecause",
     "RemoveGuest",
     "ResumeGuest",
     "ReturnHome",
@@ -113,8 +125,11 @@ Order = (
     | ActivateMigrated
     | RemoveGuest
 )
-AgentMessage = Order | Interrupt | AskGuests
-ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound
+#: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
+GuestQuestion = AskConsoleOutput
+GuestAnswer = ConsoleOutput | QuestionRefused
+AgentMessage = Order | Interrupt | AskGuests | GuestQuestion
+ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
 Answer = Orphans | HeartbeatAnswer
