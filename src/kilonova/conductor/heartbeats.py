@@ -5,6 +5,7 @@ import threading
 from concurrent.futures import Future
 from datetime import timedelta
 
+from kilonova import deadline
 from kilonova.db import agent_sessions
 from kilonova.db.agent_sessions import Session
 from kilonova.db.database import Database
@@ -56,7 +57,8 @@ class Heartbeats:
         if not heard:
             return
         try:
-            counting = self._database.write(lambda tx: agent_sessions.keep_alive(tx, heard, self._lease))
+            with deadline.running(deadline.after(self._lease.total_seconds())):  # agents ask another control process
+                counting = self._database.write(lambda tx: agent_sessions.keep_alive(tx, heard, self._lease))
         except Exception as error:
             for answer in heard.values():
                 answer.set_exception(error)
