@@ -44,13 +44,6 @@ def nobody_left() -> bool:
 
 
 NEVER = Deadline(None, nobody_left)
-
-
-def after(seconds: float) -> Deadline:
-    """Return the deadline of work that somebody waits for so long."""
-    return Deadline(time.monotonic() + seconds, nobody_left)
-
-
 _current: ContextVar[Deadline | None] = ContextVar("kilonova_deadline", default=None)
 
 

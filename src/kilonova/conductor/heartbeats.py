@@ -5,7 +5,6 @@ import threading
 from concurrent.futures import Future
 from datetime import timedelta
 
-from kilonova import deadline
 from kilonova.db import agent_sessions
 from kilonova.db.agent_sessions import Session
 from kilonova.db.database import Database
@@ -57,8 +56,9 @@ class Heartbeats:
         if not heard:
             return
         try:
-            with deadline.running(deadline.after(self._lease.total_seconds())):  # agents ask another control process
-                counting = self._database.write(lambda tx: agent_sessions.keep_alive(tx, heard, self._lease))
+            counting = self._database.write_unless_away(  # agents ask another control process
+                lambda tx: agent_sessions.keep_alive(tx, heard, self._lease)
+            )
         except Exception as error:
             for answer in heard.values():
                 answer.set_exception(error)

@@ -4,11 +4,9 @@
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
-from kilonova import deadline
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
 from kilonova.conductor.agent_directory import AgentDirectory
@@ -57,8 +55,6 @@ from kilonova.model.instance import Instance
 from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 
-#: How long an agent waits for an answer.
-_ASKED_FOR_S = 60.0
 LOG = logging.getLogger(__name__)
 
 
@@ -191,8 +187,8 @@ class Conductor:
             return register_hosts(tx, message, process, self.lease.duration)
 
         try:
-            with deadline.running(deadline.after(_ASKED_FOR_S)) if speaker.agent else nullcontext():
-                reported = self.database.write(register)
+            write = self.database.write_unless_away if speaker.agent else self.database.write
+            reported = write(register)
         except SessionOverError as error:  # its first hosts were registered, and the others took longer than its lease
             raise DeclinedError(error.message, HeartbeatAnswer(message.session, 0, counts=False)) from error
         if speaker.agent and self.directory is not None:
