@@ -46,6 +46,7 @@ _TITLES = {
     405: "Method Not Allowed",
     406: "Not Acceptable",
     409: "Conflict",
+    410: "Gone",
     413: "Request Entity Too Large",
     414: "URI Too Long",
     415: "Unsupported Media Type",
