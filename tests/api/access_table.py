@@ -176,6 +176,8 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} revertResize": of_home(MEMBER, {"revertResize": None}),
     f"{_ACTION} migrate": of_home(MANAGER, {"migrate": None}),
     f"{_ACTION} os-migrateLive": of_home(MANAGER, _live(None)),
+    f"{_ACTION} restore": of_home(MEMBER, {"restore": None}),
+    f"{_ACTION} forceDelete": of_home(MEMBER, {"forceDelete": None}, server_id="@new_server"),
     f"{_ACTION} reboot": of_home(MEMBER, {"reboot": {"type": "SOFT"}}),
     "compute GET /v2.1/servers/{server_id}/os-instance-actions": of_home(READER),
     "compute GET /v2.1/servers/{server_id}/os-instance-actions/{request_id}": of_home(READER),

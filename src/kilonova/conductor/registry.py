@@ -15,7 +15,9 @@ from kilonova.conductor.workflows.power import POWER
 from kilonova.conductor.workflows.rebuild import REBUILD
 from kilonova.conductor.workflows.rescue import RESCUE, UNRESCUE
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
+from kilonova.conductor.workflows.restore import RESTORE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+from kilonova.conductor.workflows.soft_delete import SOFT_DELETE
 
 #: kind → workflow
 REGISTRY: Mapping[str, Workflow[Any]] = {
@@ -24,6 +26,8 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         BATCH,
         BUILD,
         DELETE,
+        SOFT_DELETE,
+        RESTORE,
         *POWER.values(),
         RESCUE,
         UNRESCUE,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from kilonova.api.compute import (
     server_admin_actions,
     server_consoles,
+    server_deletes,
     server_locks,
     server_moves,
     server_network_actions,
@@ -22,6 +23,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 _FAMILIES = (
     server_admin_actions,
     server_consoles,
+    server_deletes,
     server_locks,
     server_moves,
     server_network_actions,

@@ -23,10 +23,9 @@ class States:
 
         def reset(tx: Transaction) -> None:
             present = instances.get(tx.connection, instance.uuid)
-            was_deleted = present.vm_state is VmState.SOFT_DELETED
-            values = {"deleted_at": None} if was_deleted else {}
+            values = {"deleted_at": None} if present.vm_state is VmState.SOFT_DELETED else {}
             instances.change(tx, instance.uuid, vm_state=state, task_state=None, **values)
-            if was_deleted:
+            if not quotas.counts(present.vm_state, present.task_state):
                 quotas.count_again(tx, present.project_id, present.user_id, Usage.of(present.flavor))
             record_at_once(tx, instance, who, "resetState", "api_reset_state")
 
