@@ -31,6 +31,18 @@ from kilonova.messaging.messages.live_migrations import (
     MigrationProgress,
     PrepareLiveMigration,
 )
+from kilonova.messaging.messages.questions import (
+    AskConsoleOutput,
+    ConsoleOutput,
+    QuestionRefused,
+    RefusedBecause,
+)
+from kilonova.messaging.messages.rescues import (
+    RescueGuest,
+    SetAdminPassword,
+    TriggerCrashDump,
+    UnrescueGuest,
+)
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
     HeartbeatAnswer,
@@ -52,14 +64,18 @@ __all__ = [
     "ActivateMigrated",
     "AgentMessage",
     "Answer",
+    "AskConsoleOutput",
     "AskGuests",
     "AskStep",
     "ConductorMessage",
     "ConfirmMove",
+    "ConsoleOutput",
     "DestroyGuest",
     "FaultOf",
     "FinishMove",
     "ForceCompleteLiveMigration",
+    "GuestAnswer",
+    "GuestQuestion",
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
@@ -73,11 +89,15 @@ __all__ = [
     "PauseGuest",
     "PrepareLiveMigration",
     "Question",
+    "QuestionRefused",
     "RebootGuest",
     "RebuildGuest",
+    "RefusedBecause",
     "RemoveGuest",
+    "RescueGuest",
     "ResumeGuest",
     "ReturnHome",
+    "SetAdminPassword",
     "SpawnGuest",
     "StartGuest",
     "StepId",
@@ -86,7 +106,9 @@ __all__ = [
     "StepStatus",
     "StopGuest",
     "SuspendGuest",
+    "TriggerCrashDump",
     "UnpauseGuest",
+    "UnrescueGuest",
 ]
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
@@ -103,6 +125,10 @@ Order = (
     | UnpauseGuest
     | SuspendGuest
     | ResumeGuest
+    | RescueGuest
+    | UnrescueGuest
+    | SetAdminPassword
+    | TriggerCrashDump
     | MoveAway
     | FinishMove
     | ReturnHome
@@ -113,8 +139,11 @@ Order = (
     | ActivateMigrated
     | RemoveGuest
 )
-AgentMessage = Order | Interrupt | AskGuests
-ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound
+#: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
+GuestQuestion = AskConsoleOutput
+GuestAnswer = ConsoleOutput | QuestionRefused
+AgentMessage = Order | Interrupt | AskGuests | GuestQuestion
+ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
 Answer = Orphans | HeartbeatAnswer
