@@ -45,6 +45,7 @@ from kilonova.conductor.workflows.moves import (
     MoveFacts,
     claim_destination,
     elsewhere,
+    fault_of,
     give_destination_back,
     guest_at_home,
     guest_there,
@@ -190,7 +191,7 @@ def _unwound(services: Services, run: Run[MoveFacts]) -> Unwound:
         server = instances.find(tx.connection, run.instance_uuid)
         if server is None or server.task_state not in transition.shown:
             return  # somebody else has changed it, and says what it does now
-        fail(tx, run, transition.failed if server.host == here else None, None)
+        fail(tx, run, transition.failed if server.host == here else None, None, fault_of(run))
 
     return Ended(end)
 

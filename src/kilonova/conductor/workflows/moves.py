@@ -30,7 +30,7 @@ from kilonova.db import instances, moves, request_specs, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NotFound
-from kilonova.model.instance import GuestSpec, Instance, TaskState, VmState
+from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.server_migration import MigrationStatus, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
@@ -53,7 +53,8 @@ class MoveFacts:
     ``requested``: the host that somebody wants it moved to, ``forced``: whatever the rules say of it.
     ``stays``: the source, too, comes into question.
     ``runs``, ``paused``: how the guest was when the move began. ``touched``: it was powered off, or its copying began.
-    ``tried``: hosts that have failed at it. ``stops``: the guest is off afterwards, however it was.
+    ``tried``: hosts that have failed at it, ``last_error``: the last of them.
+    ``stops``: the guest is off afterwards, however it was.
     ``stranded``: the destination may have the guest and cannot be asked. ``source_clean``: the source has none now.
     """
 
@@ -70,6 +71,7 @@ class MoveFacts:
     stops: bool = False
     stranded: bool = False
     source_clean: bool = False
+    last_error: str = ""
 
     @property
     def runs_there(self) -> bool:
@@ -208,7 +210,15 @@ def next_try(services: Services, run: Run[MoveFacts]) -> MoveFacts | None:
     tried = (*facts.tried, facts.host)
     if len(tried) >= services.max_attempts:
         return None
-    return replace(facts, destination=None, tried=tried, touched=False)
+    return replace(facts, destination=None, tried=tried, last_error=run.failure.message)
+
+
+def fault_of(run: Run[MoveFacts]) -> Fault:
+    """Return why a move has come to nothing, with what was wrong with the last destination where there is no next."""
+    failure, last_error = run.failure, run.facts.last_error
+    if failure.step == "claim" and last_error:
+        failure = replace(failure, message=f"{failure.message} (after a failed move: {last_error})")
+    return failure.as_fault()
 
 
 def elsewhere(run: Run[MoveFacts]) -> Callable[[Transaction], object]:
@@ -239,6 +249,6 @@ def came_to_nothing(services: Services, run: Run[MoveFacts]) -> Unwound:
         if run.interrupted is Interrupt.ABORT:
             settle(tx, run, None, None)
         else:  # the failure may tell of the guest on the other host, or before it was taken back
-            fail(tx, run, transition.failed if run.facts.touched else None, None)
+            fail(tx, run, transition.failed if run.facts.touched else None, None, fault_of(run))
 
     return Ended(end)

@@ -21,7 +21,7 @@ from kilonova.db import departures, host_agents, instances
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import StepReply
 from kilonova.model.found_guest import Departure
-from kilonova.model.instance import PowerState, TaskState, VmState
+from kilonova.model.instance import Fault, PowerState, TaskState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
 
@@ -54,9 +54,14 @@ def ended_in(run: Run[Any], vm_state: VmState | None, power_state: PowerState | 
     return Ended() if run.interrupted is not None else Ended(lambda tx: fail(tx, run, vm_state, power_state))
 
 
-def fail(tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None) -> None:
-    """Write the fault of a workflow that has walked back, and the states of its server, None for the one before."""
-    instances.record_fault(tx, run.instance_uuid, run.failure.as_fault())
+def fail(
+    tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None, fault: Fault | None = None
+) -> None:
+    """Write the fault of a workflow that has walked back, and the states of its server, None for the one before.
+
+    ``fault``: None stands for that of its failure.
+    """
+    instances.record_fault(tx, run.instance_uuid, fault or run.failure.as_fault())
     _leave(tx, run, set(TRANSITIONS[run.row.kind].shown), vm_state, power_state)
 
 
