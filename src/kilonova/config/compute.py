@@ -53,6 +53,13 @@ class ComputeSettings:
             min=0,
         ),
     ] = 0
+    max_concurrent_builds: Annotated[
+        int, Option("How many guests a host makes at a time; others wait in BUILD. 0: any number.", min=0)
+    ] = 10
+    max_concurrent_live_migrations: Annotated[
+        int,
+        Option("How many live migrations a host sends out at a time; others are queued. 0: any number.", min=0),
+    ] = 1
     allow_resize_to_same_host: Annotated[
         bool, Option("Whether a resize may leave a server on the host where it is, if that has room.")
     ] = False

@@ -184,9 +184,14 @@ def set_status(
 
 
 def set_progress(tx: Transaction, uuid: str, progress: Mapping[str, int]) -> None:
-    """Store what a live migration has copied so far, while it is under way; afterwards it is too late."""
+    """Store what a live migration has copied so far, while it is under way; afterwards it is too late.
+
+    One that is queued runs from now on.
+    """
     changed = sa.update(t.server_migrations).where(_M.uuid == uuid, IS_OPEN)
-    tx.execute(changed.values(progress=dict(progress), updated_at=tx.now))
+    queued, running = MigrationStatus.QUEUED.value, MigrationStatus.RUNNING.value
+    status = sa.case((_M.status == queued, running), else_=_M.status)
+    tx.execute(changed.values(progress=dict(progress), status=status, updated_at=tx.now))
 
 
 _CLAIM = ManyRows(
