@@ -22,7 +22,14 @@ from kilonova.db import workflows
 from kilonova.db.database import Database
 from kilonova.db.transaction import BatchedWrite
 from kilonova.messaging.local import LocalBus
-from kilonova.messaging.messages import AgentMessage, ConductorMessage, MigrationProgress, StepReply, StepStatus
+from kilonova.messaging.messages import (
+    AgentMessage,
+    ConductorMessage,
+    MigrationProgress,
+    StepReply,
+    StepStatus,
+    TaskReached,
+)
 from kilonova.model.instance import PowerState
 
 
@@ -157,7 +164,7 @@ class WatchedBus(LocalBus):
         self.run_in_conductor(lambda: self.tell(StepReply(message.step, host, uuid, power_state=state)))
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        if isinstance(message, StepReply | StepStatus | MigrationProgress):
+        if isinstance(message, StepReply | StepStatus | MigrationProgress | TaskReached):
             whose = self._watch.whose(message)
             if whose is not None:
                 self._tell_of(whose, message, urgent=urgent)
@@ -166,7 +173,7 @@ class WatchedBus(LocalBus):
 
     def _tell_of(self, whose: tuple[str, str, bool], message: Any, *, urgent: bool) -> None:
         kind, step, undoing = whose
-        if isinstance(message, MigrationProgress):
+        if isinstance(message, MigrationProgress | TaskReached):
             if not undoing:
                 self._watch.disturb(kind, step)
             self._watch(*whose, Moment.WORKING)

@@ -53,9 +53,14 @@ from support.world import check_guests, check_world, guests_on_disk
 SMALL = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
 BIGGER = Flavor("2", "m1.small", vcpus=2, memory_mib=1024, root_gib=2)
 IMAGE = Image("70a599e0-31e7-49b7-b260-868f441e862b", "cirros")
-#: Hosts have room for exactly what they have.
+#: Hosts have room for exactly what they have, and little patience with guests.
 AS_BIG_AS_IT_IS = ComputeSettings(
-    cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0, disk_allocation_ratio=1.0, reserved_host_memory_mib=0
+    cpu_allocation_ratio=1.0,
+    ram_allocation_ratio=1.0,
+    disk_allocation_ratio=1.0,
+    reserved_host_memory_mib=0,
+    shutdown_timeout_s=0.1,
+    wait_soft_reboot_s=0.1,
 )
 #: The same, as simulated hypervisors are told.
 PLAIN = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
@@ -151,6 +156,9 @@ class Cell:
 
     def power(self, uuid: str, kind: str) -> None:
         self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
+
+    def force_stop(self, uuid: str) -> None:
+        self.conductor.operations.power.force_stop(self.instance(uuid), asker("req-force-stop"))
 
     def resize(self, uuid: str, flavor: Flavor = BIGGER, *, stays: bool = False) -> None:
         self.conductor.operations.moves.resize(self.instance(uuid), flavor, asker("req-resize"), stays=stays)

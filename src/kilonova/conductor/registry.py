@@ -11,8 +11,10 @@ from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.delete import DELETE
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.power import POWER
+from kilonova.conductor.workflows.reboot import HARD_REBOOT, REBOOT
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+from kilonova.conductor.workflows.stop import FORCE_STOP, STOP
 
 #: kind → workflow
 REGISTRY: Mapping[str, Workflow[Any]] = {
@@ -22,6 +24,10 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         BUILD,
         DELETE,
         *POWER.values(),
+        STOP,
+        FORCE_STOP,
+        REBOOT,
+        HARD_REBOOT,
         RESIZE,
         MIGRATE,
         CONFIRM_RESIZE,

@@ -17,13 +17,18 @@ from kilonova.messaging.messages import (
     ForceCompleteLiveMigration,
     LiveMigrate,
     MoveAway,
+    RebootGuest,
+    StopGuest,
 )
 
 LOG = logging.getLogger(__name__)
 
 
 class AgentLane(StrEnum):
-    """Where an agent's work runs. ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks."""
+    """Where an agent's work runs.
+
+    ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks, or waits for guests to shut down.
+    """
 
     INTERRUPT = "interrupt"
     DELETE = "delete"
@@ -47,6 +52,8 @@ _LANES: Mapping[type, AgentLane] = {
     MoveAway: AgentLane.MOVE,
     FinishMove: AgentLane.MOVE,
     LiveMigrate: AgentLane.MOVE,
+    RebootGuest: AgentLane.MOVE,
+    StopGuest: AgentLane.MOVE,
 }
 L = TypeVar("L", bound=StrEnum)
 

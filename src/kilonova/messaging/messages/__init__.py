@@ -43,6 +43,7 @@ from kilonova.messaging.messages.steps import (
     StepReply,
     StepState,
     StepStatus,
+    TaskReached,
 )
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "StepStatus",
     "StopGuest",
     "SuspendGuest",
+    "TaskReached",
     "UnpauseGuest",
 ]
 
@@ -111,7 +113,7 @@ Order = (
     | RemoveGuest
 )
 AgentMessage = Order | Interrupt | AskGuests
-ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound
+ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestsFound
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
 Answer = Orphans | HeartbeatAnswer
