@@ -9,15 +9,16 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from crash.starters import OTHER_IMAGE
 from kilonova.db import instance_lists
 from kilonova.errors import KilonovaError
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import VmState
 from kilonova.scenario.model import SimulatedCell, SimulatedHost
-from support.cell import Cell, host
+from support.cell import IMAGE, Cell, host
 
 PINNED = Flavor("3", "pinned", vcpus=2, memory_mib=512, root_gib=1, extra_specs={"hw:cpu_policy": "dedicated"})
 FLAVORS = (
@@ -115,11 +116,14 @@ class Load:
         if not known:
             return
         uuid = rng.choice(known)
-        act = rng.choices(_ACTS, _WEIGHTS)[0]
+        act = rng.choices(list(_ACTS), list(_ACTS.values()))[0]
         if act is Cell.delete:
             self._promises.note(_ASKED_GONE, uuid)
             self._cell.delete(uuid)
             self._promises.note(_GONE, uuid)
+        elif act is _soft_delete:  # which deletes what it cannot keep
+            self._promises.note(_ASKED_GONE, uuid)
+            self._cell.delete(uuid, soft=True)
         else:
             act(self._cell, uuid, rng)
 
@@ -159,11 +163,36 @@ def _live_migrate_and_interrupt(cell: Cell, uuid: str, rng: random.Random) -> No
     rng.choice([Cell.abort, Cell.abort, Cell.force_complete])(cell, uuid)
 
 
+def _rebuild(cell: Cell, uuid: str, rng: random.Random) -> None:
+    cell.rebuild(uuid, rng.choice([IMAGE, OTHER_IMAGE]), user_data=rng.choice([None, "aGk="]))
+
+
 def _in_state(cell: Cell, state: VmState) -> list[str]:
     with cell.database.read() as connection:
-        page = instance_lists.list_page(connection, instance_lists.InstanceQuery())
+        page = instance_lists.list_page(connection, instance_lists.InstanceQuery(soft_deleted=True))
     return [each.uuid for each in page if each.vm_state is state]
 
 
-_ACTS: tuple[Act, ...] = (Cell.delete, _power, _still, _resize, _end_resize, _move, _live_migrate_and_interrupt)
-_WEIGHTS = (3, 4, 4, 5, 6, 4, 4)
+def _soft_delete(cell: Cell, uuid: str, _rng: random.Random) -> None:
+    cell.delete(uuid, soft=True)
+
+
+def _end_soft_delete(cell: Cell, _uuid: str, rng: random.Random) -> None:
+    """Restore a soft-deleted server, delete it for good, or have all of them reclaimed."""
+    for uuid in _in_state(cell, VmState.SOFT_DELETED)[:1]:
+        rng.choice([Cell.restore, Cell.restore, Cell.force_delete, lambda cell, _uuid: cell.reclaim()])(cell, uuid)
+
+
+#: How often each is asked for, compared with the others.
+_ACTS: Mapping[Act, int] = {
+    Cell.delete: 3,
+    _soft_delete: 3,
+    _end_soft_delete: 3,
+    _power: 4,
+    _still: 4,
+    _resize: 5,
+    _end_resize: 6,
+    _move: 4,
+    _live_migrate_and_interrupt: 4,
+    _rebuild: 3,
+}

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from kilonova.conductor.workflow import Interrupt
+from kilonova.model.image import Image
 from kilonova.scenario.model import SimulatedHost
 from support.cell import Cell, host
 
@@ -21,6 +22,9 @@ HOSTS = (
 )
 #: Guests take a moment to shut down, and to start again: one that is rebooted can be met while it is off.
 _SLOW = (host("node1", vcpus=6, memory_mib=8192, shutdown_delay_s=0.05, start_delay_s=0.05),)
+
+
+OTHER_IMAGE = Image("0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4", "fedora")
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ _STOP = _on_first(Cell.power, "stop")
 _PAUSE, _SUSPEND = _on_first(Cell.power, "pause"), _on_first(Cell.power, "suspend")
 _RESIZE, _MIGRATE = _on_first(Cell.resize), _on_first(Cell.migrate)
 _RESIZE_HERE = _on_first(Cell.resize, stays=True)
+_SOFT_DELETE = _on_first(Cell.delete, soft=True)
 _CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
 
 STARTERS: Mapping[str, Mapping[str, Starter]] = {
@@ -65,7 +70,13 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "delete": {
         "": Starter(_on_first(Cell.delete), (_ON_NODE1,)),
         "resized": Starter(_on_first(Cell.delete), (_boot_in_group, _RESIZE)),
+        "soft-deleted": Starter(_on_first(Cell.force_delete), (_ON_NODE1, _SOFT_DELETE)),
     },
+    "soft-delete": {
+        "": Starter(_SOFT_DELETE, (_boot_in_group,)),
+        "resized": Starter(_SOFT_DELETE, (_boot_in_group, _RESIZE)),
+    },
+    "restore": {"": Starter(_on_first(Cell.restore), (_ON_NODE1, _SOFT_DELETE))},
     "start": {"": Starter(_on_first(Cell.power, "start"), (_ON_NODE1, _STOP))},
     "stop": {"": Starter(_STOP, (_ON_NODE1,))},
     "force-stop": {"": Starter(_on_first(Cell.force_stop), (_ON_NODE1, _STOP))},
@@ -94,6 +105,10 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
         "": Starter(_REVERT, (_boot_in_group, _RESIZE)),
         "same host": Starter(_REVERT, (_ON_NODE1, _RESIZE_HERE), hosts=HOSTS[:1]),
         "off": Starter(_REVERT, (_ON_NODE1, _STOP, _MIGRATE)),
+    },
+    "rebuild": {
+        "": Starter(_on_first(Cell.rebuild, OTHER_IMAGE, name="anew"), (_ON_NODE1,)),
+        "same image, off": Starter(_on_first(Cell.rebuild), (_ON_NODE1, _STOP)),
     },
     "live-migrate": {"": Starter(_on_first(Cell.live_migrate), (_boot_in_group,))},
 }

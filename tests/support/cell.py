@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from kilonova.config.database import DatabaseSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.operator import OperatorSettings
 from kilonova.config.settings import Settings
-from kilonova.db import host_agents, instances, server_groups, server_migrations
+from kilonova.db import host_agents, instances, request_specs, server_groups, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import BatchedWrite
@@ -151,8 +152,18 @@ class Cell:
         self.database.write(lambda tx: server_groups.create(tx, group, limit=-1))
         return group.uuid
 
-    def delete(self, uuid: str) -> None:
-        self.conductor.operations.deletes.delete(self.instance(uuid), asker("req-delete"))
+    def delete(self, uuid: str, *, soft: bool = False) -> None:
+        self.conductor.operations.deletes.delete(self.instance(uuid), asker("req-delete"), soft=soft)
+
+    def restore(self, uuid: str) -> None:
+        self.conductor.operations.deletes.restore(self.instance(uuid), asker("req-restore"))
+
+    def force_delete(self, uuid: str) -> None:
+        self.conductor.operations.deletes.force(self.instance(uuid), asker("req-force-delete"))
+
+    def reclaim(self, interval_s: float = 0.0) -> int:
+        """Begin to delete what has been soft-deleted for longer than that."""
+        return self.conductor.operations.deletes.reclaim(timedelta(seconds=interval_s))
 
     def power(self, uuid: str, kind: str) -> None:
         self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
@@ -168,6 +179,14 @@ class Cell:
 
     def live_migrate(self, uuid: str, host: str | None = None) -> None:
         self.conductor.operations.live_migrations.begin(self.instance(uuid), asker("req-live-migrate"), host=host)
+
+    def rebuild(self, uuid: str, image: Image = IMAGE, *, user_data: str | None = None, **values: Any) -> None:
+        instance = self.instance(uuid)
+        with self.database.read() as connection:
+            request = request_specs.get_many(connection, [instance])[uuid]
+        self.conductor.operations.rebuilds.rebuild(
+            instance, request, image, asker("req-rebuild"), user_data=user_data or request.user_data, values=values
+        )
 
     def abort(self, uuid: str) -> None:
         if (migration := self.open_migration(uuid)) is not None:

@@ -23,6 +23,7 @@ from kilonova.cli.simulated_hosts import simulate
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.agent_directory import AgentDirectory
+from kilonova.conductor.agent_questions import QuestionLimits
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.upkeep import Upkeep
@@ -145,6 +146,7 @@ def start_core(
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
+        question_limits=QuestionLimits(settings.conductor.guest_question_timeout_s, max(1, settings.api.threads // 4)),
         image_data=ImageOffers(settings, office, available=parts.image_session is not None),
         process=Process(owner, os.uname().nodename, None, kilonova.__version__, VERSION),
         directory=directory,
@@ -163,6 +165,7 @@ def start_core(
         announce,
         report_interval_s=settings.compute.report_interval_s,
         down_time=down_time,
+        hears=lambda: bus.hears_agents,
     )
     upkeep.register()
     resumed = conductor.membership.enter(announce)

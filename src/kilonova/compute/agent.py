@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from kilonova.compute import reboots
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
+from kilonova.compute.questions import Questions
 from kilonova.compute.removals import GuestRemover, RunningDeleted
 from kilonova.compute.shutdowns import Shutdowns, ShutdownTimes
 from kilonova.compute.step_memory import StepMemory, SupersededError
@@ -30,6 +31,8 @@ from kilonova.messaging.messages import (
     DestroyGuest,
     FaultOf,
     ForceCompleteLiveMigration,
+    GuestAnswer,
+    GuestQuestion,
     GuestsFound,
     Interrupt,
     Order,
@@ -85,6 +88,7 @@ class Agent:
         #: act again: nobody can do anything about it before.
         self._untold: list[tuple[StepReply | StepStatus, bool]] = []
         self._steps = StepMemory()
+        self._questions = Questions(host, driver)
         self._migrations = LiveMigrations(host, self._tell)
         self._shutdowns = Shutdowns(shutdown_times or ShutdownTimes(), self._is_urgent)
         self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
@@ -94,6 +98,9 @@ class Agent:
         if isinstance(message, Interrupt):
             interrupt = message
             return Work(AgentLane.INTERRUPT, lambda: self._handle(interrupt))
+        if isinstance(message, GuestQuestion):
+            answer = self._questions.accept(message)
+            return Work(lane_of(message), lambda: self._answer(answer))
         if isinstance(message, AskGuests):
             asked = message.instance_uuids
             return Work(lane_of(message), lambda: self._tell(guests_of([self], asked)))
@@ -184,6 +191,11 @@ class Agent:
             case AskStep():
                 status = self._steps.status(self.host, interrupt.instance_uuid, interrupt.step)
                 self._tell(status, urgent=True)
+
+    def _answer(self, answer: Callable[[], GuestAnswer | None]) -> None:
+        answered = answer()
+        if answered is not None:
+            self._tell(answered, urgent=True)
 
     def _is_allowed(self, message: AgentMessage, session: int) -> bool:
         is_allowed = self._may_act() and session == self._session

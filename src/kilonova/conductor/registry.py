@@ -12,8 +12,11 @@ from kilonova.conductor.workflows.delete import DELETE
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.power import POWER
 from kilonova.conductor.workflows.reboot import HARD_REBOOT, REBOOT
+from kilonova.conductor.workflows.rebuild import REBUILD
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
+from kilonova.conductor.workflows.restore import RESTORE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+from kilonova.conductor.workflows.soft_delete import SOFT_DELETE
 from kilonova.conductor.workflows.stop import FORCE_STOP, STOP
 
 #: kind → workflow
@@ -23,6 +26,8 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         BATCH,
         BUILD,
         DELETE,
+        SOFT_DELETE,
+        RESTORE,
         *POWER.values(),
         STOP,
         FORCE_STOP,
@@ -33,5 +38,6 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         CONFIRM_RESIZE,
         REVERT_RESIZE,
         LIVE_MIGRATE,
+        REBUILD,
     )
 }

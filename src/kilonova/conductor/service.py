@@ -10,6 +10,7 @@ from functools import partial
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
 from kilonova.conductor.agent_directory import AgentDirectory
+from kilonova.conductor.agent_questions import AgentQuestions, QuestionLimits
 from kilonova.conductor.events import Observer
 from kilonova.conductor.guest_reports import Reported
 from kilonova.conductor.heartbeats import Heartbeats
@@ -25,17 +26,18 @@ from kilonova.conductor.services import Services
 from kilonova.conductor.strays import Strays
 from kilonova.conductor.stuck import StuckWorkflows
 from kilonova.db import agent_sessions, enrolment, host_agents
-from kilonova.db.agent_sessions import Session
+from kilonova.db.agent_sessions import Session, SessionOverError
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
-from kilonova.messaging.bus import ConductorBus, Speaker
+from kilonova.messaging.bus import ConductorBus, DeclinedError, Speaker
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
+    ConsoleOutput,
     GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
@@ -43,6 +45,7 @@ from kilonova.messaging.messages import (
     MigrationProgress,
     Orphans,
     Question,
+    QuestionRefused,
     StepReply,
     StepStatus,
     TaskReached,
@@ -62,6 +65,7 @@ class Conductor:
     ``limits``: the configured quotas, which hold where nobody has set others.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
+    ``question_limits``: how long, and with how many threads, users wait for what agents are asked about guests.
     ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
     ``image_data``: how a host gets the data of an image.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
@@ -84,6 +88,7 @@ class Conductor:
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
+        question_limits: QuestionLimits | None = None,
         process: Process | None = None,
         directory: AgentDirectory | None = None,
         image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None,
@@ -97,6 +102,7 @@ class Conductor:
         self._services = Services(
             database, claimer, owner, max_attempts, begin=self._begin, limits=limits, image_data=image_data
         )
+        find_agent = nowhere if directory is None else directory.look_up
         self.runner = Runner(
             self._services,
             bus,
@@ -106,13 +112,14 @@ class Conductor:
             pause_s=pause_s,
             max_tries=max_tries,
             response_timeout_s=response_timeout_s,
-            find_agent=nowhere if directory is None else directory.look_up,
+            find_agent=find_agent,
         )
         if directory is not None:
             directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
         self.membership = Membership(database, self.runner, self.process, self.lease)
         self.heartbeats = Heartbeats(database, self.lease.duration)
-        self.operations = Operations(self._services, self.runner)
+        self.questions = AgentQuestions(bus, owner, find_agent, question_limits)
+        self.operations = Operations(self._services, self.runner, self.questions)
         self.stuck = StuckWorkflows(database, self.runner, owner)
         self.strays = Strays(database, self.runner.guests)
         self._store = ServerStore(self._services, self.runner)
@@ -154,6 +161,8 @@ class Conductor:
                 self.operations.live_migrations.record_progress(message)
             case GuestsFound():
                 self.runner.guests.take(message)
+            case ConsoleOutput() | QuestionRefused():
+                self.questions.take(message)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer | Future[Answer]:
         """Answer what a process with agents asks."""
@@ -164,7 +173,11 @@ class Conductor:
                 return self._note_heartbeat(question, speaker)
 
     def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
-        """Register hypervisors that start and tell which of their guests have to go."""
+        """Register hypervisors that start and tell which of their guests have to go.
+
+        Raises: Unavailable while the database is away: the agent asks again, and maybe another control process;
+        DeclinedError for a session that is over; Forbidden.
+        """
         process = self.process
         if speaker.agent:
             process = Process(message.session, message.machine, speaker.agent, message.release, speaker.version)
@@ -176,7 +189,11 @@ class Conductor:
                 agent_sessions.require_present(tx.connection, Session(message.session, speaker.agent), tx.now)
             return register_hosts(tx, message, process, self.lease.duration)
 
-        reported = self.database.write(register)
+        try:
+            write = self.database.write_unless_away if speaker.agent else self.database.write
+            reported = write(register)
+        except SessionOverError as error:  # its first hosts were registered, and the others took longer than its lease
+            raise DeclinedError(error.message, HeartbeatAnswer(message.session, 0, counts=False)) from error
         if speaker.agent and self.directory is not None:
             self.directory.refresh()
         reported.tell()

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
+    AskConsoleOutput,
     AskStep,
     DestroyGuest,
     FinishMove,
@@ -27,13 +28,15 @@ LOG = logging.getLogger(__name__)
 class AgentLane(StrEnum):
     """Where an agent's work runs.
 
-    ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks, or waits for guests to shut down.
+    ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks, or waits for guests to shut down; for
+    ``QUESTION`` somebody waits.
     """
 
     INTERRUPT = "interrupt"
     DELETE = "delete"
     ORDINARY = "ordinary"
     MOVE = "move"
+    QUESTION = "question"
 
 
 class ConductorLane(StrEnum):
@@ -46,6 +49,7 @@ class ConductorLane(StrEnum):
 
 _LANES: Mapping[type, AgentLane] = {
     AbortLiveMigration: AgentLane.INTERRUPT,
+    AskConsoleOutput: AgentLane.QUESTION,
     AskStep: AgentLane.INTERRUPT,
     ForceCompleteLiveMigration: AgentLane.INTERRUPT,
     DestroyGuest: AgentLane.DELETE,

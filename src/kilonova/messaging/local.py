@@ -9,7 +9,13 @@ from kilonova.messaging.bus import Accept, Answerer, Speaker, Work
 from kilonova.messaging.lanes import AgentLane, ConductorLane, Lanes
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 
-_AGENT_THREADS = {AgentLane.INTERRUPT: 4, AgentLane.DELETE: 16, AgentLane.ORDINARY: 32, AgentLane.MOVE: 64}
+_AGENT_THREADS = {
+    AgentLane.INTERRUPT: 4,
+    AgentLane.DELETE: 16,
+    AgentLane.ORDINARY: 32,
+    AgentLane.MOVE: 64,
+    AgentLane.QUESTION: 8,
+}
 _CONDUCTOR_THREADS = {ConductorLane.BLOCKING: 16, ConductorLane.ORDINARY: 4, ConductorLane.URGENT: 4}
 
 
@@ -26,6 +32,13 @@ class LocalBus:
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._agents[host] = accept
+
+    @property
+    def hears_agents(self) -> bool:
+        return True
+
+    def hears(self, host: str) -> bool:
+        return host in self._agents
 
     def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         self._conductor, self._answer = handler, answer

@@ -14,6 +14,7 @@ from kilonova.messaging.messages.guests import (
     GuestsFound,
     PauseGuest,
     RebootGuest,
+    RebuildGuest,
     RemoveGuest,
     ResumeGuest,
     SpawnGuest,
@@ -29,6 +30,12 @@ from kilonova.messaging.messages.live_migrations import (
     LiveMigrate,
     MigrationProgress,
     PrepareLiveMigration,
+)
+from kilonova.messaging.messages.questions import (
+    AskConsoleOutput,
+    ConsoleOutput,
+    QuestionRefused,
+    RefusedBecause,
 )
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
@@ -52,14 +59,18 @@ __all__ = [
     "ActivateMigrated",
     "AgentMessage",
     "Answer",
+    "AskConsoleOutput",
     "AskGuests",
     "AskStep",
     "ConductorMessage",
     "ConfirmMove",
+    "ConsoleOutput",
     "DestroyGuest",
     "FaultOf",
     "FinishMove",
     "ForceCompleteLiveMigration",
+    "GuestAnswer",
+    "GuestQuestion",
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
@@ -73,7 +84,10 @@ __all__ = [
     "PauseGuest",
     "PrepareLiveMigration",
     "Question",
+    "QuestionRefused",
     "RebootGuest",
+    "RebuildGuest",
+    "RefusedBecause",
     "RemoveGuest",
     "ResumeGuest",
     "ReturnHome",
@@ -94,6 +108,7 @@ Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
 #: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = (
     SpawnGuest
+    | RebuildGuest
     | DestroyGuest
     | RebootGuest
     | StartGuest
@@ -112,8 +127,11 @@ Order = (
     | ActivateMigrated
     | RemoveGuest
 )
-AgentMessage = Order | Interrupt | AskGuests
-ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestsFound
+#: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
+GuestQuestion = AskConsoleOutput
+GuestAnswer = ConsoleOutput | QuestionRefused
+AgentMessage = Order | Interrupt | AskGuests | GuestQuestion
+ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestsFound | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
 Answer = Orphans | HeartbeatAnswer

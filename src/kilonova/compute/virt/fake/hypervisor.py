@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
-from kilonova.errors import DriverError, UnsupportedGuest
+from kilonova.errors import DriverError, GuestMissing, UnsupportedGuest
 from kilonova.model.instance import GuestSpec, PowerState
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 
@@ -55,12 +55,16 @@ class SimulatedHypervisor:
             if self._guests.guest(guest.uuid) is None:
                 self._make(guest, PowerState.RUNNING, Origin.SPAWNED, fails="spawn", to="start")
 
-    def _make(self, guest: GuestSpec, state: PowerState, origin: Origin, *, fails: str, to: str) -> None:
+    def _make(
+        self, guest: GuestSpec, state: PowerState, origin: Origin, *, fails: str, to: str, **also: SimulatedGuest | None
+    ) -> None:
+        """Make a guest, and what ``also`` says. Raises: UnsupportedGuest, DriverError; then nothing is changed."""
         if (reason := self._host.why_not(guest.image_properties)) is not None:
             raise UnsupportedGuest(reason)
         if self._is_to_fail(fails):
             raise DriverError(f"Simulated failure to {to} guest {guest.name}.")
-        self._guests.put(guest.uuid, guest=SimulatedGuest.of(guest, state, origin))
+        made = SimulatedGuest.of(guest, state, origin)
+        self._guests.put(guest.uuid, guest=made.booted("first start") if state is PowerState.RUNNING else made, **also)
 
     def _is_to_fail(self, what: str) -> bool:
         left = self._failures_left[what]
@@ -71,7 +75,7 @@ class SimulatedHypervisor:
         """Return a guest that is whole. Raises: DriverError."""
         guest = self._guests.guest(uuid)
         if guest is None:
-            raise DriverError(f"Guest {uuid} does not exist.")
+            raise GuestMissing(uuid)
         if guest.origin is Origin.INCOMING:
             raise DriverError(f"Guest {uuid} is not here yet.")
         return guest

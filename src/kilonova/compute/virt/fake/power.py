@@ -13,7 +13,7 @@ class Power(SimulatedHypervisor):
     """Changes the power state of a guest."""
 
     def start(self, uuid: str) -> None:
-        self._power_on(uuid)
+        self._power_on(uuid, "start")
 
     def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
         with self._lock:
@@ -23,9 +23,12 @@ class Power(SimulatedHypervisor):
             patience.wait(takes_s if takes_s > 0 else float("inf"))
         self._set_state(uuid, PowerState.SHUTDOWN)
 
-    def _power_on(self, uuid: str) -> None:
+    def _power_on(self, uuid: str, how: str) -> None:
         self._take(self._host.start_delay_s)
-        self._set_state(uuid, PowerState.RUNNING)
+        with self._lock:
+            guest = self._present(uuid)
+            if guest.state is not PowerState.RUNNING:
+                self._guests.put(uuid, guest=guest.booted(how))
 
     def pause(self, uuid: str) -> None:
         self._go_from(PowerState.RUNNING, PowerState.PAUSED, uuid)

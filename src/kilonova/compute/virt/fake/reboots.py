@@ -11,11 +11,11 @@ class Reboots(Power):
 
     def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
         self.stop(uuid, patience)
-        self._power_on(uuid)
+        self._power_on(uuid, "soft reboot")
 
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
         if guest is not None and self._guests.guest(uuid) is None:
             self._spawn(guest)
             return
         self.stop(uuid)
-        self._power_on(uuid)
+        self._power_on(uuid, "hard reboot")
