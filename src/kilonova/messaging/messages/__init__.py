@@ -37,6 +37,12 @@ from kilonova.messaging.messages.questions import (
     QuestionRefused,
     RefusedBecause,
 )
+from kilonova.messaging.messages.rescues import (
+    RescueGuest,
+    SetAdminPassword,
+    TriggerCrashDump,
+    UnrescueGuest,
+)
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
     HeartbeatAnswer,
@@ -89,8 +95,10 @@ __all__ = [
     "RebuildGuest",
     "RefusedBecause",
     "RemoveGuest",
+    "RescueGuest",
     "ResumeGuest",
     "ReturnHome",
+    "SetAdminPassword",
     "SpawnGuest",
     "StartGuest",
     "StepId",
@@ -100,7 +108,9 @@ __all__ = [
     "StopGuest",
     "SuspendGuest",
     "TaskReached",
+    "TriggerCrashDump",
     "UnpauseGuest",
+    "UnrescueGuest",
 ]
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
@@ -117,6 +127,10 @@ Order = (
     | UnpauseGuest
     | SuspendGuest
     | ResumeGuest
+    | RescueGuest
+    | UnrescueGuest
+    | SetAdminPassword
+    | TriggerCrashDump
     | MoveAway
     | FinishMove
     | ReturnHome

@@ -24,11 +24,13 @@ class Power(SimulatedHypervisor):
         self._set_state(uuid, PowerState.SHUTDOWN)
 
     def _power_on(self, uuid: str, how: str) -> None:
+        """Start a guest; a rescued one from its own disk, unless its rescue system itself is rebooted."""
         self._take(self._host.start_delay_s)
         with self._lock:
             guest = self._present(uuid)
             if guest.state is not PowerState.RUNNING:
-                self._guests.put(uuid, guest=guest.booted(how))
+                system = None if how != "soft reboot" else guest.rescue_image_ref
+                self._guests.put(uuid, guest=replace(guest, rescue_image_ref=system).booted(how))
 
     def pause(self, uuid: str) -> None:
         self._go_from(PowerState.RUNNING, PowerState.PAUSED, uuid)
