@@ -28,6 +28,7 @@ from kilonova.compute.report_timer import ReportTimer
 from kilonova.conductor.chores import Patience, Timetable
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
+from kilonova.config.chores import ChoreSettings
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
 from kilonova.config.settings import Settings
 from kilonova.db import schema, ticket_keys
@@ -182,10 +183,18 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         checkpointer.start()
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
-        chores = Timetable(core.conductor, Patience(reclaim=settings.chores.reclaim_instance_interval_s))
+        chores = Timetable(core.conductor, _patience(settings.chores))
         chores.start()
         undo.pop_all()
     return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, lock, metrics_server)
+
+
+def _patience(chores: ChoreSettings) -> Patience:
+    return Patience(
+        reclaim=chores.reclaim_instance_interval_s,
+        build=chores.instance_build_timeout_s,
+        confirm=chores.resize_confirm_window_s,
+    )
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

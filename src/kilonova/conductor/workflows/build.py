@@ -27,6 +27,7 @@ from kilonova.conductor.workflow import (
     Failed,
     Failure,
     Gone,
+    Interrupt,
     Journalled,
     Restarted,
     Run,
@@ -297,4 +298,5 @@ BUILD = Workflow(
     unwound=_unwound,
     action="create",
     done="spawned",
+    overtaken_by=frozenset({Interrupt.DELETE, Interrupt.TIMEOUT}),
 )
