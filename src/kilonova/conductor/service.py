@@ -63,6 +63,7 @@ class Conductor:
     """The long operations of one control process, named ``owner``.
 
     ``limits``: the configured quotas, which hold where nobody has set others.
+    ``counts_failed_builds``: whether builds that fail count against their host.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
     ``question_limits``: how long, and with how many threads, users wait for what agents are asked about guests.
@@ -83,6 +84,7 @@ class Conductor:
         *,
         max_attempts: int,
         limits: Limits = NO_LIMITS,
+        counts_failed_builds: bool = True,
         lease: Lease | None = None,
         observers: Sequence[Observer] = (),
         pause_s: Callable[[int], float] = pause_s,
@@ -100,7 +102,14 @@ class Conductor:
         self.lease = lease or Lease(host_agents.LEASE)
         self.directory = directory
         self._services = Services(
-            database, claimer, owner, max_attempts, begin=self._begin, limits=limits, image_data=image_data
+            database,
+            claimer,
+            owner,
+            max_attempts,
+            begin=self._begin,
+            limits=limits,
+            counts_failed_builds=counts_failed_builds,
+            image_data=image_data,
         )
         find_agent = nowhere if directory is None else directory.look_up
         self.runner = Runner(

@@ -17,6 +17,7 @@ class Services:
     """``owner``: this process. ``limits``: the configured quotas, which hold where nobody has set others.
 
     ``image_data``: how a host gets the data of an image; None where there is no way.
+    ``counts_failed_builds``: whether builds that fail count against their host.
     ``begin``: has stored workflows of this process go on in the background.
     """
 
@@ -26,4 +27,5 @@ class Services:
     max_attempts: int
     begin: Callable[[Sequence[WorkflowRow]], None]
     limits: Limits = field(default_factory=lambda: NO_LIMITS)
+    counts_failed_builds: bool = True
     image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None

@@ -76,6 +76,11 @@ def confirmed_by_itself(instance_uuid: str, request_id: str, seconds: str) -> No
     LOG.info("Server %s is confirmed: its resize waited for %s seconds [%s]", instance_uuid, seconds, request_id)
 
 
+def unrescued_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:
+    """It has been rescued for longer than the operator allows."""
+    LOG.info("Server %s is unrescued: it was rescued %s seconds ago [%s]", instance_uuid, seconds, request_id)
+
+
 def retried(instance_uuid: str, request_id: str, kind: str, step: str, user_id: str) -> None:
     """An operator has a stuck workflow go on."""
     LOG.info(

@@ -38,3 +38,7 @@ class ChoreSettings:
             min=0,
         ),
     ] = 0
+    rescue_timeout_s: Annotated[
+        int,
+        Option("Seconds after which a rescued server is unrescued. 0: never.", name="rescue_timeout", min=0),
+    ] = 0

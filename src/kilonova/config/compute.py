@@ -45,6 +45,14 @@ class ComputeSettings:
             name="running_deleted_instance_poll_interval",
         ),
     ] = 1800
+    update_resources_interval_s: Annotated[
+        int,
+        Option(
+            "Seconds after which a host is looked at again, and reported if its hypervisor has changed. 0 stands for "
+            "60; a negative value: only at the start of an agent.",
+            name="update_resources_interval",
+        ),
+    ] = 0
     running_deleted_instance_timeout_s: Annotated[
         int,
         Option(

@@ -18,11 +18,13 @@ class Patience:
     """For how many seconds each chore lets things be; 0 or less: for ever.
 
     ``reclaim``: soft-deleted servers. ``build``: builds. ``confirm``: resizes that nobody has confirmed.
+    ``unrescue``: servers that are rescued.
     """
 
     reclaim: float = 0
     build: float = 0
     confirm: float = 0
+    unrescue: float = 0
 
 
 class Timetable:
@@ -49,6 +51,7 @@ class Timetable:
             (patience.reclaim, "reclaim", operations.deletes.reclaim),
             (patience.build, "build timeouts", operations.builds.time_out),
             (patience.confirm, "resize confirmations", operations.moves.confirm_unconfirmed),
+            (patience.unrescue, "rescue timeouts", operations.rescues.unrescue_forgotten),
         )
         for seconds, name, some in chores:
             if seconds > 0:
