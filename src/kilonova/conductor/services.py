@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kilonova.claims.claimer import Claimer
+from kilonova.conductor.config_drives import ConfigDrives
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
 from kilonova.model.image import Image
@@ -17,6 +18,7 @@ class Services:
     """``owner``: this process. ``limits``: the configured quotas, which hold where nobody has set others.
 
     ``image_data``: how a host gets the data of an image; None where there is no way.
+    ``config_drives``: what goes on those of servers.
     ``begin``: has stored workflows of this process go on in the background.
     """
 
@@ -27,3 +29,4 @@ class Services:
     begin: Callable[[Sequence[WorkflowRow]], None]
     limits: Limits = field(default_factory=lambda: NO_LIMITS)
     image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None
+    config_drives: ConfigDrives = field(default_factory=ConfigDrives)

@@ -53,6 +53,12 @@ class ComputeSettings:
             min=0,
         ),
     ] = 0
+    force_config_drive: Annotated[
+        bool, Option("Whether every server gets a config drive, whatever is asked for it.")
+    ] = False
+    config_drive_format: Annotated[
+        str, Option("Format of config drives. The other one of Nova's, vfat, is not offered.", choices=("iso9660",))
+    ] = "iso9660"
     allow_resize_to_same_host: Annotated[
         bool, Option("Whether a resize may leave a server on the host where it is, if that has room.")
     ] = False
