@@ -33,9 +33,9 @@ class Rebuilds:
         who: Requester,
         *,
         user_data: str | None,
-        key: PublicKey | None,
-        admin_pass: str | None = None,
         values: Mapping[str, Any],
+        key: PublicKey | None = None,
+        admin_pass: str | None = None,
         limits: Limits | None = None,
     ) -> None:
         """Start to make the guest of a server anew from ``image``.

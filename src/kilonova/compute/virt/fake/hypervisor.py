@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kilonova.compute.images import HostImages
+from kilonova.compute.virt.fake.drives import Drives
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
 from kilonova.errors import DriverError, GuestMissing, UnsupportedGuest
 from kilonova.model.instance import GuestSpec, PowerState
@@ -42,7 +43,9 @@ class SimulatedHypervisor:
             "move": host.failing_moves,
             "live migration": host.failing_live_migrations,
         }
-        self._guests = GuestFile(host.name, state_file)
+        self._drives = Drives(state_file.parent / "config_drives", host.name)
+        self._guests = GuestFile(host.name, state_file, on_gone=self._drives.remove)
+        self._drives.keep_only(self._guests.places.keys())
 
     def _take(self, seconds: float) -> None:
         if seconds:
@@ -57,7 +60,14 @@ class SimulatedHypervisor:
         if self._is_to_fail(fails):
             raise DriverError(f"Simulated failure to {to} guest {guest.name}.")
         made = SimulatedGuest.of(guest, state, origin)
-        self._guests.put(guest.uuid, guest=made.booted("first start") if state is PowerState.RUNNING else made, **also)
+        self._drives.make(guest)
+        try:
+            self._guests.put(
+                guest.uuid, guest=made.booted("first start") if state is PowerState.RUNNING else made, **also
+            )
+        except DriverError:
+            self._drives.keep_only(self._guests.places.keys())
+            raise
 
     def _is_to_fail(self, what: str) -> bool:
         left = self._failures_left[what]
