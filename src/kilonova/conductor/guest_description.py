@@ -5,7 +5,7 @@ from datetime import datetime
 
 from kilonova.clock import utc_now
 from kilonova.conductor.services import Services
-from kilonova.db import host_devices
+from kilonova.db import host_devices, request_specs
 from kilonova.db.database import Database
 from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.guest_devices import GuestDevices
@@ -37,6 +37,20 @@ def image_data_for(services: Services, host: str, request: StoredRequest) -> Ima
 def config_drive_for(services: Services, host: str, instance: Instance, request: StoredRequest) -> ConfigDrive | None:
     """Return what goes on the config drive of a guest on ``host``; None for a server without one."""
     return services.config_drives.of(services.database, instance, request, host)
+
+
+def present_guest(services: Services, instance: Instance, host: str, ordered_at: datetime | None) -> GuestSpec | None:
+    """Return the guest of a server that is no move's, as ``host`` would have to make it anew.
+
+    None for a server of which nobody knows any more what was asked for it.
+    """
+    with services.database.read() as connection:
+        request = request_specs.get_many(connection, [instance]).get(instance.uuid)
+    if request is None:
+        return None
+    reserved = reserved_for(services.database, instance, request)
+    image_data, drive = image_data_for(services, host, request), config_drive_for(services, host, instance, request)
+    return guest_of(instance, request, reserved, ordered_at, image_data, drive)
 
 
 def guest_of(

@@ -49,6 +49,7 @@ from kilonova.messaging.messages import (
     QuestionRefused,
     StepReply,
     StepStatus,
+    TaskReached,
 )
 from kilonova.model.config_drive import PublicKey
 from kilonova.model.image import Image
@@ -169,6 +170,8 @@ class Conductor:
                 self.runner.take_reply(message)
             case StepStatus():
                 self.runner.take_status(message)
+            case TaskReached():
+                self.runner.take_progress(message)
             case MigrationProgress():
                 self.operations.live_migrations.record_progress(message)
             case GuestsFound():
