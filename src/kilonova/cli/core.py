@@ -17,10 +17,11 @@ import kilonova
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
-from kilonova.cli.image_tickets import ImageOffers, ticket_office
+from kilonova.cli.image_tickets import ImageOffers, image_keeper, ticket_office
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
 from kilonova.compute.agent import Agent
+from kilonova.compute.images import ImageTransfers
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.agent_directory import AgentDirectory
 from kilonova.conductor.retries import MAX_TRIES, pause_s
@@ -33,6 +34,7 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
+from kilonova.images.keeper import ImageKeeper
 from kilonova.images.tickets import TicketOffice
 from kilonova.lease import Lease
 from kilonova.messaging.codec import VERSION
@@ -59,6 +61,7 @@ class Parts:
 
     ``connect``: in the place of the broker; then nothing looks by itself where agents are.
     ``image_session``: of Kilonova's own user at the image service; None for a cloud whose hosts get no image data.
+    ``image_keeper``: in the place of that user; ``transfers``: in the place of HTTP between hosts and control processes.
     ``piece``: how many servers one transaction claims at most.
     ``pause_s``: how long a step of a workflow waits that broke so often; ``max_tries``: how often it may break.
     """
@@ -69,6 +72,8 @@ class Parts:
     lease: Lease | None = None
     limits: Limits | None = None
     image_session: Any = None
+    image_keeper: ImageKeeper | None = None
+    transfers: ImageTransfers | None = None
     decision_lock: AbstractContextManager[Any] | None = None
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     piece: int = PIECE
@@ -133,6 +138,8 @@ def start_core(
     )
     undo.callback(claimer.close)
     office = ticket_office(settings, database)
+    keeper = parts.image_keeper or image_keeper(settings, parts.image_session)
+    offers = ImageOffers(settings, office, available=keeper is not None)
     conductor = Conductor(
         database,
         claimer,
@@ -145,12 +152,20 @@ def start_core(
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
-        image_data=ImageOffers(settings, office, available=parts.image_session is not None),
+        image_data=offers.to_read,
+        image_upload=offers.to_write,
+        image_keeper=keeper,
         process=Process(owner, os.uname().nodename, None, kilonova.__version__, VERSION),
         directory=directory,
     )
     agents = simulate(
-        hosts, settings.fake, settings.compute, settings.image_cache, bus, lambda: conductor.runner.may_act
+        hosts,
+        settings.fake,
+        settings.compute,
+        settings.image_cache,
+        bus,
+        lambda: conductor.runner.may_act,
+        parts.transfers,
     )
 
     def announce() -> None:

@@ -31,6 +31,7 @@ from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
+from kilonova.images.keeper import ImageKeeper
 from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus, Speaker
 from kilonova.messaging.messages import (
@@ -62,7 +63,8 @@ class Conductor:
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
     ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
-    ``image_data``: how a host gets the data of an image.
+    ``image_data``, ``image_upload``: how a host gets and brings the data of an image; ``image_keeper``: who looks after
+    images when no request is being answered.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
     ``strays``: what operators do about guests that are not where they are recorded.
@@ -86,6 +88,8 @@ class Conductor:
         process: Process | None = None,
         directory: AgentDirectory | None = None,
         image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None,
+        image_upload: Callable[[str, str], ImageData | None] = lambda _host, _image_id: None,
+        image_keeper: ImageKeeper | None = None,
     ) -> None:
         self.database = database
         self.claimer = claimer
@@ -94,7 +98,15 @@ class Conductor:
         self.lease = lease or Lease(host_agents.LEASE)
         self.directory = directory
         self._services = Services(
-            database, claimer, owner, max_attempts, begin=self._begin, limits=limits, image_data=image_data
+            database,
+            claimer,
+            owner,
+            max_attempts,
+            begin=self._begin,
+            limits=limits,
+            image_data=image_data,
+            image_upload=image_upload,
+            image_keeper=image_keeper,
         )
         self.runner = Runner(
             self._services,
