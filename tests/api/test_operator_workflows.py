@@ -54,11 +54,11 @@ def stuck(clumsy: Control) -> Iterator[dict[str, Any]]:
     server = clumsy.boot()
     drivers: list[Any] = [agent.driver for agent in clumsy.process.core.agents]
     operations = clumsy.process.conductor.operations
-    operations.migrate(instance(clumsy, server["id"]), MOVER)
+    operations.moves.migrate(instance(clumsy, server["id"]), MOVER)
     clumsy.settle()
     for driver in drivers:
         driver.__dict__["confirm_move"] = fail
-    operations.confirm_resize(instance(clumsy, server["id"]), MOVER)
+    operations.moves.confirm_resize(instance(clumsy, server["id"]), MOVER)
     found: list[dict[str, Any]] = []
 
     def is_stuck() -> bool:

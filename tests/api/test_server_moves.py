@@ -371,7 +371,7 @@ def test_a_move_of_a_server_that_was_moved_meanwhile_is_refused(moving: Control)
     done(moving, uuid, {"os-migrateLive": LIVE})
     operations, who = moving.process.conductor.operations, Requester("req-late", "alice", "wonder")
     with pytest.raises(ConcurrentUpdate):
-        operations.migrate(stale, who)
+        operations.moves.migrate(stale, who)
     assert shown(moving, uuid)["status"] == "ACTIVE"
     moving.check()
 

@@ -147,37 +147,39 @@ class Cell:
         return group.uuid
 
     def delete(self, uuid: str) -> None:
-        self.conductor.operations.delete(self.instance(uuid), asker("req-delete"))
+        self.conductor.operations.deletes.delete(self.instance(uuid), asker("req-delete"))
 
     def power(self, uuid: str, kind: str) -> None:
-        self.conductor.operations.change_power(self.instance(uuid), kind, asker(f"req-{kind}"))
+        self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
 
     def resize(self, uuid: str, flavor: Flavor = BIGGER, *, stays: bool = False) -> None:
-        self.conductor.operations.resize(self.instance(uuid), flavor, asker("req-resize"), stays=stays)
+        self.conductor.operations.moves.resize(self.instance(uuid), flavor, asker("req-resize"), stays=stays)
 
     def migrate(self, uuid: str, host: str | None = None) -> None:
-        self.conductor.operations.migrate(self.instance(uuid), asker("req-migrate"), host=host)
+        self.conductor.operations.moves.migrate(self.instance(uuid), asker("req-migrate"), host=host)
 
     def live_migrate(self, uuid: str, host: str | None = None) -> None:
-        self.conductor.operations.live_migrate(self.instance(uuid), asker("req-live-migrate"), host=host)
+        self.conductor.operations.live_migrations.begin(self.instance(uuid), asker("req-live-migrate"), host=host)
 
     def abort(self, uuid: str) -> None:
         if (migration := self.open_migration(uuid)) is not None:
-            self.conductor.operations.abort_live_migration(self.instance(uuid), migration, asker("req-abort"), OPEN)
+            self.conductor.operations.live_migrations.abort(self.instance(uuid), migration, asker("req-abort"), OPEN)
 
     def force_complete(self, uuid: str) -> None:
         if (migration := self.open_migration(uuid)) is not None:
-            self.conductor.operations.force_complete(self.instance(uuid), migration, asker("req-force"), OPEN)
+            self.conductor.operations.live_migrations.force_complete(
+                self.instance(uuid), migration, asker("req-force"), OPEN
+            )
 
     def open_migration(self, uuid: str) -> ServerMigration | None:
         with self.database.read() as connection:
             return server_migrations.find_open(connection, uuid)
 
     def confirm(self, uuid: str) -> None:
-        self.conductor.operations.confirm_resize(self.instance(uuid), asker("req-confirm"))
+        self.conductor.operations.moves.confirm_resize(self.instance(uuid), asker("req-confirm"))
 
     def revert(self, uuid: str) -> None:
-        self.conductor.operations.revert_resize(self.instance(uuid), asker("req-revert"))
+        self.conductor.operations.moves.revert_resize(self.instance(uuid), asker("req-revert"))
 
     def work_off(self, rounds: int = 30) -> None:
         """Work until nothing is left, and try again what broke."""

@@ -160,7 +160,7 @@ class Conductor:
             case StepStatus():
                 self.runner.take_status(message)
             case MigrationProgress():
-                self.operations.record_progress(message)
+                self.operations.live_migrations.record_progress(message)
             case GuestsFound():
                 self.runner.guests.take(message)
 

@@ -70,7 +70,7 @@ def force_complete(ctx: Context, request: Request) -> Reply:
         migration = _migration(connection, instance, request)
     check_migrating(instance, "force_complete")
     try:
-        ctx.backend.conductor.operations.force_complete(instance, migration, ctx.requester, _RUNNING)
+        ctx.backend.conductor.operations.live_migrations.force_complete(instance, migration, ctx.requester, _RUNNING)
     except ConcurrentUpdate as error:
         raise InvalidRequest(error.message) from None
     return Reply(202)
@@ -84,7 +84,7 @@ def abort(ctx: Context, request: Request) -> Reply:
     check_migrating(instance, "abort live migration")
     states = _RUNNING | (_NOT_YET_RUNNING if request.version >= Version(2, 65) else frozenset())
     try:
-        ctx.backend.conductor.operations.abort_live_migration(instance, migration, ctx.requester, states)
+        ctx.backend.conductor.operations.live_migrations.abort(instance, migration, ctx.requester, states)
     except ConcurrentUpdate as error:
         raise InvalidRequest(error.message) from None
     return Reply(202)

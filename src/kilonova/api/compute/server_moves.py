@@ -45,7 +45,7 @@ def resize(ctx: Context, request: Request) -> Reply:
     asked = request.body["resize"]
     flavor = _new_flavor(ctx, instance, asked)
     _require_source(ctx, instance)
-    ctx.backend.conductor.operations.resize(
+    ctx.backend.conductor.operations.moves.resize(
         instance,
         flavor,
         ctx.requester,
@@ -58,13 +58,13 @@ def resize(ctx: Context, request: Request) -> Reply:
 
 def confirm_resize(ctx: Context, request: Request) -> Reply:
     """Keep what a resize or a cold migration has made of a server.  Errors: 400, 404, 409."""
-    _end_move(ctx, request, "confirm_resize", ctx.backend.conductor.operations.confirm_resize)
+    _end_move(ctx, request, "confirm_resize", ctx.backend.conductor.operations.moves.confirm_resize)
     return Reply(204)
 
 
 def revert_resize(ctx: Context, request: Request) -> Reply:
     """Make a resized or cold-migrated server what and where it was.  Errors: 400, 404, 409."""
-    _end_move(ctx, request, "revert_resize", ctx.backend.conductor.operations.revert_resize)
+    _end_move(ctx, request, "revert_resize", ctx.backend.conductor.operations.moves.revert_resize)
     return Reply(202)
 
 
@@ -85,7 +85,7 @@ def migrate(ctx: Context, request: Request) -> Reply:
     check_allowed(instance, TRANSITIONS["migrate"])
     destination = _destination(ctx, instance, host)
     _require_source(ctx, instance)
-    ctx.backend.conductor.operations.migrate(instance, ctx.requester, host=destination)
+    ctx.backend.conductor.operations.moves.migrate(instance, ctx.requester, host=destination)
     return Reply(202)
 
 
@@ -102,7 +102,7 @@ def live_migrate(ctx: Context, request: Request) -> Reply:
     destination = _destination(ctx, instance, host)
     if not host_is_up(ctx, instance.host):
         raise InvalidRequest("The compute service of the server's host is down: a live migration needs it.")
-    ctx.backend.conductor.operations.live_migrate(instance, ctx.requester, host=destination, forced=forced)
+    ctx.backend.conductor.operations.live_migrations.begin(instance, ctx.requester, host=destination, forced=forced)
     return Reply(202)
 
 

@@ -124,7 +124,7 @@ def show_server(ctx: Context, request: Request) -> Reply:
 def delete_server(ctx: Context, request: Request) -> Reply:
     """DELETE /servers/{server_id}.  A second one while the first runs is accepted too."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:delete")
-    ctx.backend.conductor.operations.delete(instance, ctx.requester)
+    ctx.backend.conductor.operations.deletes.delete(instance, ctx.requester)
     return Reply(204)
 
 

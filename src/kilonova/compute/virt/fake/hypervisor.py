@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all abilities of a simulated hypervisor have in common: its guests, and what takes time or fails there."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from kilonova.compute.images import HostImages
+from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
+from kilonova.errors import DriverError, UnsupportedGuest
+from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.scenario.model import AllocationRatios, SimulatedHost
+
+#: A guest in one of these states has its memory.
+AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
+
+
+class SimulatedHypervisor:
+    """One host of a scenario with its guests. ``sleep`` stands for the time that a real hypervisor would take.
+
+    ``images``: of the host, which are fetched for guests that are new; None for a host that reads none.
+    """
+
+    def __init__(
+        self,
+        host: SimulatedHost,
+        state_file: Path,
+        ratios: AllocationRatios,
+        *,
+        images: HostImages | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._host = host
+        self._ratios = ratios
+        self._sleep = sleep
+        self._images = images
+        self._lock = threading.Lock()
+        self._failures_left = {
+            "spawn": host.failing_spawns,
+            "move": host.failing_moves,
+            "live migration": host.failing_live_migrations,
+        }
+        self._guests = GuestFile(host.name, state_file)
+
+    def _take(self, seconds: float) -> None:
+        if seconds:
+            self._sleep(seconds)
+
+    def _make(self, guest: GuestSpec, state: PowerState, origin: Origin, *, fails: str, to: str) -> None:
+        if (reason := self._host.why_not(guest.image_properties)) is not None:
+            raise UnsupportedGuest(reason)
+        if self._is_to_fail(fails):
+            raise DriverError(f"Simulated failure to {to} guest {guest.name}.")
+        self._guests.put(guest.uuid, guest=SimulatedGuest.of(guest, state, origin))
+
+    def _is_to_fail(self, what: str) -> bool:
+        left = self._failures_left[what]
+        self._failures_left[what] = left - (left > 0)
+        return left != 0
+
+    def _present(self, uuid: str) -> SimulatedGuest:
+        """Return a guest that is whole. Raises: DriverError."""
+        guest = self._guests.guest(uuid)
+        if guest is None:
+            raise DriverError(f"Guest {uuid} does not exist.")
+        if guest.origin is Origin.INCOMING:
+            raise DriverError(f"Guest {uuid} is not here yet.")
+        return guest
+
+    def _own(self, uuid: str) -> SimulatedGuest:
+        """Return a guest as one that no move brought here, which a way back would not take for that of the move."""
+        return replace(self._present(uuid), origin=Origin.SPAWNED)
+
+    def _set_state(self, uuid: str, state: PowerState) -> None:
+        with self._lock:
+            self._guests.put(uuid, guest=replace(self._present(uuid), state=state))
+
+    def _is_kept(self, uuid: str, *, beside_guest: bool = False) -> bool:
+        """Tell whether a guest is kept for the present move. Raises: DriverError if it is for an earlier one."""
+        if self._guests.kept(uuid) is None:
+            return False
+        if self._guests.guest(uuid) is not None and not beside_guest:
+            raise DriverError(f"Guest {uuid} is still kept from an earlier move.")
+        return True

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests of a simulated hypervisor are moved while they run."""
+
+from dataclasses import replace
+
+from kilonova.compute.virt.base import CopyProgress, MigrationMonitor
+from kilonova.compute.virt.fake.guests import Origin, SimulatedGuest
+from kilonova.compute.virt.fake.hypervisor import AWAKE, SimulatedHypervisor
+from kilonova.errors import DriverError, MigrationAborted
+from kilonova.model.instance import GuestSpec, PowerState
+
+_REPORTED_EVERY_S = 1.0
+
+
+class LiveMigrations(SimulatedHypervisor):
+    """Copies a running guest to another host."""
+
+    def prepare_live_migration(self, guest: GuestSpec, source: str) -> None:
+        with self._lock:
+            present = self._guests.guest(guest.uuid)
+            if present is None:
+                self._make(guest, PowerState.PAUSED, Origin.INCOMING, fails="move", to="move")
+            elif present.origin is not Origin.INCOMING:
+                raise DriverError(f"Guest {guest.uuid} is there already, and does not come from {source}.")
+
+    def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
+        del destination
+        with self._lock:
+            if self._is_kept(uuid):
+                return self._guests.places[uuid].state_when_kept
+            guest = self._own(uuid)
+            if guest.state not in AWAKE:
+                raise DriverError(f"Guest {uuid} does not run.")
+        self._copy(guest, monitor)
+        with self._lock:
+            if monitor.abort_requested:
+                raise MigrationAborted
+            if self._is_to_fail("live migration"):
+                raise DriverError("Simulated failure to copy the guest.")
+            guest = self._own(uuid)
+            self._guests.put(uuid, guest=None, kept=guest)
+            return guest.state
+
+    def activate_migrated(self, uuid: str, *, paused: bool) -> None:
+        with self._lock:
+            guest = self._guests.guest(uuid)
+            if guest is None:
+                raise DriverError(f"Guest {uuid} does not exist.")
+            if guest.origin is Origin.INCOMING:
+                state = PowerState.PAUSED if paused else PowerState.RUNNING
+                self._guests.put(uuid, guest=replace(guest, state=state, origin=Origin.MOVED))
+
+    def _copy(self, guest: SimulatedGuest, monitor: MigrationMonitor) -> None:
+        """Take the time that copying takes, and tell of it."""
+        duration, passed = self._host.live_migration_s, 0.0
+        monitor.report(_progress(guest, 0.0))
+        while passed < duration and not (monitor.abort_requested or monitor.completion_forced):
+            pause = min(_REPORTED_EVERY_S, duration - passed)
+            monitor.wait(pause)
+            passed += pause
+            monitor.report(_progress(guest, passed / duration))
+
+
+def _progress(guest: SimulatedGuest, share: float) -> CopyProgress:
+    memory, disk = guest.memory_mib << 20, guest.root_gib << 30
+    copied, written = int(memory * share), int(disk * share)
+    return CopyProgress(memory, copied, memory - copied, disk, written, disk - written)

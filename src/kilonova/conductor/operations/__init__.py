@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be done to servers that exist. A family of actions is a module."""
+
+from kilonova.conductor.operations.deletes import Deletes
+from kilonova.conductor.operations.live_migrations import LiveMigrations
+from kilonova.conductor.operations.moves import Moves
+from kilonova.conductor.operations.power import Power
+from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.runner import Runner
+from kilonova.conductor.services import Services
+
+__all__ = ["Operations"]
+
+
+class Operations:
+    """Each is stored as a workflow with its action, and then runs by itself."""
+
+    def __init__(self, services: Services, runner: Runner) -> None:
+        starter = Starter(services, runner)
+        self.deletes = Deletes(starter)
+        self.power = Power(starter)
+        self.moves = Moves(starter)
+        self.live_migrations = LiveMigrations(starter)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Move a running server, and interfere with that."""
+
+from collections.abc import Collection
+
+from kilonova.conductor.operations.moves import facts_of, migration_of, start_move
+from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.workflow import Interrupt
+from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
+from kilonova.conductor.workflows.moves import MoveFacts
+from kilonova.db import instance_actions, instances, server_migrations
+from kilonova.db.instance_actions import NewAction
+from kilonova.db.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+from kilonova.errors import ConcurrentUpdate
+from kilonova.messaging.messages import MigrationProgress
+from kilonova.model.instance import Instance, TaskState
+from kilonova.model.requester import Requester
+from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
+
+
+class LiveMigrations:
+    """Moves servers that run meanwhile."""
+
+    def __init__(self, starter: Starter) -> None:
+        self._starter = starter
+
+    def begin(self, instance: Instance, who: Requester, *, host: str | None = None, forced: bool = False) -> None:
+        """Start to move a running server, to ``host`` if that is given; ``forced``: whatever the rules say of it.
+
+        Raises: NotFound, UnexpectedTaskState.
+        """
+        migration = migration_of(instance, MigrationType.LIVE_MIGRATION, MigrationStatus.ACCEPTED, who)
+        facts = facts_of(instance, migration, requested=host, forced=forced)
+        start_move(self._starter, LIVE_MIGRATE, facts, instance, migration, who)
+
+    def abort(
+        self, instance: Instance, migration: ServerMigration, who: Requester, states: Collection[MigrationStatus]
+    ) -> None:
+        """Have a live migration that is in one of ``states`` end where it began; it may be over first.
+
+        Raises: ConcurrentUpdate when it is in another state.
+        """
+        self._interrupt(instance, migration, Interrupt.ABORT, "live_migration_cancel", who, states)
+
+    def force_complete(
+        self, instance: Instance, migration: ServerMigration, who: Requester, states: Collection[MigrationStatus]
+    ) -> None:
+        """Have a live migration that is in one of ``states`` end soon, at the price of a pause.
+
+        Raises: ConcurrentUpdate when it is in another state, or is being aborted.
+        """
+        self._interrupt(instance, migration, Interrupt.FORCE_COMPLETE, "live_migration_force_complete", who, states)
+
+    def record_progress(self, message: MigrationProgress) -> None:
+        """Note how much a live migration has copied; nobody waits for that."""
+        facts = self._starter.runner.awaited_facts(message)
+        if not isinstance(facts, MoveFacts):
+            return
+        uuid = facts.migration
+        copied = {
+            name: getattr(message, name) for name in MigrationProgress.__dataclass_fields__ if name.endswith("_bytes")
+        }
+
+        def write(tx: Transaction) -> None:
+            server_migrations.set_progress(tx, uuid, copied)
+            instances.set_progress(tx, message.instance_uuid, {TaskState.MIGRATING}, message.percent)
+
+        self._starter.services.database.write(write)
+
+    def _interrupt(
+        self,
+        instance: Instance,
+        migration: ServerMigration,
+        why: Interrupt,
+        action: str,
+        who: Requester,
+        states: Collection[MigrationStatus],
+    ) -> None:
+        def interrupt(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            present = server_migrations.get(tx.connection, migration.uuid)
+            if present.status not in states or present.migration_type is not MigrationType.LIVE_MIGRATION:
+                raise ConcurrentUpdate(f"Migration {present.id} of server {instance.uuid} is {present.status.value}.")
+            rows = self._starter.runner.interrupt(tx, instance.uuid, why)
+            if not rows:
+                raise ConcurrentUpdate(f"Migration {present.id} of server {instance.uuid} is being ended already.")
+            instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
+            return rows
+
+        self._starter.runner.interrupted(self._starter.services.database.write(interrupt))

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resize and migrate a server, and end that; what all moves have in common when they begin."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.workflow import Workflow
+from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
+from kilonova.conductor.workflows.moves import MoveFacts
+from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
+from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+from kilonova.db import instances, moves, server_migrations
+from kilonova.db.transaction import Transaction
+from kilonova.errors import ConcurrentUpdate, NotFound
+from kilonova.identifiers import new_uuid
+from kilonova.model.flavor import Flavor
+from kilonova.model.instance import Instance, PowerState, VmState
+from kilonova.model.quota import Limits
+from kilonova.model.requester import Requester
+from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
+
+
+class Moves:
+    """Moves servers that are off meanwhile."""
+
+    def __init__(self, starter: Starter) -> None:
+        self._starter = starter
+
+    def resize(
+        self,
+        instance: Instance,
+        flavor: Flavor,
+        who: Requester,
+        *,
+        stays: bool,
+        limits: Limits | None = None,
+        disk_config: str | None = None,
+    ) -> None:
+        """Start to give a server another flavor, on another host or, if it may stay (``stays``), on the same.
+
+        ``limits``: the quotas in force where they are not in the database. ``disk_config``: another one, too.
+        Raises: NotFound, UnexpectedTaskState, OverQuota.
+        """
+        migration = migration_of(instance, MigrationType.RESIZE, MigrationStatus.PRE_MIGRATING, who, flavor)
+        facts = facts_of(instance, migration, stays=stays)
+        values = {} if disk_config is None else {"disk_config": disk_config}
+        start_move(self._starter, RESIZE, facts, instance, migration, who, limits, values)
+
+    def migrate(self, instance: Instance, who: Requester, *, host: str | None = None) -> None:
+        """Start to move a server that is off meanwhile, to ``host`` if that is given.
+
+        Raises: NotFound, UnexpectedTaskState.
+        """
+        migration = migration_of(instance, MigrationType.MIGRATION, MigrationStatus.PRE_MIGRATING, who)
+        start_move(self._starter, MIGRATE, facts_of(instance, migration, requested=host), instance, migration, who)
+
+    def confirm_resize(self, instance: Instance, who: Requester) -> None:
+        """Start to give up the source. Raises: NotFound without such a move; UnexpectedTaskState, ConcurrentUpdate."""
+        self._end_move(CONFIRM_RESIZE, MigrationStatus.CONFIRMING, instance, who)
+
+    def revert_resize(self, instance: Instance, who: Requester) -> None:
+        """Start to go back to the source. Raises: as :meth:`confirm_resize`."""
+        self._end_move(REVERT_RESIZE, MigrationStatus.REVERTING, instance, who)
+
+    def _end_move(
+        self, workflow: Workflow[MoveFacts], status: MigrationStatus, instance: Instance, who: Requester
+    ) -> None:
+        with self._starter.services.database.read() as connection:
+            migration = server_migrations.find_open(connection, instance.uuid)
+        if migration is None or migration.status is not MigrationStatus.FINISHED:
+            raise NotFound(f"Instance {instance.uuid} has not been resized.")
+        runs = instance.power_state is not PowerState.SHUTDOWN
+        facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, runs=runs)
+
+        def take(tx: Transaction) -> None:
+            # "There already" is success for that function, but another request has the move then.
+            if server_migrations.get(tx.connection, migration.uuid).status is not MigrationStatus.FINISHED:
+                raise ConcurrentUpdate(f"Migration {migration.uuid} is being ended already.")
+            server_migrations.set_status(tx, migration.uuid, {MigrationStatus.FINISHED}, status)
+
+        self._starter.start(workflow, facts, instance, who, take)
+
+
+def start_move(
+    starter: Starter,
+    workflow: Workflow[MoveFacts],
+    facts: MoveFacts,
+    instance: Instance,
+    migration: ServerMigration,
+    who: Requester,
+    limits: Limits | None = None,
+    values: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Store a migration with its workflow. ``values``: columns of the instance that change with it.
+
+    Raises: ConcurrentUpdate when the server is no longer where it was.
+    """
+
+    def begin(tx: Transaction) -> None:
+        present = instances.get(tx.connection, instance.uuid)
+        if (present.host, present.node, present.flavor) != (instance.host, instance.node, instance.flavor):
+            raise ConcurrentUpdate(f"Instance {instance.uuid} was moved meanwhile.")
+        moves.begin(tx, migration, starter.services.limits, limits)
+        if values:
+            instances.change(tx, instance.uuid, **values)
+
+    starter.start(workflow, facts, instance, who, begin)
+
+
+def migration_of(
+    instance: Instance,
+    kind: MigrationType,
+    status: MigrationStatus,
+    who: Requester,
+    flavor: Flavor | None = None,
+) -> ServerMigration:
+    """Return the record of a move that begins."""
+    source = instance.host or "", instance.node or ""
+    asked = who.request_id, who.user_id, who.project_id
+    return ServerMigration(
+        new_uuid(), instance.uuid, kind, status, *source, instance.flavor, flavor or instance.flavor, *asked
+    )
+
+
+def facts_of(instance: Instance, migration: ServerMigration, **wanted: Any) -> MoveFacts:
+    """Return what a move that begins remembers. ``wanted``: what was asked for, by name."""
+    stopped, paused = instance.vm_state is VmState.STOPPED, instance.vm_state is VmState.PAUSED
+    return MoveFacts(migration.uuid, migration.source_host, runs=not stopped, paused=paused, **wanted)

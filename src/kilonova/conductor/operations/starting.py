@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How every operation begins: stored in one transaction with its action and its first task, then it runs by itself."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from kilonova.conductor.runner import Runner
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import Interrupt, Workflow
+from kilonova.db import instance_actions, instances, workflows
+from kilonova.db.instance_actions import NewAction
+from kilonova.db.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+from kilonova.identifiers import new_uuid
+from kilonova.model.instance import Instance
+from kilonova.model.requester import Requester
+
+
+class Starter:
+    """Begins workflows of servers. Each family of operations has it, and adds what is its own."""
+
+    def __init__(self, services: Services, runner: Runner) -> None:
+        self.services = services
+        self.runner = runner
+
+    def start(
+        self,
+        workflow: Workflow[Any],
+        facts: Any,
+        instance: Instance,
+        who: Requester,
+        write: Callable[[Transaction], object] = lambda _tx: None,
+    ) -> None:
+        """Store a workflow with its action and first task state, and have it begin.
+
+        What it may overtake walks back first. ``write(tx)``: what belongs into the same transaction.
+        Raises: NotFound, UnexpectedTaskState; whatever ``write`` raises.
+        """
+        transition = workflow.transition
+        flow = self.row(workflow, instance, who)
+
+        def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            instances.change(
+                tx,
+                instance.uuid,
+                expected_states=transition.states,
+                expected_tasks=transition.tasks,
+                **({"task_state": transition.shown[0]} if transition.shown else {}),
+            )
+            others = self.runner.interrupt(tx, instance.uuid, Interrupt.OTHER_ACTION)
+            row = workflow.first_row(replace(flow, waiting=bool(others)), facts)
+            workflows.insert(tx, [row], self.services.owner)
+            instance_actions.begin(tx, [action_of(workflow, instance, who)])
+            write(tx)
+            return (*others, row)
+
+        self.go_on(self.services.database.write(begin))
+
+    def row(self, workflow: Workflow[Any], instance: Instance, who: Requester) -> WorkflowRow:
+        """Return a workflow as it is stored, but for its first step."""
+        ids = new_uuid(), workflow.kind, instance.uuid, "", who.request_id
+        return WorkflowRow(*ids, "", owner=self.services.owner)
+
+    def go_on(self, rows: tuple[WorkflowRow, ...]) -> None:
+        """Have the last of these begin, and have the others, which it interrupts, walk back."""
+        if rows:
+            self.runner.begin([row for row in rows[-1:] if not row.waiting])
+            self.runner.interrupted(rows[:-1])
+
+
+def action_of(workflow: Workflow[Any], instance: Instance, who: Requester) -> NewAction:
+    """Return the action of a workflow as the API tells of it."""
+    return NewAction(instance.uuid, workflow.action or workflow.kind, who.request_id, who.user_id, who.project_id)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every message, frozen. To an agent: do something with a guest. To the conductor: what came of it, who is alive."""
+
+from kilonova.messaging.messages.cold_moves import (
+    AbandonMove,
+    ConfirmMove,
+    FinishMove,
+    MoveAway,
+    ReturnHome,
+)
+from kilonova.messaging.messages.guests import (
+    AskGuests,
+    DestroyGuest,
+    GuestsFound,
+    RebootGuest,
+    RemoveGuest,
+    SpawnGuest,
+    StartGuest,
+    StopGuest,
+)
+from kilonova.messaging.messages.live_migrations import (
+    AbortLiveMigration,
+    ActivateMigrated,
+    ForceCompleteLiveMigration,
+    LiveMigrate,
+    MigrationProgress,
+    PrepareLiveMigration,
+)
+from kilonova.messaging.messages.sessions import (
+    Heartbeat,
+    HeartbeatAnswer,
+    HostsStarted,
+    Orphans,
+)
+from kilonova.messaging.messages.steps import (
+    AskStep,
+    FaultOf,
+    StepId,
+    StepReply,
+    StepState,
+    StepStatus,
+)
+
+__all__ = [
+    "AbandonMove",
+    "AbortLiveMigration",
+    "ActivateMigrated",
+    "AgentMessage",
+    "Answer",
+    "AskGuests",
+    "AskStep",
+    "ConductorMessage",
+    "ConfirmMove",
+    "DestroyGuest",
+    "FaultOf",
+    "FinishMove",
+    "ForceCompleteLiveMigration",
+    "GuestsFound",
+    "Heartbeat",
+    "HeartbeatAnswer",
+    "HostsStarted",
+    "Interrupt",
+    "LiveMigrate",
+    "MigrationProgress",
+    "MoveAway",
+    "Order",
+    "Orphans",
+    "PrepareLiveMigration",
+    "Question",
+    "RebootGuest",
+    "RemoveGuest",
+    "ReturnHome",
+    "SpawnGuest",
+    "StartGuest",
+    "StepId",
+    "StepReply",
+    "StepState",
+    "StepStatus",
+    "StopGuest",
+]
+
+#: Overtake the queue of their instance and are handled at once, even while something long runs for it.
+Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
+#: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
+Order = (
+    SpawnGuest
+    | DestroyGuest
+    | RebootGuest
+    | StartGuest
+    | StopGuest
+    | MoveAway
+    | FinishMove
+    | ReturnHome
+    | ConfirmMove
+    | AbandonMove
+    | PrepareLiveMigration
+    | LiveMigrate
+    | ActivateMigrated
+    | RemoveGuest
+)
+AgentMessage = Order | Interrupt | AskGuests
+ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound
+#: What a process with agents asks, and waits for the :data:`Answer` of.
+Question = HostsStarted | Heartbeat
+Answer = Orphans | HeartbeatAnswer

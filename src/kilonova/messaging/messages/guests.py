@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Orders about one guest where it is, and which guests a host has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kilonova.messaging.messages.steps import StepId
+from kilonova.model.found_guest import Removal
+from kilonova.model.instance import GuestSpec, PowerState
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnGuest:
+    step: StepId
+    guest: GuestSpec
+
+    @property
+    def instance_uuid(self) -> str:
+        return self.guest.uuid
+
+
+@dataclass(frozen=True, slots=True)
+class DestroyGuest:
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RebootGuest:
+    step: StepId
+    instance_uuid: str
+    hard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartGuest:
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopGuest:
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveGuest:
+    """Have a guest go that a record says has to, unless it is younger than that record or does not bear our mark.
+
+    Belongs to no workflow. Where ``running_deleted_instance_action`` says so, one of a deleted server stays.
+    """
+
+    step: StepId
+    removal: Removal
+
+    @property
+    def instance_uuid(self) -> str:
+        return self.removal.instance_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class AskGuests:
+    """Which of these guests does the host have? Answered with :class:`GuestsFound`.
+
+    Waits for a hypervisor, but behind no order. Belongs to no workflow.
+    """
+
+    step: StepId
+    instance_uuids: tuple[str, ...]
+
+    @property
+    def instance_uuid(self) -> str:
+        """It is about none in particular."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class GuestsFound:
+    """Which guests hosts have, told from time to time and when somebody asks; ``marked`` as in :class:`HostsStarted`.
+
+    ``asked``: the only guests that this is about; None stands for all that the hosts have.
+    """
+
+    guests: Mapping[str, Mapping[str, PowerState]]
+    marked: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
+    asked: tuple[str, ...] | None = None
