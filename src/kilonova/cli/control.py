@@ -77,6 +77,8 @@ class ControlProcess:
         self.reports.stop()
         self.checkpointer.stop()
         self.purger.stop()
+        if self.core.image_remover is not None:
+            self.core.image_remover.stop()
         self.core.upkeep.stop()
         if self.conductor.directory is not None:
             self.conductor.directory.stop()
@@ -142,6 +144,8 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         checkpointer.start()
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
+        if core.image_remover is not None:
+            core.image_remover.start()
         undo.pop_all()
     return ControlProcess(settings, core, checkpointer, purger, app, reports, lock, metrics_server)
 

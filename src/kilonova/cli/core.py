@@ -26,6 +26,7 @@ from kilonova.compute.sessions import start_agents
 from kilonova.conductor.agent_directory import AgentDirectory
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
+from kilonova.conductor.unwanted_images import ImageRemover
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
@@ -61,7 +62,7 @@ class Parts:
 
     ``connect``: in the place of the broker; then nothing looks by itself where agents are.
     ``image_session``: of Kilonova's own user at the image service; None for a cloud whose hosts get no image data.
-    ``image_keeper``: in the place of that user; ``transfers``: in the place of HTTP between hosts and control processes.
+    ``image_keeper``: in the place of that user; ``transfers``: of HTTP between hosts and control processes.
     ``piece``: how many servers one transaction claims at most.
     ``pause_s``: how long a step of a workflow waits that broke so often; ``max_tries``: how often it may break.
     """
@@ -85,7 +86,8 @@ class Parts:
 class Core:
     """A control process without APIs and without threads of its own that do something from time to time.
 
-    ``office``: issues the tickets for image data.
+    ``office``: issues the tickets for image data. ``image_remover``: removes images that nobody needs; None without an
+    image service.
     ``resumed``: how many unfinished operations it found and goes on with.
     """
 
@@ -100,6 +102,7 @@ class Core:
     resumed: int
     metrics: Metrics
     office: TicketOffice
+    image_remover: ImageRemover | None = None
 
 
 def start_core(
@@ -196,7 +199,8 @@ def start_core(
             lambda: _odd_guests(database),
         )
     )
-    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics, office)
+    remover = None if keeper is None else ImageRemover(database, keeper)
+    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics, office, remover)
 
 
 def _broker_of(transport: Transport | None) -> Connect | None:

@@ -75,6 +75,7 @@ def simulate(
             bus,
             may_act=may_act,
             running_deleted=running_deleted_of(compute),
+            max_snapshots=compute.max_concurrent_snapshots,
         )
         for host in hosts
     )

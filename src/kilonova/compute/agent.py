@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
 from kilonova.compute.removals import GuestRemover, RunningDeleted
+from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.step_memory import StepMemory, SupersededError
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
-from kilonova.errors import DriverError, ImageUnusable, MigrationAborted, UnsupportedGuest
+from kilonova.errors import DriverError, ImageUnusable, MigrationAborted, SnapshotCancelled, UnsupportedGuest
 from kilonova.messaging.bus import AgentBus, Work
 from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.messages import (
@@ -24,6 +25,7 @@ from kilonova.messaging.messages import (
     AgentMessage,
     AskGuests,
     AskStep,
+    CancelSnapshot,
     ConductorMessage,
     FaultOf,
     ForceCompleteLiveMigration,
@@ -56,6 +58,7 @@ class Agent:
     ``may_act``: whether its process may act for the host at present. A message that comes when it may not, or whose
     turn comes in a later session, is dropped: whoever counts as the owner of the host by then sends another.
     ``running_deleted``: what becomes of guests of deleted servers; None stands for the default.
+    ``max_snapshots``: how many disks it copies or uploads at once; 0 stands for any number.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Agent:
         *,
         may_act: Callable[[], bool] = lambda: True,
         running_deleted: RunningDeleted | None = None,
+        max_snapshots: int = 0,
     ) -> None:
         self.host = host
         self.driver = driver
@@ -79,6 +83,7 @@ class Agent:
         self._untold: list[tuple[StepReply | StepStatus, bool]] = []
         self._steps = StepMemory()
         self._migrations = LiveMigrations(host, self._tell)
+        self._snapshots = Snapshots(max_snapshots)
         self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
 
     def accept(self, message: AgentMessage) -> Work | None:
@@ -126,8 +131,9 @@ class Agent:
             self._tell(message, urgent=urgent)
 
     def stop(self) -> None:
-        """Leave the live migrations that run as they are, so that their threads end."""
+        """Leave the live migrations and snapshots that run as they are, so that their threads end."""
         self._migrations.stop()
+        self._snapshots.stop()
 
     def remove(self, removals: Iterable[Removal]) -> None:
         """Have guests go that a record says have to, before messages are taken. One that cannot go stays for now."""
@@ -166,6 +172,8 @@ class Agent:
                 self._migrations.abort(interrupt)
             case ForceCompleteLiveMigration():
                 self._migrations.force_complete(interrupt)
+            case CancelSnapshot():
+                self._snapshots.cancel(interrupt)
             case AskStep():
                 status = self._steps.status(self.host, interrupt.instance_uuid, interrupt.step)
                 self._tell(status, urgent=True)
@@ -197,7 +205,7 @@ class Agent:
         """Carry an order out; None when it was left halfway."""
         uuid = order.instance_uuid
         try:
-            power_state = carry_out(order, self.driver, self._migrations, self._remover)
+            power_state = carry_out(order, self.driver, self._migrations, self._remover, self._snapshots)
         except AgentStopsError:
             LOG.info("Host %s: %s of guest %s is left as it is", self.host, type(order).__name__, uuid)
             return None
@@ -210,7 +218,7 @@ class Agent:
                 error.message,
                 power_state=self._power_state(uuid),
                 fault_of=FaultOf.REQUEST if isinstance(error, (UnsupportedGuest, ImageUnusable)) else FaultOf.HOST,
-                aborted=isinstance(error, MigrationAborted),
+                aborted=isinstance(error, (MigrationAborted, SnapshotCancelled)),
             )
         except Exception as error:
             LOG.exception("Host %s: driver failed on %r", self.host, order)

@@ -3,12 +3,14 @@
 
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.removals import GuestRemover
+from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.messaging.messages import (
     AbandonMove,
     ActivateMigrated,
     ConfirmMove,
     DestroyGuest,
+    DiscardSnapshot,
     FinishMove,
     LiveMigrate,
     MoveAway,
@@ -17,14 +19,18 @@ from kilonova.messaging.messages import (
     RebootGuest,
     RemoveGuest,
     ReturnHome,
+    SnapshotGuest,
     SpawnGuest,
     StartGuest,
     StopGuest,
+    UploadSnapshot,
 )
 from kilonova.model.instance import PowerState
 
 
-def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remover: GuestRemover) -> PowerState:
+def carry_out(
+    order: Order, driver: VirtDriver, migrations: LiveMigrations, remover: GuestRemover, snapshots: Snapshots
+) -> PowerState:
     """Have the driver do what is ordered and return the guest's state then. Raises: DriverError, AgentStopsError."""
     match order:
         case SpawnGuest():
@@ -67,6 +73,15 @@ def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remo
             return PowerState.PAUSED if order.paused else PowerState.RUNNING
         case RemoveGuest():
             return remover.remove(order.removal)
+        case SnapshotGuest():
+            with snapshots.run(order) as monitor:
+                driver.snapshot(order.instance_uuid, order.image_id, order.base, monitor)
+        case UploadSnapshot():
+            with snapshots.run(order) as monitor:
+                driver.upload_snapshot(order.instance_uuid, order.image, monitor)
+        case DiscardSnapshot():
+            driver.discard_snapshot(order.instance_uuid)
+    return _state(driver, order.instance_uuid)
 
 
 def _state(driver: VirtDriver, uuid: str) -> PowerState:

@@ -13,6 +13,7 @@ from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.power import POWER
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+from kilonova.conductor.workflows.snapshots import CREATE_BACKUP, CREATE_IMAGE
 
 #: kind → workflow
 REGISTRY: Mapping[str, Workflow[Any]] = {
@@ -27,5 +28,7 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         CONFIRM_RESIZE,
         REVERT_RESIZE,
         LIVE_MIGRATE,
+        CREATE_IMAGE,
+        CREATE_BACKUP,
     )
 }

@@ -93,6 +93,8 @@ class Conductor:
     ) -> None:
         self.database = database
         self.claimer = claimer
+        #: Whether there is an image service that hosts can bring images to.
+        self.makes_images = image_keeper is not None
         self.owner = owner
         self.process = process or Process(owner)
         self.lease = lease or Lease(host_agents.LEASE)

@@ -14,6 +14,7 @@ from keystoneauth1.session import Session
 
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unavailable
 from kilonova.model.image import Image
+from kilonova.model.image_vocabulary import is_standard
 from kilonova.model.new_image import NewImage
 
 _TIMEOUT_S = 10.0
@@ -22,14 +23,6 @@ _RETRY_DELAY_S = 0.1
 _KEPT_S = 5.0
 _KEPT_IMAGES = 4096
 _OK, _CREATED = 200, 201
-_STANDARD = frozenset(
-    {
-        "id", "name", "status", "visibility", "protected", "checksum", "owner", "size", "virtual_size", "min_ram",
-        "min_disk", "created_at", "updated_at", "file", "schema", "self", "tags", "container_format", "disk_format",
-        "locations", "os_hidden", "os_hash_algo", "os_hash_value", "stores", "owner_specified.openstack.md5",
-        "owner_specified.openstack.sha256", "owner_specified.openstack.object",
-    }
-)  # fmt: skip
 
 
 class GlanceImages:
@@ -125,11 +118,6 @@ class GlanceImages:
             raise Unavailable("The image service cannot be reached.") from error
 
 
-def is_standard(name: str) -> bool:
-    """Tell whether a name is one of the Image API's own, so that no property of an image can have it."""
-    return name in _STANDARD
-
-
 def _refusal(answer: Any) -> Exception:
     """Return what it means that an image was not made."""
     said = f"The image service does not take the image: {answer.status_code}."
@@ -145,7 +133,7 @@ def _refusal(answer: Any) -> Exception:
 
 def image_of(content: Mapping[str, Any]) -> Image:
     """Read an image of the Image API v2; every key that is not the API's own is a property."""
-    properties = {key: str(value) for key, value in content.items() if key not in _STANDARD and value is not None}
+    properties = {key: str(value) for key, value in content.items() if not is_standard(key) and value is not None}
     return Image(
         id=content["id"],
         name=content.get("name") or "",

@@ -22,7 +22,7 @@ _BACKUPS = 1000
 
 
 class GlanceKeeper:
-    """An :class:`ImageKeeper`. ``session``: of Kilonova's own user; ``endpoint``: URL of the service without ``/v2``."""
+    """An :class:`ImageKeeper`. ``session``: of Kilonova's own user; ``endpoint``: of the service, without ``/v2``."""
 
     def __init__(self, session: Session, endpoint: str) -> None:
         self._glance = Adapter(session, endpoint_override=endpoint.rstrip("/"))

@@ -12,23 +12,30 @@ from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
     AskStep,
+    CancelSnapshot,
     DestroyGuest,
     FinishMove,
     ForceCompleteLiveMigration,
     LiveMigrate,
     MoveAway,
+    SnapshotGuest,
+    UploadSnapshot,
 )
 
 LOG = logging.getLogger(__name__)
 
 
 class AgentLane(StrEnum):
-    """Where an agent's work runs. ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks."""
+    """Where an agent's work runs. ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks.
+
+    ``SNAPSHOT`` copies disks and uploads the copies, for which it may have to wait for its turn.
+    """
 
     INTERRUPT = "interrupt"
     DELETE = "delete"
     ORDINARY = "ordinary"
     MOVE = "move"
+    SNAPSHOT = "snapshot"
 
 
 class ConductorLane(StrEnum):
@@ -42,11 +49,14 @@ class ConductorLane(StrEnum):
 _LANES: Mapping[type, AgentLane] = {
     AbortLiveMigration: AgentLane.INTERRUPT,
     AskStep: AgentLane.INTERRUPT,
+    CancelSnapshot: AgentLane.INTERRUPT,
     ForceCompleteLiveMigration: AgentLane.INTERRUPT,
     DestroyGuest: AgentLane.DELETE,
     MoveAway: AgentLane.MOVE,
     FinishMove: AgentLane.MOVE,
     LiveMigrate: AgentLane.MOVE,
+    SnapshotGuest: AgentLane.SNAPSHOT,
+    UploadSnapshot: AgentLane.SNAPSHOT,
 }
 L = TypeVar("L", bound=StrEnum)
 

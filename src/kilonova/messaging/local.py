@@ -9,7 +9,13 @@ from kilonova.messaging.bus import Accept, Answerer, Speaker, Work
 from kilonova.messaging.lanes import AgentLane, ConductorLane, Lanes
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 
-_AGENT_THREADS = {AgentLane.INTERRUPT: 4, AgentLane.DELETE: 16, AgentLane.ORDINARY: 32, AgentLane.MOVE: 64}
+_AGENT_THREADS = {
+    AgentLane.INTERRUPT: 4,
+    AgentLane.DELETE: 16,
+    AgentLane.ORDINARY: 32,
+    AgentLane.MOVE: 64,
+    AgentLane.SNAPSHOT: 16,
+}
 _CONDUCTOR_THREADS = {ConductorLane.BLOCKING: 16, ConductorLane.ORDINARY: 4, ConductorLane.URGENT: 4}
 
 

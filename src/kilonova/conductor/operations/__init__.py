@@ -5,6 +5,7 @@ from kilonova.conductor.operations.deletes import Deletes
 from kilonova.conductor.operations.live_migrations import LiveMigrations
 from kilonova.conductor.operations.moves import Moves
 from kilonova.conductor.operations.power import Power
+from kilonova.conductor.operations.snapshots import Snapshots
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
@@ -21,3 +22,4 @@ class Operations:
         self.power = Power(starter)
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
+        self.snapshots = Snapshots(starter)

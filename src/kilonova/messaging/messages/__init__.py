@@ -32,6 +32,12 @@ from kilonova.messaging.messages.sessions import (
     HostsStarted,
     Orphans,
 )
+from kilonova.messaging.messages.snapshots import (
+    CancelSnapshot,
+    DiscardSnapshot,
+    SnapshotGuest,
+    UploadSnapshot,
+)
 from kilonova.messaging.messages.steps import (
     AskStep,
     FaultOf,
@@ -49,9 +55,11 @@ __all__ = [
     "Answer",
     "AskGuests",
     "AskStep",
+    "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
     "DestroyGuest",
+    "DiscardSnapshot",
     "FaultOf",
     "FinishMove",
     "ForceCompleteLiveMigration",
@@ -70,6 +78,7 @@ __all__ = [
     "RebootGuest",
     "RemoveGuest",
     "ReturnHome",
+    "SnapshotGuest",
     "SpawnGuest",
     "StartGuest",
     "StepId",
@@ -77,10 +86,11 @@ __all__ = [
     "StepState",
     "StepStatus",
     "StopGuest",
+    "UploadSnapshot",
 ]
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
-Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
+Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | CancelSnapshot | AskStep
 #: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = (
     SpawnGuest
@@ -97,6 +107,9 @@ Order = (
     | LiveMigrate
     | ActivateMigrated
     | RemoveGuest
+    | SnapshotGuest
+    | UploadSnapshot
+    | DiscardSnapshot
 )
 AgentMessage = Order | Interrupt | AskGuests
 ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound

@@ -8,11 +8,12 @@ from kilonova.compute.virt.fake.cold_moves import ColdMoves
 from kilonova.compute.virt.fake.guests import Origin
 from kilonova.compute.virt.fake.live_migrations import LiveMigrations
 from kilonova.compute.virt.fake.power import Power
+from kilonova.compute.virt.fake.snapshots import Snapshots
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-class FakeDriver(Power, ColdMoves, LiveMigrations):
+class FakeDriver(Power, ColdMoves, LiveMigrations, Snapshots):
     """A :class:`kilonova.compute.virt.base.VirtDriver`, put together of what it can do."""
 
     def report(self) -> NodeReport:
@@ -38,12 +39,13 @@ class FakeDriver(Power, ColdMoves, LiveMigrations):
 
     def spawn(self, guest: GuestSpec) -> None:
         self._take(self._host.spawn_delay_s)
+        data = None
         if self._images is not None and guest.image is not None and guest.uuid not in self._guests.places:
-            self._images.fetch(guest.image)
+            data = self._images.fetch(guest.image)
         with self._lock:
             if self._guests.guest(guest.uuid) is not None:
                 return
-            self._make(guest, PowerState.RUNNING, Origin.SPAWNED, fails="spawn", to="start")
+            self._make(guest, PowerState.RUNNING, Origin.SPAWNED, fails="spawn", to="start", data=data)
 
     def destroy(self, uuid: str) -> None:
         self._take(self._host.destroy_delay_s)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kilonova.compute.images import HostImages
+from kilonova.compute.virt.fake.disks import Disks
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
 from kilonova.errors import DriverError, UnsupportedGuest
 from kilonova.model.instance import GuestSpec, PowerState
@@ -41,18 +42,36 @@ class SimulatedHypervisor:
             "spawn": host.failing_spawns,
             "move": host.failing_moves,
             "live migration": host.failing_live_migrations,
+            "snapshot": host.failing_snapshots,
         }
-        self._guests = GuestFile(host.name, state_file)
+        self._disks = Disks(state_file.parent / "disks", host.name)
+        self._guests = GuestFile(host.name, state_file, on_gone=self._disks.remove)
+        self._disks.keep_only(self._guests.places.keys())
 
     def _take(self, seconds: float) -> None:
         if seconds:
             self._sleep(seconds)
 
-    def _make(self, guest: GuestSpec, state: PowerState, origin: Origin, *, fails: str, to: str) -> None:
+    def _make(
+        self,
+        guest: GuestSpec,
+        state: PowerState,
+        origin: Origin,
+        *,
+        fails: str,
+        to: str,
+        data: Path | None = None,
+        source: str | None = None,
+    ) -> None:
+        """Make a guest. ``data``: what its disk is made of, or ``source``: the host from which it brings one."""
         if (reason := self._host.why_not(guest.image_properties)) is not None:
             raise UnsupportedGuest(reason)
         if self._is_to_fail(fails):
             raise DriverError(f"Simulated failure to {to} guest {guest.name}.")
+        if data is not None:
+            self._disks.make(guest.uuid, data)
+        elif source not in {None, self._host.name}:
+            self._disks.take_from(str(source), guest.uuid)
         self._guests.put(guest.uuid, guest=SimulatedGuest.of(guest, state, origin))
 
     def _is_to_fail(self, what: str) -> bool:
