@@ -22,6 +22,7 @@
     │   │   └── TransferPostponed     others are being transferred
     │   ├── StorageFull           the same, once an operator has made room
     │   ├── FromNewerRelease      only a process of a newer release can read it
+    │   ├── AgentTooOld           once the agent of that host has been upgraded
     │   ├── DeadlineExceeded      the time for the request is over
     │   └── ClientGone            nobody waits for the answer any more
     ├── DriverError           the hypervisor refused; another host may not
@@ -115,6 +116,10 @@ class FromNewerRelease(Unavailable):
     """Something stored that only a newer release can read: other processes may be able to help."""
 
     code = "storage.from_newer_release"
+
+
+class AgentTooOld(Unavailable):
+    """The agent of a host does not know a message that it would have to be sent."""
 
 
 class DeadlineExceeded(Unavailable):

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from support.control import Control
+from support.world import power_states_on_disk
 
 
 def act(control: Control, uuid: str, body: Any, client: Any = None) -> Any:
@@ -33,6 +34,44 @@ def test_stop_and_start(control: Control) -> None:
     assert shown["OS-EXT-STS:power_state"] == 4
     assert "progress" not in shown
     assert act(control, uuid, {"os-start": None}).status == 202
+    assert status_of(control, uuid) == "ACTIVE"
+    control.check()
+
+
+@pytest.mark.parametrize(
+    ("there", "status", "power_state", "back"),
+    [("pause", "PAUSED", 3, "unpause"), ("suspend", "SUSPENDED", 7, "resume")],
+)
+def test_a_server_stands_still_and_goes_on(
+    control: Control, there: str, status: str, power_state: int, back: str
+) -> None:
+    uuid = control.boot()["id"]
+    assert act(control, uuid, {back: None}).status == 409
+    answer = act(control, uuid, {there: None})
+    assert (answer.status, answer.raw) == (202, b"")
+    assert status_of(control, uuid) == status
+    shown = control.member.get(f"/servers/{uuid}").body["server"]
+    assert (shown["OS-EXT-STS:power_state"], shown["OS-EXT-STS:task_state"]) == (power_state, None)
+    assert power_states_on_disk(control.folder / "hypervisors")[uuid] == power_state
+    for wrong in (there, "os-start", "os-stop"):
+        answer = act(control, uuid, {wrong: None})
+        assert answer.status == 409
+        assert answer.fault[1].endswith(f"while it is in vm_state {status.lower()}")
+    assert act(control, uuid, {back: None}).status == 202
+    assert status_of(control, uuid) == "ACTIVE"
+    actions = control.member.get(f"/servers/{uuid}/os-instance-actions").body["instanceActions"]
+    assert [each["action"] for each in actions] == [back, there, "create"]
+    events = control.member.get(f"/servers/{uuid}/os-instance-actions/{actions[1]['request_id']}")
+    assert [each["event"] for each in events.body["instanceAction"]["events"]] == [f"compute_{there}_instance"]
+    control.check()
+
+
+@pytest.mark.parametrize("there", ["pause", "suspend"])
+def test_a_hard_reboot_wakes_a_server_that_stands_still(control: Control, there: str) -> None:
+    uuid = control.boot()["id"]
+    act(control, uuid, {there: None})
+    control.settle()
+    assert act(control, uuid, {"reboot": {"type": "HARD"}}).status == 202
     assert status_of(control, uuid) == "ACTIVE"
     control.check()
 

@@ -129,6 +129,15 @@ def _power(cell: Cell, uuid: str, rng: random.Random) -> None:
     cell.power(uuid, rng.choice(["start", "stop", "reboot", "hard-reboot"]))
 
 
+def _still(cell: Cell, uuid: str, rng: random.Random) -> None:
+    """Have a server stand still, or one that does go on."""
+    kind, back = rng.choice([("pause", VmState.PAUSED), ("suspend", VmState.SUSPENDED)])
+    waiting = _in_state(cell, back)
+    if waiting and rng.random() < 0.6:
+        kind, uuid = {"pause": "unpause", "suspend": "resume"}[kind], rng.choice(waiting)
+    cell.power(uuid, kind)
+
+
 def _resize(cell: Cell, uuid: str, rng: random.Random) -> None:
     cell.resize(uuid, rng.choice(FLAVORS), stays=rng.random() < 0.5)
 
@@ -154,5 +163,5 @@ def _in_state(cell: Cell, state: VmState) -> list[str]:
     return [each.uuid for each in page if each.vm_state is state]
 
 
-_ACTS: tuple[Act, ...] = (Cell.delete, _power, _resize, _end_resize, _move, _live_migrate_and_interrupt)
-_WEIGHTS = (3, 4, 5, 6, 4, 4)
+_ACTS: tuple[Act, ...] = (Cell.delete, _power, _still, _resize, _end_resize, _move, _live_migrate_and_interrupt)
+_WEIGHTS = (3, 4, 4, 5, 6, 4, 4)

@@ -49,6 +49,7 @@ def _on_first(act: Callable[..., None], *args: Any, **facts: Any) -> Act:
 
 _ON_NODE1: Act = partial(_boot, force_host="node1")
 _STOP = _on_first(Cell.power, "stop")
+_PAUSE, _SUSPEND = _on_first(Cell.power, "pause"), _on_first(Cell.power, "suspend")
 _RESIZE, _MIGRATE = _on_first(Cell.resize), _on_first(Cell.migrate)
 _RESIZE_HERE = _on_first(Cell.resize, stays=True)
 _CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
@@ -67,6 +68,10 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "stop": {"": Starter(_STOP, (_ON_NODE1,))},
     "reboot": {"": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,))},
     "hard-reboot": {"": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,))},
+    "pause": {"": Starter(_PAUSE, (_ON_NODE1,))},
+    "unpause": {"": Starter(_on_first(Cell.power, "unpause"), (_ON_NODE1, _PAUSE))},
+    "suspend": {"": Starter(_SUSPEND, (_ON_NODE1,))},
+    "resume": {"": Starter(_on_first(Cell.power, "resume"), (_ON_NODE1, _SUSPEND))},
     "resize": {
         "": Starter(_RESIZE, (_boot_in_group,)),
         "same host": Starter(_RESIZE_HERE, (_ON_NODE1,), hosts=HOSTS[:1]),

@@ -12,14 +12,16 @@ import sqlalchemy as sa
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import Sessions
 from kilonova.compute.virt.fake import FakeDriver
-from kilonova.db import agent_sessions, enrolment, host_agents
+from kilonova.conductor.workflow import AGENT_TOO_OLD
+from kilonova.db import agent_sessions, enrolment, host_agents, instance_actions
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.errors import Forbidden
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import Speaker
-from kilonova.messaging.messages import AskGuests, AskStep, Heartbeat, HostsStarted, StepId, StepReply
+from kilonova.messaging.codec import VERSION
+from kilonova.messaging.messages import AskGuests, AskStep, Heartbeat, HostsStarted, StepId, StepReply, SuspendGuest
 from kilonova.model.instance import PowerState, VmState
 from support.cell import PLAIN, Cell, host, start_cell
 from support.manual_broker import AgentEnd, ManualBroker
@@ -34,8 +36,8 @@ OVER = host_agents.LEASE + timedelta(seconds=1)
 class AgentProcess:
     """One life of the agent process of one host; another one on the same folder is the next life."""
 
-    def __init__(self, world: "World", name: str, served: str) -> None:
-        self.bus = AgentEnd(world.broker, name)
+    def __init__(self, world: "World", name: str, served: str, version: int = VERSION) -> None:
+        self.bus = AgentEnd(world.broker, name, version)
         self.lease = Lease(host_agents.LEASE, clock=world.seconds)
         self.driver = FakeDriver(host(served), world.hypervisors / f"{served}.json", PLAIN)
         self.agent = Agent(served, self.driver, self.bus, may_act=lambda: self.lease.is_held)
@@ -73,10 +75,10 @@ class World:
         self.look(cell)
         return cell
 
-    def agent(self, name: str, served: str) -> AgentProcess:
+    def agent(self, name: str, served: str, version: int = VERSION) -> AgentProcess:
         """Return an agent process that is enrolled and has not begun."""
         self._opened[0].write(lambda tx: enrolment.enrol(tx, name, [served]))
-        return AgentProcess(self, name, served)
+        return AgentProcess(self, name, served, version)
 
     def look(self, *cells: Cell) -> None:
         """Have control processes look where agents are, as they do every second."""
@@ -134,6 +136,37 @@ def test_servers_are_built_on_hosts_beyond_the_process(world: World, one: Cell, 
     one.delete(uuid)
     world.run(one)
     assert world.check(one) == {}
+
+
+def test_an_agent_of_an_older_release_is_asked_for_nothing_that_it_does_not_know(world: World, one: Cell) -> None:
+    old = world.agent("agent", "node", version=3)
+    world.look(one)
+    old.begin()
+    (uuid,) = one.boot()
+    world.run(one)
+    one.power(uuid, "suspend")
+    world.run(one)
+    assert not sent(one, SuspendGuest)
+    server = one.instance(uuid)
+    assert (server.vm_state, server.task_state, server.power_state) == (VmState.ACTIVE, None, PowerState.RUNNING)
+    with one.database.read() as connection:
+        (event,) = instance_actions.events(connection, uuid, "req-suspend")
+        action = instance_actions.find(connection, uuid, "req-suspend")
+    assert (event.result, event.details) == ("Error", AGENT_TOO_OLD)
+    assert "The agent of host node knows version 3 of the messages, and SuspendGuest is of a later one" in str(event)
+    assert action is not None
+    assert action.message == "Error"
+    one.power(uuid, "stop")
+    world.run(one)
+    assert old.driver.list_guests() == {uuid: PowerState.SHUTDOWN}
+    old.kill()
+    new = AgentProcess(world, "agent", "node").begin()
+    world.look(one)
+    one.power(uuid, "start")
+    world.run(one)
+    one.power(uuid, "suspend")
+    world.run(one)
+    assert new.driver.list_guests() == {uuid: PowerState.SUSPENDED}
 
 
 def test_a_process_that_has_not_heard_of_an_agent_asks_the_database_before_it_gives_up(

@@ -13,6 +13,7 @@ from typing import Any
 
 from kilonova.errors import Forbidden, Unavailable
 from kilonova.messaging.bus import Accept, Speaker
+from kilonova.messaging.codec import VERSION, require_known
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
@@ -89,7 +90,9 @@ class ControlEnd(ManualBus):
         route = self.routes.of(host)
         if route is None:
             super().cast(host, message)
-        elif self.may_send():
+            return
+        require_known(message, route.version, host)
+        if self.may_send():
             self.sent.append(message)
             self.broker.to[route.agent].append(Letter(host, message, route.session, self.process))
 
@@ -107,11 +110,12 @@ class ControlEnd(ManualBus):
 
 
 class AgentEnd:
-    """The end of an agent process. ``name``: its user at the broker."""
+    """The end of an agent process. ``name``: its user at the broker. ``version``: of the messages that it knows."""
 
-    def __init__(self, broker: ManualBroker, name: str) -> None:
+    def __init__(self, broker: ManualBroker, name: str, version: int = VERSION) -> None:
         self._broker = broker
         self._name = name
+        self._version = version
         self._session = ""
         self._own = ManualBus()
         self._awaited: dict[str, str] = {}
@@ -131,7 +135,7 @@ class AgentEnd:
         for host in getattr(question, "guests", ()):
             if not end.routes.may_speak(self._name, host):
                 raise Forbidden(f"{self._name} is not enrolled for {host}")
-        return end.answer(question, Speaker(self._name))
+        return end.answer(question, Speaker(self._name, self._version))
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         workflow = "" if isinstance(message, GuestsFound) else message.step.workflow

@@ -3,14 +3,17 @@
 
 import logging
 import threading
+import time
 import uuid
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import IO
 
 from kilonova.api.agents.application import AgentsApi
 from kilonova.api.application import WsgiApp
 from kilonova.api.backend import Backend
+from kilonova.api.policy import Policy
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.cli.apis import application_of, policy_of
@@ -28,6 +31,7 @@ from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
 from kilonova.config.settings import Settings
 from kilonova.db import schema, ticket_keys
 from kilonova.db.database import Database
+from kilonova.errors import FromNewerRelease, StorageFull, Unavailable
 from kilonova.identity.limits import LimitSource, StoredLimits, Unlimited
 from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.data import ImageStore
@@ -38,6 +42,7 @@ from kilonova.scenario.model import Scenario
 from kilonova.server.server import Server
 
 LOG = logging.getLogger(__name__)
+_BEGUN_AGAIN_AFTER_S = 1.0
 
 
 @dataclass(slots=True)
@@ -91,7 +96,7 @@ class ControlProcess:
 
 
 def start_control_process(settings: Settings, parts: Parts | None = None) -> ControlProcess:
-    """Start everything but the HTTP server.
+    """Start everything but the HTTP server. A database server that is away is waited for.
 
     Raises: ConfigurationError, also when another control process has the SQLite database.
     """
@@ -101,6 +106,36 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
     session = parts.image_session or image_session(settings)
     for sentence in ineffective_options(settings.conf, settings.scheduler):
         LOG.warning("%s", sentence)
+    parts = replace(parts, rules=rules, image_session=session)
+    while True:
+        try:
+            return _start(settings, policy, parts)
+        except _DatabaseLostError as error:
+            LOG.warning("The start is begun again: %s", error)
+            time.sleep(_BEGUN_AGAIN_AFTER_S)
+
+
+class _DatabaseLostError(Exception):
+    """A database server that was there is away in the middle of a start."""
+
+
+@contextmanager
+def _told_apart(database: Database) -> Iterator[None]:
+    """Raises: _DatabaseLostError for a server that is away, which is no reason to end."""
+    try:
+        yield
+    except (StorageFull, FromNewerRelease):
+        raise
+    except (Unavailable, schema.DatabaseAwayError) as error:
+        if database.is_sqlite:
+            raise
+        raise _DatabaseLostError(error.message) from error
+
+
+def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
+    """Start, once the database answers. Raises: ConfigurationError; _DatabaseLostError when it is away again."""
+    rules, session = parts.rules, parts.image_session
+    assert rules is not None
     scenario = scenario_of(settings.fake)
     hosts = hosts_of(settings.fake, scenario)
     with ExitStack() as undo:
@@ -114,8 +149,10 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
             undo.callback(lock.close)
         undo.callback(database.close)
         warn_if_exposed(database)
-        schema.require_current(database)
-        core = start_core(settings, database, hosts, undo, replace(parts, rules=rules, image_session=session))
+        schema.wait_until_it_answers(database)
+        with _told_apart(database):
+            schema.require_current(database)
+            core = start_core(settings, database, hosts, undo, parts)
         reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
         reports.start()
         undo.callback(reports.stop)

@@ -15,14 +15,18 @@ from kilonova.messaging.messages import (
     LiveMigrate,
     MoveAway,
     Order,
+    PauseGuest,
     PrepareLiveMigration,
     RebootGuest,
     RemoveGuest,
+    ResumeGuest,
     ReturnHome,
     SnapshotGuest,
     SpawnGuest,
     StartGuest,
     StopGuest,
+    SuspendGuest,
+    UnpauseGuest,
     UploadSnapshot,
 )
 from kilonova.model.instance import PowerState
@@ -47,6 +51,18 @@ def carry_out(
             return PowerState.SHUTDOWN
         case RebootGuest():
             driver.reboot(order.instance_uuid, hard=order.hard)
+            return PowerState.RUNNING
+        case PauseGuest():
+            driver.pause(order.instance_uuid)
+            return PowerState.PAUSED
+        case UnpauseGuest():
+            driver.unpause(order.instance_uuid)
+            return PowerState.RUNNING
+        case SuspendGuest():
+            driver.suspend(order.instance_uuid)
+            return PowerState.SUSPENDED
+        case ResumeGuest():
+            driver.resume(order.instance_uuid)
             return PowerState.RUNNING
         case MoveAway():
             driver.move_away(order.instance_uuid, order.destination)

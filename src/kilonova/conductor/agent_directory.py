@@ -10,6 +10,7 @@ from kilonova.conductor.enrolled_agents import EnrolledAgents
 from kilonova.db import agent_sessions
 from kilonova.db.agent_sessions import Session
 from kilonova.db.database import Database
+from kilonova.messaging.codec import NEEDS
 from kilonova.messaging.routes import Route
 from kilonova.periodic import PeriodicThread
 
@@ -92,7 +93,7 @@ class AgentDirectory:
         if found is None:
             return False
         with self._lock:
-            self._routes[host] = Route(found.agent, found.uuid)
+            self._routes[host] = _route(found)
         return True
 
     def _take(self, hosts: Mapping[Session, Collection[str]], ended: Collection[str]) -> frozenset[str]:
@@ -102,7 +103,7 @@ class AgentDirectory:
                 del self._routes[host]
         moved = set()
         for session, names in hosts.items():
-            route = Route(session.agent, session.uuid)
+            route = _route(session)
             for host in names:
                 if self._routes.get(host) != route:
                     self._routes[host] = route
@@ -117,3 +118,7 @@ class AgentDirectory:
         ended = self._database.write(lambda tx: agent_sessions.end_of(tx, agents))
         if ended:
             LOG.warning("The sessions of agents that were revoked end: %s", ", ".join(sorted(agents)))
+
+
+def _route(session: Session) -> Route:
+    return Route(session.agent, session.uuid, session.message_version or NEEDS)

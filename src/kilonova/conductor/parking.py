@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from kilonova.conductor.workflow import UNREACHABLE, Run, SendToAgent
-from kilonova.errors import Unavailable
+from kilonova.conductor.workflow import AGENT_TOO_OLD, UNREACHABLE, Run, SendToAgent
+from kilonova.errors import AgentTooOld, Unavailable
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import AskStep, MigrationProgress, StepReply, StepState, StepStatus
 from kilonova.messaging.rabbit.complaints import Complaints
@@ -55,7 +55,7 @@ class Parking:
     def send(
         self, run: Run[Any], effect: SendToAgent, is_present: Callable[[], bool], *, ask: bool
     ) -> StepReply | None:
-        """Send a message and park; return the reply that a workflow gives itself where the host has no agent.
+        """Send a message and park; return the reply that a workflow gives itself where the host takes none.
 
         Nothing is sent when the workflow is not where we think it is (``is_present``): under the same lock whatever
         interrupts it sends its own, so messages keep their order. ``ask``: it may have been sent before, so the agent
@@ -73,7 +73,7 @@ class Parking:
                 self._bus.cast(effect.host, message)
             except Unavailable as error:
                 del self._parked[run.row.uuid]
-                return _unreachable(parked, error.message)
+                return _refused(parked, error)
         return None
 
     def is_parked(self, run: Run[Any]) -> bool:
@@ -116,7 +116,7 @@ class Parking:
             try:
                 self._bus.cast(parked.effect.host, parked.effect.message)
             except Unavailable as error:
-                return _unreachable(parked, error.message)
+                return _refused(parked, error)
         return None
 
     def hurry(self, hosts: Collection[str]) -> None:
@@ -135,12 +135,12 @@ class Parking:
                 parked.questions += 1
                 parked.due = self._due(parked.effect)
                 if parked.questions > MAX_QUESTIONS:
-                    lost.append(_unreachable(parked, "The agent answers no questions."))
+                    lost.append(_refused(parked, Unavailable("The agent answers no questions.")))
                     continue
                 try:
                     self._bus.cast(parked.effect.host, AskStep(parked.run.step_id, parked.run.instance_uuid))
                 except Unavailable as error:
-                    lost.append(_unreachable(parked, error.message))
+                    lost.append(_refused(parked, error))
         return tuple(lost)
 
     def _find(self, message: AboutStep) -> _Parked | None:
@@ -175,6 +175,7 @@ class Parking:
             return len(self._parked)
 
 
-def _unreachable(parked: _Parked, why: str) -> StepReply:
-    """Return the reply that a workflow gives itself when its host has no agent."""
-    return StepReply(parked.run.step_id, parked.effect.host, parked.run.instance_uuid, UNREACHABLE, why)
+def _refused(parked: _Parked, error: Unavailable) -> StepReply:
+    """Return the reply that a workflow gives itself when its host has no agent, or one that is too old."""
+    said = AGENT_TOO_OLD if isinstance(error, AgentTooOld) else UNREACHABLE
+    return StepReply(parked.run.step_id, parked.effect.host, parked.run.instance_uuid, said, error.message)

@@ -76,14 +76,14 @@ class Failure:
     @classmethod
     def of(cls, reply: StepReply) -> "Failure":
         """Return the failure that an agent replied with."""
-        unreachable = is_unreachable(reply)
+        never_heard = reply.error in _NEVER_HEARD
         return cls(
             reply.error or "",
             f"Host: {reply.host}\n{reply.details or reply.error}",
             reply.host,
             reply.fault_of,
-            unreachable,
-            None if unreachable else int(reply.power_state),
+            is_unreachable(reply),
+            None if never_heard else int(reply.power_state),
         )
 
     def as_fault(self) -> Fault:
@@ -96,10 +96,13 @@ class Failure:
 
 #: Error of the reply that a workflow gives itself when its host has no agent.
 UNREACHABLE = "The host of the instance cannot be reached."
+#: Error of the reply that it gives itself when the agent of its host does not know what it would be asked to do.
+AGENT_TOO_OLD = "The host of the instance runs an older release, which cannot do this."
+_NEVER_HEARD = frozenset({UNREACHABLE, AGENT_TOO_OLD})
 
 
 def is_unreachable(reply: StepReply) -> bool:
-    """Tell whether the host never heard of the step."""
+    """Tell whether the host never heard of the step because nobody is there."""
     return reply.error == UNREACHABLE
 
 

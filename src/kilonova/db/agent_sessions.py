@@ -2,7 +2,7 @@
 """The sessions of agent processes that are reached through the broker, and the hosts of each (ADR 20)."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -22,13 +22,17 @@ _LONGEST = 36
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """``uuid``: of the session. ``agent``: the name of its process at the broker."""
+    """``uuid``: of the session. ``agent``: the name of its process at the broker.
+
+    ``message_version``: the newest version of the messages that it understands, where that is known.
+    """
 
     uuid: str
     agent: str
+    message_version: int | None = field(default=None, compare=False)
 
 
-_SESSIONS = sa.select(_P.uuid, _P.agent).where(_P.agent.is_not(None))
+_SESSIONS = sa.select(_P.uuid, _P.agent, _P.message_version).where(_P.agent.is_not(None))
 
 
 def require_name(session: Session) -> None:

@@ -64,6 +64,11 @@ _FULL_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_
 _CANCELLED = {"57014", 1317, 1969}
 #: Shut down, starting up, too many connections; MariaDB: the same, and every way to say that the connection is gone.
 _AWAY = {"57P01", "57P02", "57P03", "53300", "25P03", 1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
+#: What PostgreSQL says to somebody whom it will not take later either; its driver tells no code before it is connected.
+_REFUSED = re2.compile(
+    "authentication failed|no password supplied|no pg_hba.conf entry|not permitted to log in|permission denied"
+    '|(database|role|user) ".*" does not exist'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +188,13 @@ def is_away(error: DBAPIError) -> bool:
     # psycopg could not connect: there was nobody to give a code.
     unanswered = code is None and hasattr(error.orig, "sqlstate") and isinstance(error, OperationalError)
     return code in _AWAY or unanswered
+
+
+def is_refused(error: DBAPIError) -> bool:
+    """Whether a server answers and does not take this user or has no such database, which waiting does not change."""
+    if not is_away(error):
+        return True
+    return hasattr(error.orig, "sqlstate") and _REFUSED.search(str(error.orig)) is not None
 
 
 def is_cancelled(error: DBAPIError) -> bool:

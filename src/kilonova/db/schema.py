@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bring a database to the present schema and vocabulary, or say that it is not there."""
 
+import logging
 import sqlite3
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import os_resource_classes
@@ -11,15 +14,26 @@ from sqlalchemy.exc import DBAPIError
 
 from kilonova.db import tables as t
 from kilonova.db.database import Database
-from kilonova.db.engines import is_full, storage_full
+from kilonova.db.engines import is_full, is_refused, storage_full
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConfigurationError, StorageFull, Unavailable
 
+LOG = logging.getLogger(__name__)
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 #: The newest revision that this release knows. Alembic would tell too, but is slow to import (a test compares them).
 HEAD = "0014"
+
+
+class DatabaseAwayError(ConfigurationError):
+    """No server answers there, or none that takes anybody at present. It may, later."""
+
+
+#: The pause between two attempts to reach a server that is away grows up to this.
+_LONGEST_PAUSE_S = 5.0
+#: How often it is said that a server is still away.
+_SAID_EVERY_S = 60.0
 
 
 def head() -> str:
@@ -30,7 +44,7 @@ def head() -> str:
 def current(database: Database) -> str | None:
     """Return the revision of the database, None when it is empty.
 
-    Raises: ConfigurationError when it is no database, or none that can be opened.
+    Raises: ConfigurationError when it is no database, or none that can be opened; DatabaseAwayError when that may pass.
     """
     try:
         with database.read() as connection:
@@ -41,10 +55,37 @@ def current(database: Database) -> str | None:
     except StorageFull:
         raise
     except (DBAPIError, sqlite3.Error, Unavailable) as error:
-        cause = error.__cause__ if isinstance(error, Unavailable) else error
+        cause = (error.__cause__ or error) if isinstance(error, Unavailable) else error
         reason = str(cause.orig if isinstance(cause, DBAPIError) else cause).strip().splitlines()[0]
         where = database.url.render_as_string(hide_password=True)
-        raise ConfigurationError(f"[database] connection: {where} cannot be used: {reason}.") from error
+        may_pass = not database.is_sqlite and not (isinstance(cause, DBAPIError) and is_refused(cause))
+        kind = DatabaseAwayError if may_pass else ConfigurationError
+        raise kind(f"[database] connection: {where} cannot be used: {reason.removesuffix('.')}.") from error
+
+
+def wait_until_it_answers(
+    database: Database,
+    pause: Callable[[float], object] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Wait for a server that is away, with one line of the log now and then.
+
+    Raises: ConfigurationError for what waiting does not change.
+    """
+    pause_s, said_at = 0.5, None
+    while True:
+        try:
+            current(database)
+        except DatabaseAwayError as error:
+            if said_at is None or clock() - said_at >= _SAID_EVERY_S:
+                said_at = clock()
+                LOG.warning("%s It is tried again until it answers.", error.message)
+            pause(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        else:
+            if said_at is not None:
+                LOG.info("The database answers")
+            return
 
 
 def upgrade(database: Database) -> None:

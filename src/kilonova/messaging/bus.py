@@ -76,7 +76,10 @@ class ConductorBus(Protocol):
         """Have messages of agents go to ``handler``, and what they ask to ``answer``."""
 
     def cast(self, host: str, message: AgentMessage) -> None:
-        """Hand a message to the agent of ``host``. Raises: Unavailable when this process knows of none."""
+        """Hand a message to the agent of ``host``.
+
+        Raises: Unavailable when this process knows of none, AgentTooOld when it would not understand the message.
+        """
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
         """Run the conductor's own work in the background."""

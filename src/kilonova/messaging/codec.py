@@ -2,7 +2,8 @@
 """Messages as bytes: JSON with the name of the message, whom it is for, and a version.
 
 A field that the reader does not know is passed over, and one that the writer did not know gets its default, so that two
-releases can talk. ``VERSION`` rises with whatever is added. ``NEEDS`` is the least version that a reader must know to
+releases can talk. ``VERSION`` rises with whatever is added, and nobody is sent a message that its version does not
+know: :func:`require_known`. ``NEEDS`` is the least version that a reader must know to
 act rightly on what is written; it rises only when something comes to mean something else, a release after every reader
 has learnt it.
 
@@ -10,6 +11,7 @@ has learnt it.
  1    the message alone
  2    the host, the session, who awaits the answer, and questions (ADR 20)
  3    where a host gets the image of a guest from (ADR 23)
+ 4    the actions about one guest where it is, its moves, rebuilds and images, and questions about it (ADR 24)
 ====  ==================================================================
 """
 
@@ -19,12 +21,23 @@ from typing import Any, get_args
 
 import msgspec
 
+from kilonova.errors import AgentTooOld
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 
-VERSION = 3
+VERSION = 4
 NEEDS = 2
 Message = AgentMessage | ConductorMessage | Question | Answer
 MESSAGES: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Message)}
+_OF_VERSION_2 = frozenset(
+    {
+        "AbandonMove", "AbortLiveMigration", "ActivateMigrated", "AskGuests", "AskStep", "ConfirmMove", "DestroyGuest",
+        "FinishMove", "ForceCompleteLiveMigration", "GuestsFound", "Heartbeat", "HeartbeatAnswer", "HostsStarted",
+        "LiveMigrate", "MigrationProgress", "MoveAway", "Orphans", "PrepareLiveMigration", "RebootGuest", "RemoveGuest",
+        "ReturnHome", "SpawnGuest", "StartGuest", "StepReply", "StepStatus", "StopGuest",
+    }
+)  # fmt: skip
+#: Earlier version → the messages that it knows. Those that are in none of them came with ``VERSION``.
+KNOWN: Mapping[int, frozenset[str]] = {2: _OF_VERSION_2, 3: _OF_VERSION_2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,16 @@ class _Wire(msgspec.Struct, omit_defaults=True):
     reply_to: str = ""
     question: str = ""
     urgent: bool = False
+
+
+def require_known(message: Message, version: int, host: str) -> None:
+    """Raise AgentTooOld where the agent of ``host``, which knows ``version``, cannot read a message."""
+    name = type(message).__name__
+    if version < VERSION and name not in KNOWN.get(version, frozenset()):
+        raise AgentTooOld(
+            f"The agent of host {host} knows version {version} of the messages, and {name} is of a later one: "
+            "it has to be upgraded first."
+        )
 
 
 def encode(envelope: Envelope) -> bytes:

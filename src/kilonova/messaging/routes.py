@@ -5,13 +5,19 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
+from kilonova.messaging.codec import VERSION
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The agent process that serves a host. ``agent``: its name at the broker; ``session``: its present life."""
+    """The agent process that serves a host. ``agent``: its name at the broker; ``session``: its present life.
+
+    ``version``: of the messages that it knows.
+    """
 
     agent: str
     session: str
+    version: int = VERSION
 
 
 class Routes(Protocol):

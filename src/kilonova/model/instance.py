@@ -87,6 +87,13 @@ class PowerState(IntEnum):
     SUSPENDED = 7
 
 
+class LockedBy(StrEnum):
+    """Whose lock it is: of somebody of the server's own project, or of an administrator from elsewhere."""
+
+    OWNER = "owner"
+    ADMIN = "admin"
+
+
 _IO_HEAVY_TASKS = frozenset(
     {
         TaskState.RESIZE_MIGRATING,

@@ -11,8 +11,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from kilonova.messaging.codec import MESSAGES, NEEDS, VERSION, Envelope, Message, decode, encode
-from kilonova.messaging.messages import LiveMigrate, StepId, StepReply, StopGuest
+from kilonova.errors import AgentTooOld
+from kilonova.messaging.codec import KNOWN, MESSAGES, NEEDS, VERSION, Envelope, Message, decode, encode, require_known
+from kilonova.messaging.messages import LiveMigrate, PauseGuest, StepId, StepReply, StopGuest
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "messages"
 
@@ -99,6 +100,22 @@ def test_what_earlier_releases_wrote_is_understood(version: int) -> None:
 
 def test_every_message_is_recorded() -> None:
     assert {json.loads(line)["message"] for line in recorded(VERSION)} == {*MESSAGES}, "record() adds those"
+
+
+def test_what_each_earlier_version_knows_is_what_was_recorded_of_it() -> None:
+    assert set(KNOWN) == set(range(NEEDS, VERSION))
+    for version, names in KNOWN.items():
+        assert {json.loads(line)["message"] for line in recorded(version)} == names
+
+
+def test_nobody_is_sent_what_its_version_does_not_know() -> None:
+    pause, stop = PauseGuest(StepId("w", "act", 1), "a"), StopGuest(StepId("w", "act", 1), "a")
+    for version in (VERSION, VERSION + 1):
+        require_known(pause, version, "node1")
+    require_known(stop, 3, "node1")
+    for version in (1, 2, 3):
+        with pytest.raises(AgentTooOld, match=f"host node1 knows version {version} .* PauseGuest"):
+            require_known(pause, version, "node1")
 
 
 def test_a_message_of_a_newer_release_is_read_as_far_as_it_is_known() -> None:

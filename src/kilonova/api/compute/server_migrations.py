@@ -68,7 +68,7 @@ def force_complete(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], f"{_P}:force_complete")
     with ctx.backend.database.read() as connection:
         migration = _migration(connection, instance, request)
-    check_migrating(instance, "force_complete")
+    check_migrating(ctx, instance, "force_complete")
     try:
         ctx.backend.conductor.operations.live_migrations.force_complete(instance, migration, ctx.requester, _RUNNING)
     except ConcurrentUpdate as error:
@@ -81,7 +81,7 @@ def abort(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], f"{_P}:delete")
     with ctx.backend.database.read() as connection:
         migration = _migration(connection, instance, request)
-    check_migrating(instance, "abort live migration")
+    check_migrating(ctx, instance, "abort live migration")
     states = _RUNNING | (_NOT_YET_RUNNING if request.version >= Version(2, 65) else frozenset())
     try:
         ctx.backend.conductor.operations.live_migrations.abort(instance, migration, ctx.requester, states)

@@ -41,7 +41,7 @@ _NEVER_FORCED = Version(2, 68)
 def resize(ctx: Context, request: Request) -> Reply:
     """Give a server another flavor.  Errors: 400, 403 also over quota, 404, 409 also when its host is down."""
     instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:resize")
-    check_allowed(instance, TRANSITIONS["resize"])
+    check_allowed(ctx, instance, TRANSITIONS["resize"])
     asked = request.body["resize"]
     flavor = _new_flavor(ctx, instance, asked)
     _require_source(ctx, instance)
@@ -70,7 +70,7 @@ def revert_resize(ctx: Context, request: Request) -> Reply:
 
 def _end_move(ctx: Context, request: Request, action: str, operation: Callable[[Instance, Requester], Any]) -> None:
     instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:{action}")
-    check_allowed(instance, TRANSITIONS[action.replace("_", "-")])
+    check_allowed(ctx, instance, TRANSITIONS[action.replace("_", "-")])
     try:
         operation(instance, ctx.requester)
     except NotFound as error:
@@ -82,7 +82,7 @@ def migrate(ctx: Context, request: Request) -> Reply:
     given = request.body["migrate"] if request.version >= Version(2, 56) else None
     host = (given or {}).get("host")
     instance = find_server(ctx, request.path["server_id"], _rule("migrate", host))
-    check_allowed(instance, TRANSITIONS["migrate"])
+    check_allowed(ctx, instance, TRANSITIONS["migrate"])
     destination = _destination(ctx, instance, host)
     _require_source(ctx, instance)
     ctx.backend.conductor.operations.moves.migrate(instance, ctx.requester, host=destination)
@@ -97,7 +97,7 @@ def live_migrate(ctx: Context, request: Request) -> Reply:
     asked = request.body["os-migrateLive"]
     host = asked["host"]
     instance = find_server(ctx, request.path["server_id"], _rule("migrate_live", host))
-    check_allowed(instance, TRANSITIONS["live-migrate"])
+    check_allowed(ctx, instance, TRANSITIONS["live-migrate"])
     forced = _forced(request.version, asked)
     destination = _destination(ctx, instance, host)
     if not host_is_up(ctx, instance.host):

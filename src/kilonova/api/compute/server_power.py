@@ -1,45 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start, stop and reboot a server.  Source: spec COMPUTE_API §1.4."""
+"""Start, stop, reboot, pause, suspend a server, and their opposites.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from kilonova.api.compute.server_states import check_allowed
 from kilonova.api.compute.servers import find_server
-from kilonova.api.http import Context, Endpoint, Reply, Request
+from kilonova.api.http import Context, Endpoint, Handler, Reply, Request
+from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
-from kilonova.api.schemas.servers import ACTION_SCHEMAS
+from kilonova.api.schemas import server_power as schemas
 from kilonova.errors import Conflict, UnexpectedTaskState
 from kilonova.model.instance import Instance
 from kilonova.model.transitions import TRANSITIONS
 
+_ACTION = ("POST", "/servers/{id}/action")
+_SERVERS = "os_compute_api:servers"
+_REBOOT = f"{_SERVERS}:reboot"
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """An action that says no more than its name. ``kind``: its workflow."""
+
+    kind: str
+    rule: str
+    description: str
+    since: Version | None = None
+
+
+_PLAIN: Mapping[str, _Plain] = {
+    "os-start": _Plain("start", f"{_SERVERS}:start", "Start a server"),
+    "os-stop": _Plain("stop", f"{_SERVERS}:stop", "Stop a server"),
+    "pause": _Plain("pause", "os_compute_api:os-pause-server:pause", "Pause a server"),
+    "unpause": _Plain("unpause", "os_compute_api:os-pause-server:unpause", "Unpause a server"),
+    "suspend": _Plain("suspend", "os_compute_api:os-suspend-server:suspend", "Suspend a server"),
+    "resume": _Plain("resume", "os_compute_api:os-suspend-server:resume", "Resume a server"),
+}
 RULES = (
-    rule("os_compute_api:servers:reboot", PROJECT_MEMBER_OR_ADMIN, "Reboot a server", ("POST", "/servers/{id}/action")),
-    rule("os_compute_api:servers:start", PROJECT_MEMBER_OR_ADMIN, "Start a server", ("POST", "/servers/{id}/action")),
-    rule("os_compute_api:servers:stop", PROJECT_MEMBER_OR_ADMIN, "Stop a server", ("POST", "/servers/{id}/action")),
+    rule(_REBOOT, PROJECT_MEMBER_OR_ADMIN, "Reboot a server", _ACTION),
+    *(rule(plain.rule, PROJECT_MEMBER_OR_ADMIN, plain.description, _ACTION) for plain in _PLAIN.values()),
 )
 
 
 def reboot(ctx: Context, request: Request) -> Reply:
     """Soft or hard.  Errors: 404, 409."""
-    instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:reboot")
+    instance = find_server(ctx, request.path["server_id"], _REBOOT)
     hard = request.body["reboot"]["type"].upper() == "HARD"
     return _change_power(ctx, instance, "hard-reboot" if hard else "reboot")
 
 
-def start(ctx: Context, request: Request) -> Reply:
-    """os-start.  Errors: 404, 409."""
-    instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:start")
-    return _change_power(ctx, instance, "start")
+def _handler(plain: _Plain) -> Handler:
+    def act(ctx: Context, request: Request) -> Reply:
+        """Do one of the plain actions.  Errors: 404, 409."""
+        instance = find_server(ctx, request.path["server_id"], plain.rule)
+        return _change_power(ctx, instance, plain.kind)
 
-
-def stop(ctx: Context, request: Request) -> Reply:
-    """os-stop.  Errors: 404, 409."""
-    instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:stop")
-    return _change_power(ctx, instance, "stop")
+    return act
 
 
 def _change_power(ctx: Context, instance: Instance, kind: str) -> Reply:
-    check_allowed(instance, TRANSITIONS[kind])
+    check_allowed(ctx, instance, TRANSITIONS[kind])
     try:
         ctx.backend.conductor.operations.power.change(instance, kind, ctx.requester)
     except UnexpectedTaskState as error:
@@ -48,7 +69,6 @@ def _change_power(ctx: Context, instance: Instance, kind: str) -> Reply:
 
 
 ACTIONS: Mapping[str, Endpoint] = {
-    "reboot": Endpoint(reboot, body=ACTION_SCHEMAS["reboot"]),
-    "os-start": Endpoint(start, body=ACTION_SCHEMAS["os-start"]),
-    "os-stop": Endpoint(stop, body=ACTION_SCHEMAS["os-stop"]),
+    "reboot": Endpoint(reboot, body=schemas.REBOOT),
+    **{name: Endpoint(_handler(plain), body=schemas.PLAIN[name], since=plain.since) for name, plain in _PLAIN.items()},
 }

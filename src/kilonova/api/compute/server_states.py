@@ -8,11 +8,11 @@ from kilonova.model.instance import Instance, TaskState
 from kilonova.model.transitions import Transition
 
 
-def check_allowed(instance: Instance, transition: Transition) -> None:
+def check_allowed(ctx: Context, instance: Instance, transition: Transition) -> None:
     """Raise Conflict naming the state that stands against an action."""
     refusal = f"Cannot '{transition.name}' instance {instance.uuid} while it is in"
-    if transition.unlocked and instance.locked_by is not None:
-        raise Conflict(f"Instance {instance.uuid} is locked")
+    if transition.unlocked:
+        check_unlocked(ctx, instance)
     if instance.vm_state not in transition.states:
         raise Conflict(f"{refusal} vm_state {instance.vm_state.value}")
     if instance.task_state not in transition.tasks:
@@ -21,10 +21,15 @@ def check_allowed(instance: Instance, transition: Transition) -> None:
         raise Conflict(f"{refusal} launched_at None")
 
 
-def check_migrating(instance: Instance, name: str) -> None:
-    """Raise Conflict unless a server is being live-migrated, which is what ``name`` is about."""
-    if instance.locked_by is not None:
+def check_unlocked(ctx: Context, instance: Instance) -> None:
+    """Raise Conflict for a locked server, unless an administrator asks. Every action's lock is checked here."""
+    if instance.locked_by is not None and not ctx.may("context_is_admin"):
         raise Conflict(f"Instance {instance.uuid} is locked")
+
+
+def check_migrating(ctx: Context, instance: Instance, name: str) -> None:
+    """Raise Conflict unless a server is being live-migrated, which is what ``name`` is about."""
+    check_unlocked(ctx, instance)
     if instance.task_state is not TaskState.MIGRATING:
         state = instance.task_state and instance.task_state.value
         raise Conflict(f"Cannot '{name}' instance {instance.uuid} while it is in task_state {state}")

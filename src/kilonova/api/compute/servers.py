@@ -8,6 +8,7 @@ from typing import Any
 
 from kilonova.api.compute.links import next_link
 from kilonova.api.compute.server_create import create_server
+from kilonova.api.compute.server_states import check_unlocked
 from kilonova.api.compute.server_views import detail_view, summary_view, surroundings
 from kilonova.api.compute.times import read_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
@@ -124,6 +125,7 @@ def show_server(ctx: Context, request: Request) -> Reply:
 def delete_server(ctx: Context, request: Request) -> Reply:
     """DELETE /servers/{server_id}.  A second one while the first runs is accepted too."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:delete")
+    check_unlocked(ctx, instance)
     ctx.backend.conductor.operations.deletes.delete(instance, ctx.requester)
     return Reply(204)
 

@@ -1,21 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resize, its confirmation and its way back, cold and live migration."""
 
-from kilonova.api.schemas.types import BOOLEAN, HOST, JSONDict, body
+from kilonova.api.schemas.types import BOOLEAN, HOST, JSONDict, body, nothing
 from kilonova.api.validation import Schemas
 
 _ANY_HOST: JSONDict = {**HOST, "type": ["string", "null"]}
 _BLOCK_OR_AUTO: JSONDict = {"enum": [*BOOLEAN["enum"], "auto"]}
 _LIVE: JSONDict = {"host": _ANY_HOST, "block_migration": _BLOCK_OR_AUTO}
-
-
-def _nothing(action: str) -> JSONDict:
-    return {
-        "type": "object",
-        "properties": {action: {"type": "null"}},
-        "required": [action],
-        "additionalProperties": False,
-    }
 
 
 RESIZE = Schemas(
@@ -30,8 +21,8 @@ RESIZE = Schemas(
         )
     }
 )
-CONFIRM_RESIZE = Schemas({(2, 1): _nothing("confirmResize")})
-REVERT_RESIZE = Schemas({(2, 1): _nothing("revertResize")})
+CONFIRM_RESIZE = Schemas({(2, 1): nothing("confirmResize")})
+REVERT_RESIZE = Schemas({(2, 1): nothing("revertResize")})
 MIGRATE = Schemas(
     {
         # Up to 2.55 whatever is given with it is passed over.

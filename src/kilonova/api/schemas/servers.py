@@ -201,18 +201,3 @@ LIST = Schemas(
         (2, 75): _list((*_TAG_FILTERS, "changes-before", "locked"), strict=True),
     }
 )
-
-REBOOT: JSONDict = {
-    "type": "object",
-    "properties": {"type": {"enum": ["HARD", "Hard", "hard", "SOFT", "Soft", "soft"]}},
-    "required": ["type"],
-    "additionalProperties": False,
-}
-#: action → schema of its value
-ACTIONS: dict[str, JSONDict] = {"reboot": REBOOT, "os-start": {"type": "null"}, "os-stop": {"type": "null"}}
-ACTION_SCHEMAS = {
-    name: Schemas(
-        {(2, 1): {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}}
-    )
-    for name, schema in ACTIONS.items()
-}

@@ -53,6 +53,11 @@ def body(name: str, properties: JSONDict, *, required: tuple[str, ...] = ()) -> 
     return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
 
 
+def nothing(name: str) -> JSONDict:
+    """Return the schema of ``{name: null}`` with nothing beside it."""
+    return {"type": "object", "properties": {name: {"type": "null"}}, "required": [name], "additionalProperties": False}
+
+
 def query(properties: JSONDict, *, extra: bool = True) -> JSONDict:
     """Return the schema of a query: every parameter is a list of strings, each of which must fit its entry."""
     return {

@@ -91,6 +91,21 @@ class VirtDriver(Protocol):
     def reboot(self, uuid: str, *, hard: bool) -> None:
         """Restart a guest. Raises: DriverError."""
 
+    def pause(self, uuid: str) -> None:
+        """Have a guest that runs stand still; one that is paused is success. Raises: DriverError."""
+
+    def unpause(self, uuid: str) -> None:
+        """Let a paused guest go on; one that runs is success. Raises: DriverError."""
+
+    def suspend(self, uuid: str) -> None:
+        """Write the memory of a guest that runs to disk and power it off; one that is suspended is success.
+
+        Raises: DriverError.
+        """
+
+    def resume(self, uuid: str) -> None:
+        """Let a suspended guest go on with its memory; one that runs is success. Raises: DriverError."""
+
     def move_away(self, uuid: str, destination: str) -> None:
         """Power a guest off and keep it; one that is kept already is success. Raises: DriverError."""
 

@@ -3,6 +3,7 @@
 
 from kilonova.conductor.operations.deletes import Deletes
 from kilonova.conductor.operations.live_migrations import LiveMigrations
+from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
 from kilonova.conductor.operations.power import Power
 from kilonova.conductor.operations.snapshots import Snapshots
@@ -20,6 +21,7 @@ class Operations:
         starter = Starter(services, runner)
         self.deletes = Deletes(starter)
         self.power = Power(starter)
+        self.locks = Locks(starter)
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
         self.snapshots = Snapshots(starter)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start, stop and reboot a server."""
+"""Start, stop, reboot, pause, suspend a server, and their opposites."""
 
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.workflows.power import POWER, PowerFacts
@@ -14,6 +14,6 @@ class Power:
         self._starter = starter
 
     def change(self, instance: Instance, kind: str, who: Requester) -> None:
-        """Start a ``start``, ``stop``, ``reboot`` or ``hard-reboot``. Raises: NotFound, UnexpectedTaskState."""
+        """Start one of the workflows in ``POWER``. Raises: NotFound, UnexpectedTaskState."""
         workflow = POWER[kind]
         self._starter.start(workflow, PowerFacts(instance.host or ""), instance, who)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start, stop and reboot: one message to the host, then the settled state.
+"""Start, stop, reboot, pause, suspend and their opposites: one message to the host, then the settled state.
 
-A failure leaves a fault and no running task; a reboot after which the guest does not run leaves the instance in error,
-unless its host cannot be reached, so that nobody knows.
+A failure leaves a fault and no running task. Where the table says so it leaves the instance in error, too, unless the
+host has never heard of it; a reboot after which the guest runs all the same leaves it active.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,9 +11,21 @@ from dataclasses import dataclass
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import NOTHING, Effect, Ended, Interrupt, Run, SendToAgent, Step, Workflow
 from kilonova.conductor.workflows.outcomes import ended_in, settled
-from kilonova.messaging.messages import AgentMessage, RebootGuest, StartGuest, StepId, StopGuest
+from kilonova.messaging.messages import (
+    AgentMessage,
+    PauseGuest,
+    RebootGuest,
+    ResumeGuest,
+    StartGuest,
+    StepId,
+    StopGuest,
+    SuspendGuest,
+    UnpauseGuest,
+)
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
+
+_REBOOTS = frozenset({"reboot", "hard-reboot"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +37,11 @@ class PowerFacts:
 
 def _failed(_services: Services, run: Run[PowerFacts]) -> Ended:
     transition = TRANSITIONS[run.row.kind]
-    failure = run.failure
-    if transition.failed is None or failure.unreachable or failure.power_state is None:
-        return ended_in(run, None, failure.known_power_state)
-    vm_state = transition.settled if failure.known_power_state is PowerState.RUNNING else transition.failed
-    return ended_in(run, vm_state, failure.known_power_state)
+    power_state = run.failure.known_power_state
+    if power_state is None:
+        return ended_in(run, None, None)
+    runs_all_the_same = run.row.kind in _REBOOTS and power_state is PowerState.RUNNING
+    return ended_in(run, transition.settled if runs_all_the_same else transition.failed, power_state)
 
 
 def _workflow(
@@ -62,5 +74,9 @@ POWER: Mapping[str, Workflow[PowerFacts]] = {
         _workflow("stop", "stop", "stopped", "compute_stop_instance", StopGuest),
         _workflow("reboot", "reboot", "rebooted", "compute_reboot_instance", RebootGuest),
         _workflow("hard-reboot", "reboot", "rebooted", "compute_reboot_instance", _hard_reboot),
+        _workflow("pause", "pause", "paused", "compute_pause_instance", PauseGuest),
+        _workflow("unpause", "unpause", "unpaused", "compute_unpause_instance", UnpauseGuest),
+        _workflow("suspend", "suspend", "suspended", "compute_suspend_instance", SuspendGuest),
+        _workflow("resume", "resume", "resumed", "compute_resume_instance", ResumeGuest),
     )
 }

@@ -12,11 +12,15 @@ from kilonova.messaging.messages.guests import (
     AskGuests,
     DestroyGuest,
     GuestsFound,
+    PauseGuest,
     RebootGuest,
     RemoveGuest,
+    ResumeGuest,
     SpawnGuest,
     StartGuest,
     StopGuest,
+    SuspendGuest,
+    UnpauseGuest,
 )
 from kilonova.messaging.messages.live_migrations import (
     AbortLiveMigration,
@@ -73,10 +77,12 @@ __all__ = [
     "MoveAway",
     "Order",
     "Orphans",
+    "PauseGuest",
     "PrepareLiveMigration",
     "Question",
     "RebootGuest",
     "RemoveGuest",
+    "ResumeGuest",
     "ReturnHome",
     "SnapshotGuest",
     "SpawnGuest",
@@ -86,6 +92,8 @@ __all__ = [
     "StepState",
     "StepStatus",
     "StopGuest",
+    "SuspendGuest",
+    "UnpauseGuest",
     "UploadSnapshot",
 ]
 
@@ -98,6 +106,10 @@ Order = (
     | RebootGuest
     | StartGuest
     | StopGuest
+    | PauseGuest
+    | UnpauseGuest
+    | SuspendGuest
+    | ResumeGuest
     | MoveAway
     | FinishMove
     | ReturnHome

@@ -46,6 +46,34 @@ class StopGuest:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseGuest:
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnpauseGuest:
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendGuest:
+    """Write the memory of a guest to its disk, and power it off."""
+
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeGuest:
+    """Power a guest on with the memory that it had when it was suspended."""
+
+    step: StepId
+    instance_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveGuest:
     """Have a guest go that a record says has to, unless it is younger than that record or does not bear our mark.
 

@@ -15,7 +15,7 @@ import msgspec
 
 from kilonova.errors import Forbidden, KilonovaError
 from kilonova.messaging.bus import Accept, Answerer, Speaker
-from kilonova.messaging.codec import Envelope, decode, encode
+from kilonova.messaging.codec import Envelope, decode, encode, require_known
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
@@ -101,6 +101,7 @@ class RabbitConductorBus:
         if route is None:
             self._local.cast(host, message)
             return
+        require_known(message, route.version, host)
         self._send(route.agent, Envelope(message, host=host, session=route.session, reply_to=self._process))
 
     def agents_changed(self) -> None:

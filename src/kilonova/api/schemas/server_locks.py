@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locking a server, and unlocking it."""
+
+from kilonova.api.microversion import Version
+from kilonova.api.schemas.types import JSONDict, nothing
+from kilonova.api.validation import Schemas
+
+#: From here on a reason may be given; before, whatever is given with the action is passed over.
+REASONED = Version(2, 73)
+
+
+def _lock(given: JSONDict) -> JSONDict:
+    return {"type": "object", "properties": {"lock": given}, "required": ["lock"], "additionalProperties": False}
+
+
+LOCK = Schemas(
+    {
+        (2, 1): _lock({}),
+        (2, 73): _lock(
+            {
+                "type": ["object", "null"],
+                "properties": {"locked_reason": {"type": "string", "minLength": 1, "maxLength": 255}},
+                "additionalProperties": False,
+            }
+        ),
+    }
+)
+UNLOCK = Schemas({(2, 1): nothing("unlock")})
