@@ -9,7 +9,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kilonova.db import instance_lists
@@ -47,6 +47,8 @@ def hosts(rng: random.Random) -> tuple[SimulatedHost, ...]:
             failing_spawns=rng.choice([0, 0, 1, 2]),
             failing_moves=rng.choice([0, 0, 1, -1]),
             failing_live_migrations=rng.choice([0, 0, 1]),
+            snapshot_delay_s=rng.choice([0.0, 0.0, 0.02]),
+            failing_snapshots=rng.choice([0, 0, 1]),
         )
 
     return tuple(one(number) for number in range(4))
@@ -113,7 +115,7 @@ class Load:
         if not known:
             return
         uuid = rng.choice(known)
-        act = rng.choices(_ACTS, _WEIGHTS)[0]
+        act = rng.choices(list(_ACTS), list(_ACTS.values()))[0]
         if act is Cell.delete:
             self._promises.note(_ASKED_GONE, uuid)
             self._cell.delete(uuid)
@@ -157,11 +159,27 @@ def _live_migrate_and_interrupt(cell: Cell, uuid: str, rng: random.Random) -> No
     rng.choice([Cell.abort, Cell.abort, Cell.force_complete])(cell, uuid)
 
 
+def _make_image(cell: Cell, uuid: str, rng: random.Random) -> None:
+    if rng.random() < 0.5:
+        cell.create_image(uuid)
+    else:
+        cell.create_backup(uuid, rng.choice([0, 1, 2]))
+
+
 def _in_state(cell: Cell, state: VmState) -> list[str]:
     with cell.database.read() as connection:
         page = instance_lists.list_page(connection, instance_lists.InstanceQuery())
     return [each.uuid for each in page if each.vm_state is state]
 
 
-_ACTS: tuple[Act, ...] = (Cell.delete, _power, _still, _resize, _end_resize, _move, _live_migrate_and_interrupt)
-_WEIGHTS = (3, 4, 4, 5, 6, 4, 4)
+_ACTS: tuple[Act, ...] = (
+    Cell.delete,
+    _power,
+    _still,
+    _resize,
+    _end_resize,
+    _move,
+    _live_migrate_and_interrupt,
+    _make_image,
+)
+_WEIGHTS = (3, 4, 4, 5, 6, 4, 4, 4)
