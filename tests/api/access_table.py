@@ -13,6 +13,9 @@ from support.identity import ROLES
 
 Roles = frozenset[str]
 
+#: For requests that have none; where a table says nothing, POST and PUT send an empty object.
+NO_BODY = ""
+
 ANY: Roles = frozenset(ROLES)
 READER: Roles = frozenset({"reader", "member", "manager", "admin"})
 MEMBER: Roles = frozenset({"member", "manager", "admin"})
@@ -114,6 +117,19 @@ COMPUTE: Mapping[str, Access] = {
     "compute GET /v2.1/servers/detail": anywhere(READER),
     "compute GET /v2.1/servers/{server_id}": of_home(READER),
     "compute DELETE /v2.1/servers/{server_id}": of_home(MEMBER, server_id="@new_server"),
+    "compute PUT /v2.1/servers/{server_id}": of_home(MEMBER, {"server": {"name": "vm"}}),
+    "compute GET /v2.1/servers/{server_id}/metadata": of_home(READER),
+    "compute POST /v2.1/servers/{server_id}/metadata": of_home(MEMBER, {"metadata": {"a": "b"}}),
+    "compute PUT /v2.1/servers/{server_id}/metadata": of_home(MEMBER, {"metadata": {"a": "b"}}),
+    "compute GET /v2.1/servers/{server_id}/metadata/{key}": of_home(READER, key="@item"),
+    "compute PUT /v2.1/servers/{server_id}/metadata/{key}": of_home(MEMBER, {"meta": {"a": "b"}}),
+    "compute DELETE /v2.1/servers/{server_id}/metadata/{key}": of_home(MEMBER, key="@item"),
+    "compute GET /v2.1/servers/{server_id}/tags": of_home(READER),
+    "compute PUT /v2.1/servers/{server_id}/tags": of_home(MEMBER, {"tags": ["t"]}),
+    "compute DELETE /v2.1/servers/{server_id}/tags": of_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/tags/{tag}": of_home(READER, tag="@tag"),
+    "compute PUT /v2.1/servers/{server_id}/tags/{tag}": of_home(MEMBER, NO_BODY),
+    "compute DELETE /v2.1/servers/{server_id}/tags/{tag}": of_home(MEMBER, tag="@tag"),
     f"{_ACTION} os-start": of_home(MEMBER, {"os-start": None}),
     f"{_ACTION} os-stop": of_home(MEMBER, {"os-stop": None}),
     f"{_ACTION} pause": of_home(MEMBER, {"pause": None}),

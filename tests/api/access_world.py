@@ -4,13 +4,13 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from access_table import Access
+from access_table import NO_BODY, Access
 
 from kilonova.api.compute import family as compute
 from kilonova.api.compute.family import ComputeFamily
@@ -71,7 +71,7 @@ class World:
         body = access.body if access.body is not None or method not in {"POST", "PUT"} else {}
         if token is not None:
             headers["X-Auth-Token"] = token
-        raw = b"" if body is None else json.dumps(body).encode()
+        raw = b"" if body is None or body == NO_BODY else json.dumps(body).encode()
         if raw:
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
         query = access.query.replace("@home", self.identity.projects[HOME])
@@ -83,12 +83,7 @@ class World:
     def spare(self, kind: str) -> str:
         """Return something that may be destroyed: the last one again as long as it was not."""
         if kind not in self.spares:
-            body = {"server_group": {"name": "passing", "policy": "affinity"}}
-            self.spares[kind] = (
-                self.new_server()
-                if kind == "@new_server"
-                else str(self.admin("POST", "/os-server-groups", body)["server_group"]["id"])
-            )
+            self.spares[kind] = _SPARES[kind](self)
         return self.spares[kind]
 
     def admin(self, method: str, path: str, body: Any = None) -> Any:
@@ -114,6 +109,26 @@ class World:
         place = server.host or "", server.node or ""
         row = ServerMigration(NOWHERE, server_id, *kind, *place, server.flavor, server.flavor, "req-migration")
         return database.write(lambda tx: server_migrations.insert(tx, row)).id
+
+    def new_group(self) -> str:
+        group = {"server_group": {"name": "passing", "policy": "affinity"}}
+        return str(self.admin("POST", "/os-server-groups", group)["server_group"]["id"])
+
+    def new_item(self) -> str:
+        self.admin("POST", f"/servers/{self.values['server_id']}/metadata", {"metadata": {"a": "b"}})
+        return "a"
+
+    def new_tag(self) -> str:
+        self.admin("PUT", f"/servers/{self.values['server_id']}/tags", {"tags": ["t"]})
+        return "t"
+
+
+_SPARES: Mapping[str, Callable[[World], str]] = {
+    "@new_server": World.new_server,
+    "@new_group": World.new_group,
+    "@item": World.new_item,
+    "@tag": World.new_tag,
+}
 
 
 @contextmanager
@@ -149,6 +164,7 @@ def _furnish(world: World) -> Mapping[str, str]:
         "server_group_id": group["server_group"]["id"],
         "flavor_id": "1",
         "key": "a",
+        "tag": "t",
         "aggregate_id": "999999",
         "hypervisor_id": NOWHERE,
         "service_id": NOWHERE,

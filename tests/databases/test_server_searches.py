@@ -21,8 +21,11 @@ NAMES = ("web-1", "Web-2", "db", "ünïcode", "a" * 254 + "!")
 def servers(database: Database) -> Database:
     flavor = Flavor("1", "f", 1, 512, 1)
     built = [
-        Instance(0, new_uuid(), name, "wonder", "alice", VmState.ACTIVE, flavor, tags=("x", str(number % 2)))
+        Instance(
+            0, new_uuid(), name, "wonder", "alice", VmState.ACTIVE, flavor, tags=("x", str(number % 2)), metadata=m
+        )
         for number, name in enumerate(NAMES)
+        for m in [{"role: a.b": name, "n": str(number)}]
     ]
     database.write(lambda tx: instances.insert(tx, [(each, None) for each in built]))
     return database
@@ -44,6 +47,15 @@ def test_names_tags_and_dates(servers: Database) -> None:
         everything = len(NAMES) if border.year == 1 else 0
         assert len(found(servers, replace(by_name, changed_since=border))) == everything
         assert len(found(servers, replace(by_name, changed_before=border))) == len(NAMES) - everything
+
+
+def test_metadata(servers: Database) -> None:
+    for name in NAMES:
+        assert found(servers, InstanceQuery(metadata={"role: a.b": name})) == [name]
+    assert found(servers, InstanceQuery(metadata={"role: a.b": "WEB-1"})) == []
+    assert found(servers, InstanceQuery(metadata={"n": "2"})) == ["db"]
+    assert found(servers, InstanceQuery(metadata={"n": "2", "role: a.b": "web-1"})) == []
+    assert found(servers, InstanceQuery(metadata={"N": "2"})) == []
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*a){12}$", "((a{1,9}){1,9})$"])

@@ -17,7 +17,7 @@ import falcon
 import orjson
 
 from kilonova import deadline
-from kilonova.api import faults
+from kilonova.api import faults, large_bodies
 from kilonova.api.backend import Backend
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
@@ -109,6 +109,7 @@ class Exchange:
     def answer(self, resp: falcon.Response, find: Callable[[Version], Endpoint], path: Mapping[str, str]) -> None:
         """Run the request through every check and the handler, and write the answer or the fault."""
         version: Version | None = None
+        size = 0
         try:
             environ = self.req.env
             self.authenticate(environ)
@@ -119,27 +120,41 @@ class Exchange:
             if self.needs_token:
                 _require_project_scope(credentials)
             raw = read_body(environ, getattr(self.backend.settings.bodies, self.family.name))
-            query_string = environ.get("QUERY_STRING", "")
-            query = read_query_string(query_string, self.backend.settings.api)
-            body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
-            _require_storable(path, query, raw, body)
-            _require_own_project(path, credentials)
-            if endpoint.query is not None:
-                endpoint.query.check({name: list(values) for name, values in query.items()}, version)
-            if endpoint.body is not None:
-                endpoint.body.check(body, version)
-            request = Request(
-                self.method, self.req.url, self.req.prefix, path, query, headers, version, body, query_string
-            )
-            address = _remote_address(environ, trust_proxy=self.backend.settings.api.use_forwarded_for)
-            context = Context(self.backend, credentials, self.request_id, address, self.deadline())
-            with deadline.running(context.deadline):
-                reply = endpoint.handler(context, request)
+            size = len(raw)
+            with large_bodies.turn(size):
+                context, reply = self.handle(endpoint, version, headers, path, credentials, raw)
             if self.needs_token:
                 _require_authorized(context, endpoint)
         except Exception as error:  # noqa: BLE001 - the border of a request
             reply = self.fault(error, version)
         self.write(resp, reply, version)
+        large_bodies.give_back_memory(size)
+
+    def handle(
+        self,
+        endpoint: Endpoint,
+        version: Version,
+        headers: Mapping[str, str],
+        path: Mapping[str, str],
+        credentials: Credentials,
+        raw: bytes,
+    ) -> tuple[Context, Reply]:
+        """Check what a request says, and have its handler answer it."""
+        environ, api = self.req.env, self.backend.settings.api
+        query_string = environ.get("QUERY_STRING", "")
+        query = read_query_string(query_string, api)
+        body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
+        _require_storable(path, query, raw, body)
+        _require_own_project(path, credentials)
+        if endpoint.query is not None:
+            endpoint.query.check({name: list(values) for name, values in query.items()}, version)
+        if endpoint.body is not None:
+            endpoint.body.check(body, version)
+        request = Request(self.method, self.req.url, self.req.prefix, path, query, headers, version, body, query_string)
+        address = _remote_address(environ, trust_proxy=api.use_forwarded_for)
+        context = Context(self.backend, credentials, self.request_id, address, self.deadline())
+        with deadline.running(context.deadline):
+            return context, endpoint.handler(context, request)
 
     @property
     def needs_token(self) -> bool:

@@ -24,6 +24,7 @@ class InstanceQuery:
 
     ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
     ``name``: a regular expression. ``sort``: (column, descending) pairs; creation time and id follow.
+    ``metadata``: has all of these pairs.
     ``tags``: has all of them; ``tags_any``: has one; ``not_tags``: has not all; ``not_tags_any``: has none.
     """
 
@@ -34,6 +35,7 @@ class InstanceQuery:
     name: str | None = None
     changed_since: datetime | None = None
     changed_before: datetime | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     tags_any: tuple[str, ...] = ()
     not_tags: tuple[str, ...] = ()
@@ -79,6 +81,7 @@ def _conditions(query: InstanceQuery) -> list[Any]:
         if None in values:
             either.append(column.is_(None))
         conditions.append(sa.or_(*either) if either else sa.false())
+    conditions += [_I.metadata[key].as_string() == value for key, value in query.metadata.items()]
     if query.tags:
         conditions.append(_tagged_with_all(query.tags))
     if query.tags_any:

@@ -5,6 +5,7 @@ One row for all instances of a request; it goes with the last of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,6 +17,7 @@ from kilonova.db.prepared import PreparedInsert
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound
+from kilonova.identifiers import new_uuid
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance
 from kilonova.model.placed_server import PlacedServer
@@ -75,6 +77,27 @@ def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, Sto
 
 def _request(row: Any) -> StoredRequest:
     return StoredRequest(row.uuid, *from_json(row.body), row.user_data)
+
+
+def change(tx: Transaction, instance_uuid: str, **changed: Any) -> None:
+    """Change fields of what was asked for one instance; the others of its request keep theirs.
+
+    An instance that never had a request keeps having none.
+    """
+    table, column = t.instances, t.instances.c
+    uuid = tx.execute(sa.select(column.request_spec_uuid).where(column.uuid == instance_uuid)).scalar_one_or_none()
+    if uuid is None:
+        return
+    stored = get(tx.connection, uuid)
+    body = as_json(replace(stored.spec, **changed), stored.group_uuid)
+    others = sa.select(column.id).where(column.request_spec_uuid == uuid, column.uuid != instance_uuid).limit(1)
+    if tx.execute(others).first() is None:
+        tx.execute(sa.update(t.request_specs).where(t.request_specs.c.uuid == uuid).values(body=body))
+        return
+    own = new_uuid()
+    row = {"uuid": own, "request_id": stored.spec.request_id, "user_data": stored.user_data, "body": body}
+    _INSERT.run(tx.connection, [row])
+    tx.execute(sa.update(table).where(column.uuid == instance_uuid).values(request_spec_uuid=own))
 
 
 def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:

@@ -204,3 +204,13 @@ TRANSITIONS: Mapping[str, Transition] = {
     "change-password": Transition("changePassword", _only(S.ACTIVE), shown=(T.UPDATING_PASSWORD,)),
     "crash-dump": Transition("trigger_crash_dump", _only(S.ACTIVE, S.PAUSED, S.RESCUED, S.RESIZED, S.ERROR)),
 }
+
+#: Changes of what is noted of a server: made at once, by no workflow; states and tasks stay.
+NOTES: Mapping[str, Transition] = {
+    "update-metadata": Transition("update metadata", _WORKING, ANY_TASK),
+    "delete-metadata": Transition("delete metadata", _WORKING, ANY_TASK),
+    "update-tag": Transition("update tag", _WORKING, ANY_TASK, launched=False, unlocked=False),
+    "update-tags": Transition("update tags", _WORKING, ANY_TASK, launched=False, unlocked=False),
+    "delete-tag": Transition("delete tag", _WORKING, ANY_TASK, launched=False, unlocked=False),
+    "delete-tags": Transition("delete tags", _WORKING, ANY_TASK, launched=False, unlocked=False),
+}

@@ -100,6 +100,14 @@ def test_bad_inventories_are_refused_and_change_nothing(placement: Placement, in
     assert placement.everything() == before
 
 
+@pytest.mark.parametrize("name", ["VCPU", "no_class", "CUSTOM_Ü", ""])
+@pytest.mark.parametrize("inventory", [None, [], 1, "x", {}, {"total": "x"}, {"totals": 1}])
+def test_what_is_no_inventory_is_refused_under_any_name(placement: Placement, name: str, inventory: object) -> None:
+    uuid = placement.add("h1")
+    body = {"inventories": {name: inventory}, "resource_provider_generation": 0}
+    assert placement.admin.put(f"/resource_providers/{uuid}/inventories", body).status == 400
+
+
 def test_a_capacity_beyond_all_numbers_is_kept_within_them(placement: Placement) -> None:
     uuid = placement.add("h1")
     assert placement.set_inventories(uuid, {"VCPU": {"total": 2147483647, "allocation_ratio": 3e38}}).status == 200

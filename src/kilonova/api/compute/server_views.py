@@ -18,6 +18,11 @@ from kilonova.model.instance import Instance, VmState, status_of
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 _SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
+#: Up to 2.74 answers to changes of a server lack what extensions of the API had added to it: these, by prefix.
+_NOT_AFTER_A_CHANGE = (
+    "OS-EXT-AZ:", "OS-EXT-SRV-ATTR:", "OS-EXT-STS:", "OS-SRV-USG:", "config_drive", "host_status", "key_name",
+    "os-extended-volumes:",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,14 @@ def detail_view(
             name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()
         }
     return view
+
+
+def updated_view(ctx: Context, request: Request, instance: Instance, around: Surroundings) -> dict[str, Any]:
+    """Return a server as it is shown to whoever has just changed it: from 2.75 on all of it."""
+    view = detail_view(ctx, request, instance, around, with_groups=True)
+    if request.version >= Version(2, 75):
+        return view
+    return {name: value for name, value in view.items() if not name.startswith(_NOT_AFTER_A_CHANGE)}
 
 
 def host_id(project_id: str, host: str | None) -> str:

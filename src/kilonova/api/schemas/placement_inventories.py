@@ -23,7 +23,8 @@ _CLASS: JSONDict = {"type": "string", "pattern": CLASS_PATTERN}
 INVENTORIES: JSONDict = strict(
     {
         "resource_provider_generation": GENERATION,
-        "inventories": {"type": "object", "patternProperties": {CLASS_PATTERN: strict(_FIELDS, "total")}},
+        # Names that no class can have are told apart later, by what they are; their values have to be right, too.
+        "inventories": {"type": "object", "additionalProperties": strict(_FIELDS, "total")},
     },
     "resource_provider_generation",
     "inventories",

@@ -3,16 +3,13 @@
 
 from typing import Any
 
-from kilonova.api.schemas.types import BOOLEAN, METADATA_KEY, NAME, POSITIVE_INTEGER, JSONDict
+from kilonova.api.schemas.server_metadata import METADATA
+from kilonova.api.schemas.server_tags import TAGS
+from kilonova.api.schemas.types import BOOLEAN, NAME, POSITIVE_INTEGER, JSONDict, body
 from kilonova.api.validation import Schemas
 
 UUID: JSONDict = {"type": "string", "format": "uuid"}
 _UUIDS: JSONDict = {"oneOf": [UUID, {"type": "array", "items": UUID}]}
-_METADATA: JSONDict = {
-    "type": "object",
-    "patternProperties": {METADATA_KEY: {"type": "string", "maxLength": 255}},
-    "additionalProperties": False,
-}
 _HOSTNAME: JSONDict = {
     "type": "string",
     "minLength": 2,
@@ -71,7 +68,7 @@ _SERVER: JSONDict = {
     "imageRef": {"oneOf": [{"type": "string", "format": "uuid"}, {"type": "string", "maxLength": 0}]},
     "flavorRef": {"type": ["string", "integer"], "minLength": 1},
     "adminPass": {"type": "string"},
-    "metadata": _METADATA,
+    "metadata": METADATA,
     "networks": _NETWORKS_LIST,
     "OS-DCF:diskConfig": {"type": "string", "enum": ["AUTO", "MANUAL"]},
     "accessIPv4": {"type": "string", "format": "ipv4"},
@@ -125,11 +122,6 @@ def _create(
     }
 
 
-_TAGS: JSONDict = {
-    "type": "array",
-    "maxItems": 50,
-    "items": {"type": "string", "minLength": 1, "maxLength": 60, "pattern": "^[^,/]*$"},
-}
 _CERTIFICATES: JSONDict = {
     "anyOf": [
         {"type": "null"},
@@ -145,7 +137,7 @@ _CERTIFICATES: JSONDict = {
 _NOW_REQUIRED = ("name", "flavorRef", "networks")
 _V2_19: dict[str, Any] = {"description": _DESCRIPTION}
 _V2_37: dict[str, Any] = {**_V2_19, "networks": _NETWORKS_CHOICE}
-_V2_52: dict[str, Any] = {**_V2_37, "tags": _TAGS}
+_V2_52: dict[str, Any] = {**_V2_37, "tags": TAGS}
 _V2_63: dict[str, Any] = {**_V2_52, "trusted_image_certificates": _CERTIFICATES}
 _V2_74: dict[str, Any] = {**_V2_63, "host": NAME, "hypervisor_hostname": NAME}
 _V2_90: dict[str, Any] = {**_V2_74, "hostname": _HOSTNAME}
@@ -162,6 +154,18 @@ CREATE = Schemas(
         (2, 74): _create(required=_NOW_REQUIRED, without=("personality",), **_V2_74),
         (2, 90): _create(required=_NOW_REQUIRED, without=("personality",), **_V2_90),
         (2, 94): _create(required=_NOW_REQUIRED, without=("personality",), **_V2_94),
+    }
+)
+
+_UPDATED = {name: _SERVER[name] for name in ("name", "OS-DCF:diskConfig", "accessIPv4", "accessIPv6")}
+_ZONE: JSONDict = {"pinned_availability_zone": {**NAME, "type": ["string", "null"]}}
+UPDATE = Schemas(
+    {
+        (2, 1): body("server", _UPDATED),
+        (2, 19): body("server", {**_UPDATED, **_V2_19}),
+        (2, 90): body("server", {**_UPDATED, **_V2_19, "hostname": _HOSTNAME}),
+        (2, 94): body("server", {**_UPDATED, **_V2_19, "hostname": _FQDN}),
+        (2, 104): body("server", {**_UPDATED, **_V2_19, "hostname": _FQDN, **_ZONE}),
     }
 )
 
