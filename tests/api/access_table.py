@@ -143,6 +143,10 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} revertResize": of_home(MEMBER, {"revertResize": None}),
     f"{_ACTION} migrate": of_home(MANAGER, {"migrate": None}),
     f"{_ACTION} os-migrateLive": of_home(MANAGER, _live(None)),
+    f"{_ACTION} createImage": of_home(MEMBER, {"createImage": {"name": "image"}}),
+    f"{_ACTION} createBackup": of_home(
+        MEMBER, {"createBackup": {"name": "backup", "backup_type": "daily", "rotation": 1}}
+    ),
     f"{_ACTION} reboot": of_home(MEMBER, {"reboot": {"type": "SOFT"}}),
     "compute GET /v2.1/servers/{server_id}/os-instance-actions": of_home(READER),
     "compute GET /v2.1/servers/{server_id}/os-instance-actions/{request_id}": of_home(READER),

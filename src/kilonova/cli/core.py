@@ -24,6 +24,7 @@ from kilonova.compute.agent import Agent
 from kilonova.compute.images import ImageTransfers
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.agent_directory import AgentDirectory
+from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.unwanted_images import ImageRemover
@@ -35,7 +36,6 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count
 from kilonova.identifiers import new_uuid
-from kilonova.images.keeper import ImageKeeper
 from kilonova.images.tickets import TicketOffice
 from kilonova.lease import Lease
 from kilonova.messaging.codec import VERSION

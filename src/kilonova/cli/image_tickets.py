@@ -5,13 +5,13 @@ import logging
 from typing import Any
 
 from kilonova.cli import addresses
+from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.config.settings import Settings
 from kilonova.db import ticket_keys
 from kilonova.db.clock import epoch_of
 from kilonova.db.database import Database
 from kilonova.images.data import ImageStore
 from kilonova.images.for_hosts import ImagesForHosts
-from kilonova.images.keeper import ImageKeeper
 from kilonova.images.tickets import TicketKey, TicketOffice
 from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData

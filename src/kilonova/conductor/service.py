@@ -14,6 +14,7 @@ from kilonova.conductor.events import Observer
 from kilonova.conductor.guest_reports import Reported
 from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.host_registration import register_hosts
+from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
@@ -31,7 +32,6 @@ from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
-from kilonova.images.keeper import ImageKeeper
 from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus, Speaker
 from kilonova.messaging.messages import (

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kilonova.claims.claimer import Claimer
+from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import Unavailable
-from kilonova.images.keeper import ImageKeeper
 from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData
 from kilonova.model.quota import NO_LIMITS, Limits

@@ -3,9 +3,9 @@
 
 import logging
 
+from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.db import unwanted_images
 from kilonova.db.database import Database
-from kilonova.images.keeper import ImageKeeper
 from kilonova.periodic import PeriodicThread
 
 LOG = logging.getLogger(__name__)
