@@ -29,6 +29,7 @@ class Access:
     """``home``: roles that pass with a token of the project that has what is asked for.
 
     ``elsewhere``: roles that pass with a token of another project; ``refused_elsewhere``: what the others get there.
+    ``is_absent``: nobody has the like of it in this cloud, so 404 is what those get who pass.
     ``body`` and ``query`` are right as far as policy is concerned; ``path`` stands in for values of the route.
     """
 
@@ -38,6 +39,7 @@ class Access:
     query: str = ""
     path: Mapping[str, str] | None = None
     refused_elsewhere: int = 403
+    is_absent: bool = False
 
 
 def anywhere(roles: Roles, body: Any = None, query: str = "", **path: str) -> Access:
@@ -48,6 +50,11 @@ def anywhere(roles: Roles, body: Any = None, query: str = "", **path: str) -> Ac
 def of_home(roles: Roles, body: Any = None, **path: str) -> Access:
     """Return the access to something of one project, which for others does not exist."""
     return Access(roles, ADMIN, body, path=path, refused_elsewhere=404)
+
+
+def absent_at_home(roles: Roles) -> Access:
+    """Return the access to something that no server has, which others are told of the server itself."""
+    return Access(roles, ADMIN, refused_elsewhere=404, is_absent=True)
 
 
 def _live(host: str | None) -> Any:
@@ -130,14 +137,34 @@ COMPUTE: Mapping[str, Access] = {
     "compute GET /v2.1/servers/{server_id}/tags/{tag}": of_home(READER, tag="@tag"),
     "compute PUT /v2.1/servers/{server_id}/tags/{tag}": of_home(MEMBER, NO_BODY),
     "compute DELETE /v2.1/servers/{server_id}/tags/{tag}": of_home(MEMBER, tag="@tag"),
+    "compute GET /v2.1/servers/{server_id}/os-interface": of_home(READER),
+    "compute POST /v2.1/servers/{server_id}/os-interface": of_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/os-interface/{port_id}": absent_at_home(READER),
+    "compute DELETE /v2.1/servers/{server_id}/os-interface/{port_id}": absent_at_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/ips": of_home(READER),
+    "compute GET /v2.1/servers/{server_id}/ips/{network}": absent_at_home(READER),
+    "compute GET /v2.1/servers/{server_id}/os-security-groups": of_home(READER),
+    "compute GET /v2.1/servers/{server_id}/os-volume_attachments": of_home(READER),
+    "compute POST /v2.1/servers/{server_id}/os-volume_attachments": of_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(READER),
+    "compute PUT /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(MEMBER),
+    "compute DELETE /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(MEMBER),
+    f"{_ACTION} addSecurityGroup": of_home(MEMBER, {"addSecurityGroup": {"name": "g"}}),
+    f"{_ACTION} removeSecurityGroup": of_home(MEMBER, {"removeSecurityGroup": {"name": "g"}}),
+    f"{_ACTION} addFixedIp": of_home(MEMBER, {"addFixedIp": {"networkId": "n"}}),
+    f"{_ACTION} removeFixedIp": of_home(MEMBER, {"removeFixedIp": {"address": "10.0.0.4"}}),
+    f"{_ACTION} addFloatingIp": of_home(MEMBER, {"addFloatingIp": {"address": "10.0.0.4"}}),
+    f"{_ACTION} removeFloatingIp": of_home(MEMBER, {"removeFloatingIp": {"address": "10.0.0.4"}}),
     f"{_ACTION} os-start": of_home(MEMBER, {"os-start": None}),
     f"{_ACTION} os-stop": of_home(MEMBER, {"os-stop": None}),
+    f"{_ACTION} rebuild": of_home(MEMBER, {"rebuild": {"imageRef": "3f0b7f2e-0a38-4d0a-bd0c-0a6b5a2f5f0e"}}),
     f"{_ACTION} pause": of_home(MEMBER, {"pause": None}),
     f"{_ACTION} unpause": of_home(MEMBER, {"unpause": None}),
     f"{_ACTION} suspend": of_home(MEMBER, {"suspend": None}),
     f"{_ACTION} resume": of_home(MEMBER, {"resume": None}),
     f"{_ACTION} lock": of_home(MEMBER, {"lock": None}),
     f"{_ACTION} unlock": of_home(MEMBER, {"unlock": None}),
+    f"{_ACTION} os-getConsoleOutput": of_home(MEMBER, {"os-getConsoleOutput": {}}),
     f"{_ACTION} resize": of_home(MEMBER, {"resize": {"flavorRef": "gone"}}),
     f"{_ACTION} confirmResize": of_home(MEMBER, {"confirmResize": None}),
     f"{_ACTION} revertResize": of_home(MEMBER, {"revertResize": None}),

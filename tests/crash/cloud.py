@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from crash.points import Watch, WatchedBus, WatchedDatabase
+from crash.starters import OTHER_IMAGE
 from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.db import audit
 from kilonova.db import tables as t
@@ -30,8 +31,9 @@ def open_cell(folder: Path, hosts: Sequence[SimulatedHost], watch: Watch, *, url
     database.watch = watch
     watch.database, watch.folder = database, folder
     images = FolderImages(folder / "images")
-    if images.find(IMAGE.id) is None:
-        images.add(IMAGE.id, b"what servers are made of")
+    for image in (IMAGE, OTHER_IMAGE):
+        if images.find(image.id) is None:
+            images.add(image.id, f"what servers of {image.name} are made of".encode())
     return start_cell(folder, tuple(hosts), bus=WatchedBus(watch), database=database, images=images, **options)
 
 

@@ -9,15 +9,16 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from crash.starters import OTHER_IMAGE
 from kilonova.db import instance_lists
 from kilonova.errors import KilonovaError
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import VmState
 from kilonova.scenario.model import SimulatedCell, SimulatedHost
-from support.cell import Cell, host
+from support.cell import IMAGE, Cell, host
 
 PINNED = Flavor("3", "pinned", vcpus=2, memory_mib=512, root_gib=1, extra_specs={"hw:cpu_policy": "dedicated"})
 FLAVORS = (
@@ -166,20 +167,24 @@ def _make_image(cell: Cell, uuid: str, rng: random.Random) -> None:
         cell.create_backup(uuid, rng.choice([0, 1, 2]))
 
 
+def _rebuild(cell: Cell, uuid: str, rng: random.Random) -> None:
+    cell.rebuild(uuid, rng.choice([IMAGE, OTHER_IMAGE]), user_data=rng.choice([None, "aGk="]))
+
+
 def _in_state(cell: Cell, state: VmState) -> list[str]:
     with cell.database.read() as connection:
         page = instance_lists.list_page(connection, instance_lists.InstanceQuery())
     return [each.uuid for each in page if each.vm_state is state]
 
 
-_ACTS: tuple[Act, ...] = (
-    Cell.delete,
-    _power,
-    _still,
-    _resize,
-    _end_resize,
-    _move,
-    _live_migrate_and_interrupt,
-    _make_image,
-)
-_WEIGHTS = (3, 4, 4, 5, 6, 4, 4, 4)
+_ACTS: Mapping[Act, int] = {
+    Cell.delete: 3,
+    _power: 4,
+    _still: 4,
+    _resize: 5,
+    _end_resize: 6,
+    _move: 4,
+    _live_migrate_and_interrupt: 4,
+    _rebuild: 3,
+    _make_image: 4,
+}

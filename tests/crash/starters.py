@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from kilonova.conductor.workflow import Interrupt
+from kilonova.model.image import Image
 from kilonova.scenario.model import SimulatedHost
 from support.cell import Cell, host
 
@@ -19,6 +20,9 @@ HOSTS = (
     host("node2", vcpus=8, memory_mib=12288, live_migration_s=0.05),
     host("node3", vcpus=10, memory_mib=16384, live_migration_s=0.05),
 )
+
+
+OTHER_IMAGE = Image("0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4", "fedora")
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,10 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
         "": Starter(_REVERT, (_boot_in_group, _RESIZE)),
         "same host": Starter(_REVERT, (_ON_NODE1, _RESIZE_HERE), hosts=HOSTS[:1]),
         "off": Starter(_REVERT, (_ON_NODE1, _STOP, _MIGRATE)),
+    },
+    "rebuild": {
+        "": Starter(_on_first(Cell.rebuild, OTHER_IMAGE, name="anew"), (_ON_NODE1,)),
+        "same image, off": Starter(_on_first(Cell.rebuild), (_ON_NODE1, _STOP)),
     },
     "live-migrate": {"": Starter(_on_first(Cell.live_migrate), (_boot_in_group,))},
     "create-image": {"": Starter(_CREATE_IMAGE, (_ON_NODE1,)), "off": Starter(_CREATE_IMAGE, (_ON_NODE1, _STOP))},

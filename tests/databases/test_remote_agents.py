@@ -100,6 +100,10 @@ class World:
         with cell.database.read() as connection:
             return check_world(connection, guests_on_disk(self.hypervisors))
 
+    def notice_silence(self) -> None:
+        """Have processes count as down that nobody has heard of for the time that is left to them."""
+        self._opened[0].write(lambda tx: host_agents.mark_silent(tx, tx.now - host_agents.LEASE))
+
     def close(self) -> None:
         for database in self._opened:
             database.close()
@@ -291,10 +295,35 @@ def test_a_host_counts_as_gone_only_when_its_agent_may_not_act_any_more(
     assert one.find(uuid) is not None, "its agent may be about to come back"
     world.pass_time(OVER)
     one.renew_leases()
+    world.notice_silence()
     world.look(one)
     world.run(one)
     assert one.find(uuid) is None
     assert AgentProcess(world, "agent", "node").begin().driver.list_guests() == {}
+
+
+def test_a_host_that_counts_as_up_is_waited_for_however_long_nobody_could_be_heard(
+    world: World, one: Cell, agent: AgentProcess
+) -> None:
+    """The broker was away, say: its silence means nothing, and a server that is to be built there is not given up."""
+    (uuid,) = one.boot()
+    one.bus.run()
+    world.broker.is_down = True
+    for _ in range(10):
+        world.pass_time(OVER)
+        one.renew_leases()
+        world.look(one)
+        one.conductor.runner.ask_hosts(["node"])
+        one.conductor.runner.ask_overdue()
+        one.bus.run()
+    later = world.control()
+    (asked_meanwhile,) = later.boot()
+    later.bus.run()
+    world.broker.is_down = False
+    agent.sessions.turn()
+    world.look(one, later)
+    world.run(one, later)
+    assert world.check(one) == {uuid: VmState.ACTIVE, asked_meanwhile: VmState.ACTIVE}
 
 
 def test_the_broker_is_away_for_longer_than_the_lease(world: World, one: Cell, agent: AgentProcess) -> None:

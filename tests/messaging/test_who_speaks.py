@@ -11,13 +11,18 @@ from typing import Any
 import amqp
 import pytest
 
+from kilonova.errors import AgentTooOld
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.codec import Envelope, encode
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
+    AskConsoleOutput,
     AskStep,
+    ConsoleOutput,
     Heartbeat,
     HeartbeatAnswer,
+    PauseGuest,
+    QuestionRefused,
     StepId,
     StepReply,
     StepState,
@@ -192,6 +197,48 @@ def test_a_reply_goes_to_the_control_process_that_awaits_it(broker: Broker, ends
     assert {message.step.workflow for message in heard.messages} == {"ours"}
     assert {message.step.workflow for message in others} == {"theirs"}
     second.close()
+
+
+def test_an_answer_about_a_guest_goes_to_the_control_process_that_asked(
+    broker: Broker, ends: RabbitEnds, heard: Heard
+) -> None:
+    others: list[Any] = []
+    second = RabbitConductorBus(broker.transport(CONTROL), new_uuid(), ends.routes, LocalBus())
+    second.serve_conductor(others.append, heard.answer)
+    second.start()
+    connected(second)
+
+    def answer(message: Any) -> None:
+        ends.tell(ConsoleOutput(message.question, "node1", "a", message.asker, "words"), urgent=True)
+
+    ends.agent.serve_agent("node1", answer)
+    for number in range(10):
+        ends.cast("node1", AskConsoleOutput("a", f"ours {number}", ends.process))
+        second.cast("node1", AskConsoleOutput("a", f"theirs {number}", second._process))
+    wait_until(lambda: len(heard.messages) + len(others) == 20, "all answers come")
+    assert {message.question for message in heard.messages} == {f"ours {number}" for number in range(10)}
+    assert {message.question for message in others} == {f"theirs {number}" for number in range(10)}
+    second.close()
+
+
+def test_a_question_for_another_session_is_refused_rather_than_waited_for(ends: RabbitEnds, heard: Heard) -> None:
+    ends.routes.hosts["node1"] = Route(ends.agent_name, "an earlier session")
+    ends.cast("node1", AskConsoleOutput("a", "q", ends.process))
+    wait_until(lambda: heard.messages, "it is refused")
+    (refusal,) = heard.messages
+    assert isinstance(refusal, QuestionRefused)
+    assert (refusal.question, refusal.host, refusal.instance_uuid) == ("q", "node1", "a")
+
+
+def test_an_agent_of_an_older_release_is_not_sent_what_it_does_not_know(ends: RabbitEnds) -> None:
+    came: list[Any] = []
+    ends.agent.serve_agent("node1", came.append)
+    ends.routes.hosts["node1"] = Route(ends.agent_name, ends.session, version=3)
+    with pytest.raises(AgentTooOld):
+        ends.cast("node1", PauseGuest(STEP, "a"))
+    ends.cast("node1", StopGuest(STEP, "a"))
+    wait_until(lambda: came, "what it knows comes")
+    assert came == [StopGuest(STEP, "a")]
 
 
 def test_queues_that_an_operator_has_made(

@@ -87,7 +87,7 @@ def process(number: int, hosts: frozenset[str], what: int) -> Operation:
                 host_agents.register(tx, Process(uuid), hosts, host_agents.LEASE)
             case 2:
                 tx.execute(mine.values(last_seen_at=LONG_AGO))
-                host_agents.mark_silent(tx, host_agents.LEASE)
+                host_agents.mark_silent(tx, tx.now - host_agents.LEASE)
             case 3:
                 host_agents.keep_alive(tx, [uuid], host_agents.LEASE)
             case _:

@@ -31,7 +31,7 @@ from kilonova.config.database import DatabaseSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.operator import OperatorSettings
 from kilonova.config.settings import Settings
-from kilonova.db import host_agents, instances, server_groups, server_migrations
+from kilonova.db import host_agents, instances, request_specs, server_groups, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import BatchedWrite
@@ -183,6 +183,14 @@ class Cell:
         assert images is not None
         image = NewImage(image_id, "image", properties={"instance_uuid": uuid, **properties})
         return lambda: images.create(image)
+
+    def rebuild(self, uuid: str, image: Image = IMAGE, *, user_data: str | None = None, **values: Any) -> None:
+        instance = self.instance(uuid)
+        with self.database.read() as connection:
+            request = request_specs.get_many(connection, [instance])[uuid]
+        self.conductor.operations.rebuilds.rebuild(
+            instance, request, image, asker("req-rebuild"), user_data=user_data or request.user_data, values=values
+        )
 
     def abort(self, uuid: str) -> None:
         if (migration := self.open_migration(uuid)) is not None:

@@ -43,6 +43,13 @@ class ManualBus:
     def waiting(self) -> Mapping[str, int]:
         return {"work": len(self._work)}
 
+    @property
+    def hears_agents(self) -> bool:
+        return True
+
+    def hears(self, host: str) -> bool:
+        return host in self._agents and host not in self.cut_off
+
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._agents[host] = accept
 

@@ -186,6 +186,8 @@ def check_guests(connection: Connection, *folders: Path) -> None:
             assert guest.state in _STATES[row.vm_state], (row.uuid, row.vm_state, guest)
         if row.vm_state != VmState.ERROR and row.uuid not in faulty:
             assert guest.state == row.power_state, (row.uuid, row.vm_state, row.power_state, guest)
+        if row.vm_state != VmState.ERROR and row.uuid not in faulty:
+            assert guest.image_ref in {None, row.image_ref}, (row.uuid, row.image_ref, guest)
         assert (guest.vcpus, guest.memory_mib) == (flavor["vcpus"], flavor["memory_mib"]), (flavor, guest)
 
 

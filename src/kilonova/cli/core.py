@@ -24,6 +24,7 @@ from kilonova.compute.agent import Agent
 from kilonova.compute.images import ImageTransfers
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.agent_directory import AgentDirectory
+from kilonova.conductor.agent_questions import QuestionLimits
 from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
@@ -158,6 +159,7 @@ def start_core(
         image_data=offers.to_read,
         image_upload=offers.to_write,
         image_keeper=keeper,
+        question_limits=QuestionLimits(settings.conductor.guest_question_timeout_s, max(1, settings.api.threads // 4)),
         process=Process(owner, os.uname().nodename, None, kilonova.__version__, VERSION),
         directory=directory,
     )
@@ -181,6 +183,7 @@ def start_core(
         announce,
         report_interval_s=settings.compute.report_interval_s,
         down_time=down_time,
+        hears=lambda: bus.hears_agents,
     )
     upkeep.register()
     resumed = conductor.membership.enter(announce)

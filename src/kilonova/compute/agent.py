@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
+from kilonova.compute.questions import Questions
 from kilonova.compute.removals import GuestRemover, RunningDeleted
 from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.step_memory import StepMemory, SupersededError
@@ -29,6 +30,8 @@ from kilonova.messaging.messages import (
     ConductorMessage,
     FaultOf,
     ForceCompleteLiveMigration,
+    GuestAnswer,
+    GuestQuestion,
     GuestsFound,
     Interrupt,
     Order,
@@ -82,6 +85,7 @@ class Agent:
         #: act again: nobody can do anything about it before.
         self._untold: list[tuple[StepReply | StepStatus, bool]] = []
         self._steps = StepMemory()
+        self._questions = Questions(host, driver)
         self._migrations = LiveMigrations(host, self._tell)
         self._snapshots = Snapshots(max_snapshots)
         self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
@@ -91,6 +95,9 @@ class Agent:
         if isinstance(message, Interrupt):
             interrupt = message
             return Work(AgentLane.INTERRUPT, lambda: self._handle(interrupt))
+        if isinstance(message, GuestQuestion):
+            answer = self._questions.accept(message)
+            return Work(lane_of(message), lambda: self._answer(answer))
         if isinstance(message, AskGuests):
             asked = message.instance_uuids
             return Work(lane_of(message), lambda: self._tell(guests_of([self], asked)))
@@ -177,6 +184,11 @@ class Agent:
             case AskStep():
                 status = self._steps.status(self.host, interrupt.instance_uuid, interrupt.step)
                 self._tell(status, urgent=True)
+
+    def _answer(self, answer: Callable[[], GuestAnswer | None]) -> None:
+        answered = answer()
+        if answered is not None:
+            self._tell(answered, urgent=True)
 
     def _is_allowed(self, message: AgentMessage, session: int) -> bool:
         is_allowed = self._may_act() and session == self._session

@@ -18,6 +18,7 @@ from kilonova.messaging.messages import (
     PauseGuest,
     PrepareLiveMigration,
     RebootGuest,
+    RebuildGuest,
     RemoveGuest,
     ResumeGuest,
     ReturnHome,
@@ -40,6 +41,9 @@ def carry_out(
         case SpawnGuest():
             driver.spawn(order.guest)
             return PowerState.RUNNING
+        case RebuildGuest():
+            driver.rebuild(order.guest, power_on=order.power_on)
+            return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
         case DestroyGuest():
             driver.destroy(order.instance_uuid)
             return PowerState.NOSTATE

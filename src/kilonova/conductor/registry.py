@@ -11,6 +11,7 @@ from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.delete import DELETE
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.power import POWER
+from kilonova.conductor.workflows.rebuild import REBUILD
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
 from kilonova.conductor.workflows.snapshots import CREATE_BACKUP, CREATE_IMAGE
@@ -30,5 +31,6 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         LIVE_MIGRATE,
         CREATE_IMAGE,
         CREATE_BACKUP,
+        REBUILD,
     )
 }

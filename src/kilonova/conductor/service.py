@@ -10,6 +10,7 @@ from functools import partial
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
 from kilonova.conductor.agent_directory import AgentDirectory
+from kilonova.conductor.agent_questions import AgentQuestions, QuestionLimits
 from kilonova.conductor.events import Observer
 from kilonova.conductor.guest_reports import Reported
 from kilonova.conductor.heartbeats import Heartbeats
@@ -37,6 +38,7 @@ from kilonova.messaging.bus import ConductorBus, Speaker
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
+    ConsoleOutput,
     GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
@@ -44,6 +46,7 @@ from kilonova.messaging.messages import (
     MigrationProgress,
     Orphans,
     Question,
+    QuestionRefused,
     StepReply,
     StepStatus,
 )
@@ -62,6 +65,7 @@ class Conductor:
     ``limits``: the configured quotas, which hold where nobody has set others.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
+    ``question_limits``: how long, and with how many threads, users wait for what agents are asked about guests.
     ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
     ``image_data``, ``image_upload``: how a host gets and brings the data of an image; ``image_keeper``: who looks after
     images when no request is being answered.
@@ -85,6 +89,7 @@ class Conductor:
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
+        question_limits: QuestionLimits | None = None,
         process: Process | None = None,
         directory: AgentDirectory | None = None,
         image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None,
@@ -110,6 +115,7 @@ class Conductor:
             image_upload=image_upload,
             image_keeper=image_keeper,
         )
+        find_agent = nowhere if directory is None else directory.look_up
         self.runner = Runner(
             self._services,
             bus,
@@ -119,13 +125,14 @@ class Conductor:
             pause_s=pause_s,
             max_tries=max_tries,
             response_timeout_s=response_timeout_s,
-            find_agent=nowhere if directory is None else directory.look_up,
+            find_agent=find_agent,
         )
         if directory is not None:
             directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
         self.membership = Membership(database, self.runner, self.process, self.lease)
         self.heartbeats = Heartbeats(database, self.lease.duration)
-        self.operations = Operations(self._services, self.runner)
+        self.questions = AgentQuestions(bus, owner, find_agent, question_limits)
+        self.operations = Operations(self._services, self.runner, self.questions)
         self.stuck = StuckWorkflows(database, self.runner, owner)
         self.strays = Strays(database, self.runner.guests)
         self._store = ServerStore(self._services, self.runner)
@@ -165,6 +172,8 @@ class Conductor:
                 self.operations.live_migrations.record_progress(message)
             case GuestsFound():
                 self.runner.guests.take(message)
+            case ConsoleOutput() | QuestionRefused():
+                self.questions.take(message)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer | Future[Answer]:
         """Answer what a process with agents asks."""

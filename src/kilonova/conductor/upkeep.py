@@ -28,7 +28,8 @@ class Upkeep:
     ``binaries``: the services that operators look for.
     ``announce``: has the agents of this process report their guests.
     ``report_interval_s``: how often this process says that it is alive, if its lease does not ask for more.
-    ``down_time``: for how long a process may say nothing before its services count as down.
+    ``down_time``: for how long a process may say nothing before its services count as down; ``hears``: whether this
+    one would hear agents now.
     """
 
     def __init__(
@@ -39,10 +40,11 @@ class Upkeep:
         *,
         report_interval_s: float = 10.0,
         down_time: timedelta = timedelta(seconds=60),
+        hears: Callable[[], bool] = lambda: True,
     ) -> None:
         self._conductor = conductor
         self._database = conductor.database
-        silence = Silence(conductor.database, down_time, listener=conductor.owner)
+        silence = Silence(conductor.database, down_time, listener=conductor.owner, hears=hears)
         self._binaries = tuple(binaries)
         self._announce = announce
         self._renew_every_s = min(conductor.lease.renewal_s, report_interval_s)

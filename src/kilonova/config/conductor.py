@@ -32,3 +32,12 @@ class ConductorSettings:
             min=1,
         ),
     ] = 60
+    guest_question_timeout_s: Annotated[
+        float,
+        Option(
+            "Seconds within which a host has to answer what a user asks about a guest, such as its console output. A "
+            "quarter of the API's threads may wait for hosts that are slow to answer. Not an option of Nova's.",
+            name="guest_question_timeout",
+            min=0.1,
+        ),
+    ] = 10.0

@@ -72,6 +72,13 @@ class ConductorBus(Protocol):
     def waiting(self) -> Mapping[str, int]:
         """How much work waits for a thread, by the name of its queue."""
 
+    @property
+    def hears_agents(self) -> bool:
+        """Whether what agents say arrives here at present."""
+
+    def hears(self, host: str) -> bool:
+        """Whether the agent of ``host`` counts as alive, and what it says arrives here at present."""
+
     def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         """Have messages of agents go to ``handler``, and what they ask to ``answer``."""
 

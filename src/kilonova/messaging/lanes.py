@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
+    AskConsoleOutput,
     AskStep,
     CancelSnapshot,
     DestroyGuest,
@@ -26,8 +27,9 @@ LOG = logging.getLogger(__name__)
 
 
 class AgentLane(StrEnum):
-    """Where an agent's work runs. ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks.
+    """Where an agent's work runs.
 
+    ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks; for ``QUESTION`` somebody waits.
     ``SNAPSHOT`` copies disks and uploads the copies, for which it may have to wait for its turn.
     """
 
@@ -36,6 +38,7 @@ class AgentLane(StrEnum):
     ORDINARY = "ordinary"
     MOVE = "move"
     SNAPSHOT = "snapshot"
+    QUESTION = "question"
 
 
 class ConductorLane(StrEnum):
@@ -48,6 +51,7 @@ class ConductorLane(StrEnum):
 
 _LANES: Mapping[type, AgentLane] = {
     AbortLiveMigration: AgentLane.INTERRUPT,
+    AskConsoleOutput: AgentLane.QUESTION,
     AskStep: AgentLane.INTERRUPT,
     CancelSnapshot: AgentLane.INTERRUPT,
     ForceCompleteLiveMigration: AgentLane.INTERRUPT,

@@ -15,6 +15,7 @@ _AGENT_THREADS = {
     AgentLane.ORDINARY: 32,
     AgentLane.MOVE: 64,
     AgentLane.SNAPSHOT: 16,
+    AgentLane.QUESTION: 8,
 }
 _CONDUCTOR_THREADS = {ConductorLane.BLOCKING: 16, ConductorLane.ORDINARY: 4, ConductorLane.URGENT: 4}
 
@@ -32,6 +33,13 @@ class LocalBus:
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._agents[host] = accept
+
+    @property
+    def hears_agents(self) -> bool:
+        return True
+
+    def hears(self, host: str) -> bool:
+        return host in self._agents
 
     def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         self._conductor, self._answer = handler, answer

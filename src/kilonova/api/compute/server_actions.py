@@ -6,11 +6,27 @@ Source: spec COMPUTE_API §1.4.
 
 from collections.abc import Mapping
 
-from kilonova.api.compute import server_images, server_locks, server_moves, server_power
+from kilonova.api.compute import (
+    server_consoles,
+    server_images,
+    server_locks,
+    server_moves,
+    server_network_actions,
+    server_power,
+    server_rebuild,
+)
 from kilonova.api.compute.actions import run_action
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 
-_FAMILIES = (server_power, server_locks, server_moves, server_images)
+_FAMILIES = (
+    server_consoles,
+    server_images,
+    server_locks,
+    server_moves,
+    server_network_actions,
+    server_power,
+    server_rebuild,
+)
 RULES = tuple(rule for family in _FAMILIES for rule in family.RULES)
 ACTIONS: Mapping[str, Endpoint] = {name: action for family in _FAMILIES for name, action in family.ACTIONS.items()}
 

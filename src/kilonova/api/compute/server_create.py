@@ -9,6 +9,7 @@ import base64
 import binascii
 import re
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 from kilonova.api.compute.flavors import find_asked
@@ -45,8 +46,8 @@ def create_server(ctx: Context, request: Request) -> Reply:
     image = _image(ctx, asked)
     aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
     require_possible_guest(flavor, image, aliases, flavor_field="flavorRef", image_field="imageRef")
-    _check_key(ctx, asked)
-    user_data = _user_data(asked)
+    check_key(ctx, asked)
+    user_data = read_user_data(asked)
     hints = read_hints(ctx, next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
     group_uuid = _group(ctx, hints)
     if "hostname" in asked and count > 1:
@@ -150,7 +151,8 @@ def _image(ctx: Context, asked: dict[str, Any]) -> Image:
         raise invalid_field("imageRef", error.message) from None
 
 
-def _check_key(ctx: Context, asked: dict[str, Any]) -> None:
+def check_key(ctx: Context, asked: Mapping[str, Any]) -> None:
+    """Raise InvalidRequest when the caller has no key pair of the name that is asked for, if any is."""
     name = asked.get("key_name")
     if name is None:
         return
@@ -161,7 +163,8 @@ def _check_key(ctx: Context, asked: dict[str, Any]) -> None:
         raise invalid_field("key_name", "Invalid key_name provided.") from None
 
 
-def _user_data(asked: dict[str, Any]) -> str | None:
+def read_user_data(asked: Mapping[str, Any]) -> str | None:
+    """Return the user data that is asked for, in base64. Raises: InvalidRequest."""
     text: str | None = asked.get("user_data")
     if text:
         try:

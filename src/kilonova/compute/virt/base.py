@@ -10,6 +10,9 @@ from kilonova.model.host import NodeReport
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, PowerState
 
+#: So much of the end of a console is kept and told.
+CONSOLE_BYTES = 100 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class CopyProgress:
@@ -79,6 +82,14 @@ class VirtDriver(Protocol):
         UnsupportedGuest, a DriverError, says that the host is well and lacks what the guest asks for.
         """
 
+    def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
+        """Make a guest as described in place of the one that is there, kept ones included; there may be none.
+
+        One that bears the same ``ordered_at`` was made by this order already: it only gets its power state. The image
+        is fetched before anything is removed. Raises: DriverError, leaving the guest as it was, or none;
+        UnsupportedGuest.
+        """
+
     def destroy(self, uuid: str) -> None:
         """Remove a guest, the kept one too, and their disks; absent is success. Raises: DriverError."""
 
@@ -105,6 +116,13 @@ class VirtDriver(Protocol):
 
     def resume(self, uuid: str) -> None:
         """Let a suspended guest go on with its memory; one that runs is success. Raises: DriverError."""
+
+    def console_output(self, uuid: str, lines: int | None) -> str:
+        """Return what a guest has written to its console last, at most ``CONSOLE_BYTES``.
+
+        ``lines``: the last so many; None stands for all that is there.
+        Raises: GuestMissing; Unsupported, where guests have no console that is kept; DriverError.
+        """
 
     def move_away(self, uuid: str, destination: str) -> None:
         """Power a guest off and keep it; one that is kept already is success. Raises: DriverError."""

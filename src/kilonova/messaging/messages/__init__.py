@@ -14,6 +14,7 @@ from kilonova.messaging.messages.guests import (
     GuestsFound,
     PauseGuest,
     RebootGuest,
+    RebuildGuest,
     RemoveGuest,
     ResumeGuest,
     SpawnGuest,
@@ -29,6 +30,12 @@ from kilonova.messaging.messages.live_migrations import (
     LiveMigrate,
     MigrationProgress,
     PrepareLiveMigration,
+)
+from kilonova.messaging.messages.questions import (
+    AskConsoleOutput,
+    ConsoleOutput,
+    QuestionRefused,
+    RefusedBecause,
 )
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
@@ -57,16 +64,20 @@ __all__ = [
     "ActivateMigrated",
     "AgentMessage",
     "Answer",
+    "AskConsoleOutput",
     "AskGuests",
     "AskStep",
     "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
+    "ConsoleOutput",
     "DestroyGuest",
     "DiscardSnapshot",
     "FaultOf",
     "FinishMove",
     "ForceCompleteLiveMigration",
+    "GuestAnswer",
+    "GuestQuestion",
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
@@ -80,7 +91,10 @@ __all__ = [
     "PauseGuest",
     "PrepareLiveMigration",
     "Question",
+    "QuestionRefused",
     "RebootGuest",
+    "RebuildGuest",
+    "RefusedBecause",
     "RemoveGuest",
     "ResumeGuest",
     "ReturnHome",
@@ -102,6 +116,7 @@ Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | CancelSnapshot | A
 #: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = (
     SpawnGuest
+    | RebuildGuest
     | DestroyGuest
     | RebootGuest
     | StartGuest
@@ -123,8 +138,11 @@ Order = (
     | UploadSnapshot
     | DiscardSnapshot
 )
-AgentMessage = Order | Interrupt | AskGuests
-ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound
+#: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
+GuestQuestion = AskConsoleOutput
+GuestAnswer = ConsoleOutput | QuestionRefused
+AgentMessage = Order | Interrupt | AskGuests | GuestQuestion
+ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
 Answer = Orphans | HeartbeatAnswer

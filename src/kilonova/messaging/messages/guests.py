@@ -21,6 +21,22 @@ class SpawnGuest:
 
 
 @dataclass(frozen=True, slots=True)
+class RebuildGuest:
+    """Make a guest as it is described, in place of one that is there; whatever was on its disk is gone.
+
+    ``power_on``: whether it runs then. One that was made by this order already is success.
+    """
+
+    step: StepId
+    guest: GuestSpec
+    power_on: bool = True
+
+    @property
+    def instance_uuid(self) -> str:
+        return self.guest.uuid
+
+
+@dataclass(frozen=True, slots=True)
 class DestroyGuest:
     step: StepId
     instance_uuid: str

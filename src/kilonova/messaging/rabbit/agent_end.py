@@ -21,9 +21,12 @@ from kilonova.messaging.messages import (
     AgentMessage,
     Answer,
     ConductorMessage,
+    ConsoleOutput,
     ForceCompleteLiveMigration,
+    GuestQuestion,
     GuestsFound,
     Question,
+    QuestionRefused,
     StepState,
     StepStatus,
 )
@@ -91,8 +94,16 @@ class RabbitAgentBus:
                 self._local.cast(host, message)
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        reply_to = "" if isinstance(message, GuestsFound) else self._awaiting.get(message.step.workflow, "")
-        self._send(Envelope(message, session=self._session, reply_to=reply_to, urgent=urgent))
+        self._send(Envelope(message, session=self._session, reply_to=self._awaits(message), urgent=urgent))
+
+    def _awaits(self, message: ConductorMessage) -> str:
+        match message:
+            case GuestsFound():
+                return ""
+            case ConsoleOutput() | QuestionRefused():
+                return message.asker
+            case _:
+                return self._awaiting.get(message.step.workflow, "")
 
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
         """Ask the control side, and wait for its answer. Raises: Unavailable when none comes in time."""
@@ -146,7 +157,8 @@ class RabbitAgentBus:
             if answers is not None:  # else nobody waits any more
                 answers.put(message)
         elif isinstance(message, AgentMessage):
-            self._note_sender(message.step.workflow, envelope.reply_to)
+            if not isinstance(message, GuestQuestion):
+                self._note_sender(message.step.workflow, envelope.reply_to)
             with self._early_lock:
                 if envelope.session != self._session:
                     self._refuse(envelope.host, message)
@@ -167,7 +179,10 @@ class RabbitAgentBus:
     def _refuse(self, host: str, message: AgentMessage) -> None:
         """Drop what is meant for another session, and have it sent anew."""
         LOG.info("Host %s: %s was meant for another session and is dropped", host, type(message).__name__)
-        if message.step.workflow and not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
+        if isinstance(message, GuestQuestion):
+            said = message.question, host, message.instance_uuid, message.asker
+            self.tell(QuestionRefused(*said, "The host of the instance has just been started anew."), urgent=True)
+        elif message.step.workflow and not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
             self.tell(StepStatus(message.step, host, message.instance_uuid, StepState.UNKNOWN), urgent=True)
 
     def _note_sender(self, workflow: str, sender: str) -> None:

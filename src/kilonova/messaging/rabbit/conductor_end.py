@@ -21,6 +21,7 @@ from kilonova.messaging.messages import (
     AgentMessage,
     Answer,
     ConductorMessage,
+    GuestAnswer,
     MigrationProgress,
     Question,
     StepReply,
@@ -41,7 +42,7 @@ LOG = logging.getLogger(__name__)
 _MOST_BYTES = 64 * 2**20
 #: So much of the reason for dropping a message is not the writer's own words, of which there may be any number.
 _OURS = 20
-_REPLIES = StepReply | StepStatus | MigrationProgress
+_REPLIES = StepReply | StepStatus | MigrationProgress | GuestAnswer
 
 
 class RabbitConductorBus:
@@ -103,6 +104,13 @@ class RabbitConductorBus:
             return
         require_known(message, route.version, host)
         self._send(route.agent, Envelope(message, host=host, session=route.session, reply_to=self._process))
+
+    @property
+    def hears_agents(self) -> bool:
+        return self.is_connected
+
+    def hears(self, host: str) -> bool:
+        return (self.is_connected and self._routes.is_alive(host)) or self._local.hears(host)
 
     def agents_changed(self) -> None:
         """Look at once which agents are enrolled, rather than in some seconds. Waits for nothing."""

@@ -5,7 +5,16 @@ from collections.abc import Iterator
 
 from kilonova.errors import Forbidden
 from kilonova.messaging.codec import Message
-from kilonova.messaging.messages import GuestsFound, Heartbeat, HostsStarted, MigrationProgress, StepReply, StepStatus
+from kilonova.messaging.messages import (
+    ConsoleOutput,
+    GuestsFound,
+    Heartbeat,
+    HostsStarted,
+    MigrationProgress,
+    QuestionRefused,
+    StepReply,
+    StepStatus,
+)
 from kilonova.messaging.rabbit.letters import Delivery
 from kilonova.messaging.rabbit.topology import from_agent
 from kilonova.messaging.routes import Routes
@@ -46,7 +55,7 @@ def _hosts_of(message: Message) -> Iterator[str]:
             yield message.host
             if message.reply is not None:
                 yield message.reply.host
-        case StepReply() | MigrationProgress():
+        case StepReply() | MigrationProgress() | ConsoleOutput() | QuestionRefused():
             yield message.host
         case _:
             raise Forbidden(f"agents send no {type(message).__name__}")

@@ -44,7 +44,7 @@ class ColdMoves(SimulatedHypervisor):
             if not power_on and kept is not None:
                 back = replace(back, state=PowerState.SHUTDOWN)
             elif power_on and back.state not in AWAKE:
-                back = replace(back, state=PowerState.RUNNING)
+                back = back.booted("start")
             self._guests.put(guest.uuid, guest=back, kept=None)
             return back.state
 

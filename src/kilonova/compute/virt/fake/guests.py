@@ -28,10 +28,24 @@ class Origin(StrEnum):
     INCOMING = "incoming"
 
 
+#: So many boots are remembered for the console of a guest.
+_BOOTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """A start of a guest. ``how``: as its console says it. ``at``: by the host's clock, in UTC."""
+
+    how: str
+    at: str
+
+
 @dataclass(frozen=True, slots=True)
 class SimulatedGuest:
     """One guest. The size of one from a file of before is not known, and 0.
 
+    ``boots``: the last ones, the newest at the end.
+    ``image_ref``: what its disk was made from; None where the file is from before it said so.
     ``ordered_at``: the mark that Kilonova made it, and when that was asked for; None: somebody else did.
     """
 
@@ -41,11 +55,18 @@ class SimulatedGuest:
     memory_mib: int = 0
     root_gib: int = 0
     ordered_at: datetime | None = None
+    image_ref: str | None = None
+    boots: tuple[Boot, ...] = ()
+
+    def booted(self, how: str) -> "SimulatedGuest":
+        """Return the guest as it runs after one more start."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return replace(self, state=PowerState.RUNNING, boots=(*self.boots, Boot(how, now))[-_BOOTS:])
 
     @classmethod
     def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
         ordered_at = guest.ordered_at or datetime.now(UTC).replace(tzinfo=None)  # a conductor of before says nothing
-        return cls(state, origin, guest.vcpus, guest.memory_mib, guest.root_gib, ordered_at)
+        return cls(state, origin, guest.vcpus, guest.memory_mib, guest.root_gib, ordered_at, guest.image_ref)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,4 +159,5 @@ def _guest(value: Any, written_at: datetime) -> SimulatedGuest | None:
     text = value.get("ordered_at", "")
     ordered_at = written_at if text == "" else None if text is None else datetime.fromisoformat(text)
     enums = {"state": PowerState(value["state"]), "origin": Origin(value["origin"])}
-    return SimulatedGuest(**{**value, **enums, "ordered_at": ordered_at})
+    boots = tuple(Boot(**boot) for boot in value.get("boots", ()))
+    return SimulatedGuest(**{**value, **enums, "ordered_at": ordered_at, "boots": boots})

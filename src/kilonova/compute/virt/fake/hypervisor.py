@@ -10,7 +10,7 @@ from pathlib import Path
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.fake.disks import Disks
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
-from kilonova.errors import DriverError, UnsupportedGuest
+from kilonova.errors import DriverError, GuestMissing, UnsupportedGuest
 from kilonova.model.instance import GuestSpec, PowerState
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 
@@ -62,8 +62,12 @@ class SimulatedHypervisor:
         to: str,
         data: Path | None = None,
         source: str | None = None,
+        **also: SimulatedGuest | None,
     ) -> None:
-        """Make a guest. ``data``: what its disk is made of, or ``source``: the host from which it brings one."""
+        """Make a guest, and what ``also`` says. Raises: UnsupportedGuest, DriverError; then nothing is changed.
+
+        ``data``: what its disk is made of, or ``source``: the host from which it brings one.
+        """
         if (reason := self._host.why_not(guest.image_properties)) is not None:
             raise UnsupportedGuest(reason)
         if self._is_to_fail(fails):
@@ -72,7 +76,8 @@ class SimulatedHypervisor:
             self._disks.make(guest.uuid, data)
         elif source not in {None, self._host.name}:
             self._disks.take_from(str(source), guest.uuid)
-        self._guests.put(guest.uuid, guest=SimulatedGuest.of(guest, state, origin))
+        made = SimulatedGuest.of(guest, state, origin)
+        self._guests.put(guest.uuid, guest=made.booted("first start") if state is PowerState.RUNNING else made, **also)
 
     def _is_to_fail(self, what: str) -> bool:
         left = self._failures_left[what]
@@ -83,7 +88,7 @@ class SimulatedHypervisor:
         """Return a guest that is whole. Raises: DriverError."""
         guest = self._guests.guest(uuid)
         if guest is None:
-            raise DriverError(f"Guest {uuid} does not exist.")
+            raise GuestMissing(uuid)
         if guest.origin is Origin.INCOMING:
             raise DriverError(f"Guest {uuid} is not here yet.")
         return guest

@@ -12,14 +12,17 @@ class Power(SimulatedHypervisor):
     """Changes the power state of a guest."""
 
     def start(self, uuid: str) -> None:
-        self._set_state(uuid, PowerState.RUNNING)
+        with self._lock:
+            guest = self._present(uuid)
+            if guest.state is not PowerState.RUNNING:
+                self._guests.put(uuid, guest=guest.booted("start"))
 
     def stop(self, uuid: str) -> None:
         self._set_state(uuid, PowerState.SHUTDOWN)
 
     def reboot(self, uuid: str, *, hard: bool) -> None:
-        del hard
-        self._set_state(uuid, PowerState.RUNNING)
+        with self._lock:
+            self._guests.put(uuid, guest=self._present(uuid).booted("hard reboot" if hard else "soft reboot"))
 
     def pause(self, uuid: str) -> None:
         self._go_from(PowerState.RUNNING, PowerState.PAUSED, uuid)
