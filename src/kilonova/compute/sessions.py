@@ -124,6 +124,8 @@ def _start_in_groups(
         group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
         since = now()
         orphans = bus.ask(_report(group, session))
+        if isinstance(orphans, HeartbeatAnswer):
+            raise Unavailable("The session was over before all hosts were reported; they are reported in another one.")
         if not isinstance(orphans, Orphans):
             raise Unavailable("What was answered to the report of the hosts was not meant for it.")
         for host, removals in orphans.removals.items():

@@ -27,14 +27,14 @@ from kilonova.conductor.services import Services
 from kilonova.conductor.strays import Strays
 from kilonova.conductor.stuck import StuckWorkflows
 from kilonova.db import agent_sessions, enrolment, host_agents
-from kilonova.db.agent_sessions import Session
+from kilonova.db.agent_sessions import Session, SessionOverError
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
-from kilonova.messaging.bus import ConductorBus, Speaker
+from kilonova.messaging.bus import ConductorBus, DeclinedError, Speaker
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
@@ -184,7 +184,11 @@ class Conductor:
                 return self._note_heartbeat(question, speaker)
 
     def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
-        """Register hypervisors that start and tell which of their guests have to go."""
+        """Register hypervisors that start and tell which of their guests have to go.
+
+        Raises: Unavailable while the database is away: the agent asks again, and maybe another control process;
+        DeclinedError for a session that is over; Forbidden.
+        """
         process = self.process
         if speaker.agent:
             process = Process(message.session, message.machine, speaker.agent, message.release, speaker.version)
@@ -196,7 +200,11 @@ class Conductor:
                 agent_sessions.require_present(tx.connection, Session(message.session, speaker.agent), tx.now)
             return register_hosts(tx, message, process, self.lease.duration)
 
-        reported = self.database.write(register)
+        try:
+            write = self.database.write_unless_away if speaker.agent else self.database.write
+            reported = write(register)
+        except SessionOverError as error:  # its first hosts were registered, and the others took longer than its lease
+            raise DeclinedError(error.message, HeartbeatAnswer(message.session, 0, counts=False)) from error
         if speaker.agent and self.directory is not None:
             self.directory.refresh()
         reported.tell()

@@ -20,6 +20,10 @@ _A, _P = t.host_agents.c, t.processes.c
 _LONGEST = 36
 
 
+class SessionOverError(Forbidden):
+    """A session was its agent's own, and never begins again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """``uuid``: of the session. ``agent``: the name of its process at the broker.
@@ -55,7 +59,7 @@ def _not_own(session: Session) -> Forbidden:
 
 
 def require_present(connection: Connection, session: Session, now: datetime) -> None:
-    """Raise Forbidden unless a session is new, or its agent's own and not over: what is over never begins again."""
+    """Hold a session to be new, or its agent's own and not over. Raises: Forbidden, SessionOverError."""
     require_name(session)
     row = connection.execute(sa.select(_P.agent, _P.lease_until).where(_P.uuid == session.uuid)).first()
     if row is None:
@@ -63,7 +67,7 @@ def require_present(connection: Connection, session: Session, now: datetime) -> 
     if row.agent != session.agent:
         raise _not_own(session)
     if row.lease_until <= now:
-        raise Forbidden(f"Session {session.uuid} of agent {session.agent} has ended.")
+        raise SessionOverError(f"Session {session.uuid} of agent {session.agent} has ended.")
 
 
 def end_of(tx: Transaction, agents: Collection[str]) -> int:

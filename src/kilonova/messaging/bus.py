@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
+from kilonova.errors import Forbidden
 from kilonova.messaging.codec import VERSION
 from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
@@ -34,7 +35,16 @@ class Speaker:
     version: int = VERSION
 
 
+class DeclinedError(Forbidden):
+    """A question is refused, and ``answer`` tells whoever asked what follows for it."""
+
+    def __init__(self, message: str, answer: Answer) -> None:
+        super().__init__(message)
+        self.answer = answer
+
+
 #: Answers a question of a process with agents, now, or as soon as what it says is durable: no thread waits for that.
+#: Raises: DeclinedError; whatever else it raises is logged, and nobody answers.
 Answerer = Callable[[Question, Speaker], Answer | Future[Answer]]
 #: Takes a message in order, without waiting for anything, and returns the work to do for it now, if any.
 Accept = Callable[[AgentMessage], Work | None]

@@ -5,9 +5,11 @@ A message is acknowledged once the agent of its host has accepted it. One that i
 process is dropped, and the sender told that the step is unknown here, so that it is sent anew.
 """
 
+import contextlib
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -39,8 +41,28 @@ from kilonova.messaging.rabbit.transport_url import Transport
 LOG = logging.getLogger(__name__)
 #: Messages for hosts that are about to be served.
 _MOST_EARLY = 1000
+#: After how long a question is asked again the first time; each further pause is twice as long.
+_ASKED_AGAIN_AFTER_S = 2.0
 #: Workflows of which is remembered who awaits their replies.
 _MOST_AWAITED = 20_000
+
+
+class _Copy:
+    """The copies of a question: the next one is sent when the one before has left. ``is_asked``: whether it is open."""
+
+    def __init__(self, is_asked: Callable[[], bool]) -> None:
+        self._is_asked = is_asked
+        self._waits_here = False
+
+    def take_turn(self) -> bool:
+        """Tell whether a copy is to be sent; then it waits here until the broker can be reached."""
+        waits, self._waits_here = self._waits_here, True
+        return not waits
+
+    def is_wanted(self) -> bool:
+        """Tell whether a copy, which is about to leave, is still to be sent."""
+        self._waits_here = False
+        return self._is_asked()
 
 
 class RabbitAgentBus:
@@ -106,22 +128,32 @@ class RabbitAgentBus:
                 return self._awaiting.get(message.step.workflow, "")
 
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
-        """Ask the control side, and wait for its answer. Raises: Unavailable when none comes in time."""
+        """Ask the control side, and wait for its answer. Raises: Unavailable when none comes in time.
+
+        The control process that has taken the question may hang or be without its database, so it is asked again, with
+        growing pauses: the broker gives the copies to all of them in turn.
+        """
         patience_s = self._response_timeout_s if within_s is None else within_s
         number = self._new_id()
         answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._questions[number] = answers
+        copy = _Copy(lambda: number in self._questions)
+        envelope = Envelope(question, session=self._session, question=number, urgent=True)
+        until = time.monotonic() + patience_s
+        pause_s = _ASKED_AGAIN_AFTER_S
         try:
-            envelope = Envelope(question, session=self._session, question=number, urgent=True)
-            self._send(envelope, lambda: number in self._questions)
-            answer = answers.get(timeout=patience_s)
-        except queue.Empty:
-            raise Unavailable(f"No control process has answered within {patience_s:g} s.") from None
+            while (left_s := until - time.monotonic()) > 0:
+                if copy.take_turn():
+                    self._send(envelope, copy.is_wanted)
+                with contextlib.suppress(queue.Empty):
+                    answer = answers.get(timeout=min(pause_s, left_s))
+                    if answer is None:
+                        raise Unavailable("This process ends.")
+                    return answer
+                pause_s *= 2
         finally:
             del self._questions[number]
-        if answer is None:
-            raise Unavailable("This process ends.")
-        return answer
+        raise Unavailable(f"No control process has answered within {patience_s:g} s.")
 
     def close(self) -> None:
         """Take nothing more, wait for what runs, and send what came of it."""
