@@ -174,6 +174,8 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} createBackup": of_home(
         MEMBER, {"createBackup": {"name": "backup", "backup_type": "daily", "rotation": 1}}
     ),
+    f"{_ACTION} restore": of_home(MEMBER, {"restore": None}),
+    f"{_ACTION} forceDelete": of_home(MEMBER, {"forceDelete": None}, server_id="@new_server"),
     f"{_ACTION} reboot": of_home(MEMBER, {"reboot": {"type": "SOFT"}}),
     "compute GET /v2.1/servers/{server_id}/os-instance-actions": of_home(READER),
     "compute GET /v2.1/servers/{server_id}/os-instance-actions/{request_id}": of_home(READER),

@@ -121,6 +121,9 @@ class Load:
             self._promises.note(_ASKED_GONE, uuid)
             self._cell.delete(uuid)
             self._promises.note(_GONE, uuid)
+        elif act is _soft_delete:  # which deletes what it cannot keep
+            self._promises.note(_ASKED_GONE, uuid)
+            self._cell.delete(uuid, soft=True)
         else:
             act(self._cell, uuid, rng)
 
@@ -173,12 +176,25 @@ def _rebuild(cell: Cell, uuid: str, rng: random.Random) -> None:
 
 def _in_state(cell: Cell, state: VmState) -> list[str]:
     with cell.database.read() as connection:
-        page = instance_lists.list_page(connection, instance_lists.InstanceQuery())
+        page = instance_lists.list_page(connection, instance_lists.InstanceQuery(soft_deleted=True))
     return [each.uuid for each in page if each.vm_state is state]
 
 
+def _soft_delete(cell: Cell, uuid: str, _rng: random.Random) -> None:
+    cell.delete(uuid, soft=True)
+
+
+def _end_soft_delete(cell: Cell, _uuid: str, rng: random.Random) -> None:
+    """Restore a soft-deleted server, delete it for good, or have all of them reclaimed."""
+    for uuid in _in_state(cell, VmState.SOFT_DELETED)[:1]:
+        rng.choice([Cell.restore, Cell.restore, Cell.force_delete, lambda cell, _uuid: cell.reclaim()])(cell, uuid)
+
+
+#: How often each is asked for, compared with the others.
 _ACTS: Mapping[Act, int] = {
     Cell.delete: 3,
+    _soft_delete: 3,
+    _end_soft_delete: 3,
     _power: 4,
     _still: 4,
     _resize: 5,

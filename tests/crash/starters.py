@@ -57,6 +57,7 @@ _PAUSE, _SUSPEND = _on_first(Cell.power, "pause"), _on_first(Cell.power, "suspen
 _RESIZE, _MIGRATE = _on_first(Cell.resize), _on_first(Cell.migrate)
 _RESIZE_HERE = _on_first(Cell.resize, stays=True)
 _CREATE_IMAGE, _CREATE_BACKUP = _on_first(Cell.create_image), _on_first(Cell.create_backup)
+_SOFT_DELETE = _on_first(Cell.delete, soft=True)
 _CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
 
 STARTERS: Mapping[str, Mapping[str, Starter]] = {
@@ -68,7 +69,13 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "delete": {
         "": Starter(_on_first(Cell.delete), (_ON_NODE1,)),
         "resized": Starter(_on_first(Cell.delete), (_boot_in_group, _RESIZE)),
+        "soft-deleted": Starter(_on_first(Cell.force_delete), (_ON_NODE1, _SOFT_DELETE)),
     },
+    "soft-delete": {
+        "": Starter(_SOFT_DELETE, (_boot_in_group,)),
+        "resized": Starter(_SOFT_DELETE, (_boot_in_group, _RESIZE)),
+    },
+    "restore": {"": Starter(_on_first(Cell.restore), (_ON_NODE1, _SOFT_DELETE))},
     "start": {"": Starter(_on_first(Cell.power, "start"), (_ON_NODE1, _STOP))},
     "stop": {"": Starter(_STOP, (_ON_NODE1,))},
     "reboot": {"": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,))},

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -151,8 +152,18 @@ class Cell:
         self.database.write(lambda tx: server_groups.create(tx, group, limit=-1))
         return group.uuid
 
-    def delete(self, uuid: str) -> None:
-        self.conductor.operations.deletes.delete(self.instance(uuid), asker("req-delete"))
+    def delete(self, uuid: str, *, soft: bool = False) -> None:
+        self.conductor.operations.deletes.delete(self.instance(uuid), asker("req-delete"), soft=soft)
+
+    def restore(self, uuid: str) -> None:
+        self.conductor.operations.deletes.restore(self.instance(uuid), asker("req-restore"))
+
+    def force_delete(self, uuid: str) -> None:
+        self.conductor.operations.deletes.force(self.instance(uuid), asker("req-force-delete"))
+
+    def reclaim(self, interval_s: float = 0.0) -> int:
+        """Begin to delete what has been soft-deleted for longer than that."""
+        return self.conductor.operations.deletes.reclaim(timedelta(seconds=interval_s))
 
     def power(self, uuid: str, kind: str) -> None:
         self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))

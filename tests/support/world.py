@@ -17,7 +17,15 @@ from kilonova.db import tables as t
 from kilonova.model.instance import PowerState, VmState
 from kilonova.model.server_migration import OPEN, MigrationStatus
 
-SETTLED = {VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESIZED, VmState.ERROR}
+SETTLED = {
+    VmState.ACTIVE,
+    VmState.STOPPED,
+    VmState.PAUSED,
+    VmState.SUSPENDED,
+    VmState.RESIZED,
+    VmState.SOFT_DELETED,
+    VmState.ERROR,
+}
 #: What the guest of a settled server does.
 _STATES = {
     VmState.ACTIVE: {PowerState.RUNNING},
@@ -25,6 +33,7 @@ _STATES = {
     VmState.PAUSED: {PowerState.PAUSED},
     VmState.SUSPENDED: {PowerState.SUSPENDED},
     VmState.RESIZED: {PowerState.RUNNING, PowerState.SHUTDOWN},
+    VmState.SOFT_DELETED: {PowerState.SHUTDOWN},
     VmState.ERROR: set(PowerState),
 }
 

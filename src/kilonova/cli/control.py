@@ -25,6 +25,7 @@ from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
 from kilonova.cli.simulated_hosts import hosts_of, scenario_of
 from kilonova.compute.report_timer import ReportTimer
+from kilonova.conductor.chores import Patience, Timetable
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
@@ -53,6 +54,7 @@ class ControlProcess:
     core: Core
     checkpointer: Checkpointer
     purger: Purger
+    chores: Timetable
     application: WsgiApp
     reports: ReportTimer
     lock: IO[bytes] | None
@@ -84,6 +86,7 @@ class ControlProcess:
         self.purger.stop()
         if self.core.image_remover is not None:
             self.core.image_remover.stop()
+        self.chores.stop()
         self.core.upkeep.stop()
         if self.conductor.directory is not None:
             self.conductor.directory.stop()
@@ -183,8 +186,10 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         purger.start()
         if core.image_remover is not None:
             core.image_remover.start()
+        chores = Timetable(core.conductor, Patience(reclaim=settings.chores.reclaim_instance_interval_s))
+        chores.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, app, reports, lock, metrics_server)
+    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, lock, metrics_server)
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

@@ -13,8 +13,10 @@ from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.power import POWER
 from kilonova.conductor.workflows.rebuild import REBUILD
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
+from kilonova.conductor.workflows.restore import RESTORE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
 from kilonova.conductor.workflows.snapshots import CREATE_BACKUP, CREATE_IMAGE
+from kilonova.conductor.workflows.soft_delete import SOFT_DELETE
 
 #: kind → workflow
 REGISTRY: Mapping[str, Workflow[Any]] = {
@@ -23,6 +25,8 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         BATCH,
         BUILD,
         DELETE,
+        SOFT_DELETE,
+        RESTORE,
         *POWER.values(),
         RESIZE,
         MIGRATE,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from kilonova.api.compute import (
     server_consoles,
+    server_deletes,
     server_images,
     server_locks,
     server_moves,
@@ -21,6 +22,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 _FAMILIES = (
     server_consoles,
     server_images,
+    server_deletes,
     server_locks,
     server_moves,
     server_network_actions,
