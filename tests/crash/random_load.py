@@ -144,6 +144,15 @@ def _still(cell: Cell, uuid: str, rng: random.Random) -> None:
     cell.power(uuid, kind)
 
 
+def _help(cell: Cell, uuid: str, rng: random.Random) -> None:
+    """Rescue a server, bring back one that is rescued, or reach into its guest."""
+    rescued = _in_state(cell, VmState.RESCUED)
+    if rescued and rng.random() < 0.6:
+        cell.unrescue(rng.choice(rescued))
+    else:
+        rng.choice([Cell.rescue, Cell.rescue, Cell.change_password, Cell.crash_dump])(cell, uuid)
+
+
 def _resize(cell: Cell, uuid: str, rng: random.Random) -> None:
     cell.resize(uuid, rng.choice(FLAVORS), stays=rng.random() < 0.5)
 
@@ -197,6 +206,7 @@ _ACTS: Mapping[Act, int] = {
     _end_soft_delete: 3,
     _power: 4,
     _still: 4,
+    _help: 4,
     _resize: 5,
     _end_resize: 6,
     _move: 4,

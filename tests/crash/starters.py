@@ -53,6 +53,7 @@ def _on_first(act: Callable[..., None], *args: Any, **facts: Any) -> Act:
 
 _ON_NODE1: Act = partial(_boot, force_host="node1")
 _STOP = _on_first(Cell.power, "stop")
+_RESCUE = _on_first(Cell.rescue)
 _PAUSE, _SUSPEND = _on_first(Cell.power, "pause"), _on_first(Cell.power, "suspend")
 _RESIZE, _MIGRATE = _on_first(Cell.resize), _on_first(Cell.migrate)
 _RESIZE_HERE = _on_first(Cell.resize, stays=True)
@@ -84,6 +85,10 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "unpause": {"": Starter(_on_first(Cell.power, "unpause"), (_ON_NODE1, _PAUSE))},
     "suspend": {"": Starter(_SUSPEND, (_ON_NODE1,))},
     "resume": {"": Starter(_on_first(Cell.power, "resume"), (_ON_NODE1, _SUSPEND))},
+    "rescue": {"": Starter(_RESCUE, (_ON_NODE1,)), "off": Starter(_RESCUE, (_ON_NODE1, _STOP))},
+    "unrescue": {"": Starter(_on_first(Cell.unrescue), (_ON_NODE1, _RESCUE))},
+    "change-password": {"": Starter(_on_first(Cell.change_password), (_ON_NODE1,))},
+    "crash-dump": {"": Starter(_on_first(Cell.crash_dump), (_ON_NODE1,))},
     "resize": {
         "": Starter(_RESIZE, (_boot_in_group,)),
         "same host": Starter(_RESIZE_HERE, (_ON_NODE1,), hosts=HOSTS[:1]),

@@ -57,6 +57,8 @@ from support.world import check_guests, check_images, check_world, guests_on_dis
 SMALL = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
 BIGGER = Flavor("2", "m1.small", vcpus=2, memory_mib=1024, root_gib=2)
 IMAGE = Image("70a599e0-31e7-49b7-b260-868f441e862b", "cirros")
+RESCUE_IMAGE = Image("1c3ab1b5-0cd4-4a6e-9a4e-3b4a7f2a4c11", "rescue", properties={"hw_rescue_bus": "virtio"})
+PASSWORD = "correct-horse-battery"
 #: Hosts have room for exactly what they have.
 AS_BIG_AS_IT_IS = ComputeSettings(
     cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0, disk_allocation_ratio=1.0, reserved_host_memory_mib=0
@@ -167,6 +169,18 @@ class Cell:
 
     def power(self, uuid: str, kind: str) -> None:
         self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
+
+    def rescue(self, uuid: str) -> None:
+        self.conductor.operations.rescues.rescue(self.instance(uuid), RESCUE_IMAGE, PASSWORD, asker("req-rescue"))
+
+    def unrescue(self, uuid: str) -> None:
+        self.conductor.operations.rescues.unrescue(self.instance(uuid), asker("req-unrescue"))
+
+    def change_password(self, uuid: str) -> None:
+        self.conductor.operations.rescues.change_password(self.instance(uuid), PASSWORD, asker("req-password"))
+
+    def crash_dump(self, uuid: str) -> None:
+        self.conductor.operations.rescues.crash_dump(self.instance(uuid), asker("req-dump"))
 
     def resize(self, uuid: str, flavor: Flavor = BIGGER, *, stays: bool = False) -> None:
         self.conductor.operations.moves.resize(self.instance(uuid), flavor, asker("req-resize"), stays=stays)

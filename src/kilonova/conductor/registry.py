@@ -9,9 +9,11 @@ from kilonova.conductor.workflows.batch import BATCH
 from kilonova.conductor.workflows.build import BUILD
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.delete import DELETE
+from kilonova.conductor.workflows.inside_guest import CHANGE_PASSWORD, CRASH_DUMP
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.power import POWER
 from kilonova.conductor.workflows.rebuild import REBUILD
+from kilonova.conductor.workflows.rescue import RESCUE, UNRESCUE
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.restore import RESTORE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
@@ -28,6 +30,10 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         SOFT_DELETE,
         RESTORE,
         *POWER.values(),
+        RESCUE,
+        UNRESCUE,
+        CHANGE_PASSWORD,
+        CRASH_DUMP,
         RESIZE,
         MIGRATE,
         CONFIRM_RESIZE,

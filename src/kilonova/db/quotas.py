@@ -200,6 +200,11 @@ def give_back(tx: Transaction, project_id: str, user_id: str, less: Usage) -> No
     tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": v for k, v in less.items()}})
 
 
+def count_again(tx: Transaction, project_id: str, user_id: str, more: Usage) -> None:
+    """Count servers that did not count for a while, whatever the limits say."""
+    tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": -v for k, v in more.items()}})
+
+
 def counts(vm_state: str, task_state: str | None) -> bool:
     """Whether a server that is not deleted counts in these states."""
     return vm_state != VmState.SOFT_DELETED.value or task_state == TaskState.RESTORING.value

@@ -9,8 +9,10 @@ from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
 from kilonova.conductor.operations.power import Power
 from kilonova.conductor.operations.rebuilds import Rebuilds
+from kilonova.conductor.operations.rescues import Rescues
 from kilonova.conductor.operations.snapshots import Snapshots
 from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.operations.states import States
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
 
@@ -26,6 +28,8 @@ class Operations:
         self.power = Power(starter)
         self.locks = Locks(starter)
         self.consoles = Consoles(questions)
+        self.rescues = Rescues(starter)
+        self.states = States(starter)
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
         self.snapshots = Snapshots(starter)

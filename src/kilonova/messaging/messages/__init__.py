@@ -37,6 +37,12 @@ from kilonova.messaging.messages.questions import (
     QuestionRefused,
     RefusedBecause,
 )
+from kilonova.messaging.messages.rescues import (
+    RescueGuest,
+    SetAdminPassword,
+    TriggerCrashDump,
+    UnrescueGuest,
+)
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
     HeartbeatAnswer,
@@ -96,8 +102,10 @@ __all__ = [
     "RebuildGuest",
     "RefusedBecause",
     "RemoveGuest",
+    "RescueGuest",
     "ResumeGuest",
     "ReturnHome",
+    "SetAdminPassword",
     "SnapshotGuest",
     "SpawnGuest",
     "StartGuest",
@@ -107,7 +115,9 @@ __all__ = [
     "StepStatus",
     "StopGuest",
     "SuspendGuest",
+    "TriggerCrashDump",
     "UnpauseGuest",
+    "UnrescueGuest",
     "UploadSnapshot",
 ]
 
@@ -125,6 +135,10 @@ Order = (
     | UnpauseGuest
     | SuspendGuest
     | ResumeGuest
+    | RescueGuest
+    | UnrescueGuest
+    | SetAdminPassword
+    | TriggerCrashDump
     | MoveAway
     | FinishMove
     | ReturnHome
