@@ -19,7 +19,9 @@ from kilonova.messaging.messages import (
     ForceCompleteLiveMigration,
     LiveMigrate,
     MoveAway,
+    RebootGuest,
     SnapshotGuest,
+    StopGuest,
     UploadSnapshot,
 )
 
@@ -29,8 +31,8 @@ LOG = logging.getLogger(__name__)
 class AgentLane(StrEnum):
     """Where an agent's work runs.
 
-    ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks; for ``QUESTION`` somebody waits.
-    ``SNAPSHOT`` copies disks and uploads the copies, for which it may have to wait for its turn.
+    ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks, or waits for guests to shut down; for
+    ``QUESTION`` somebody waits; ``SNAPSHOT`` copies disks and uploads the copies, for which it may wait for its turn.
     """
 
     INTERRUPT = "interrupt"
@@ -61,6 +63,8 @@ _LANES: Mapping[type, AgentLane] = {
     LiveMigrate: AgentLane.MOVE,
     SnapshotGuest: AgentLane.SNAPSHOT,
     UploadSnapshot: AgentLane.SNAPSHOT,
+    RebootGuest: AgentLane.MOVE,
+    StopGuest: AgentLane.MOVE,
 }
 L = TypeVar("L", bound=StrEnum)
 

@@ -52,6 +52,14 @@ class SimulatedHypervisor:
         if seconds:
             self._sleep(seconds)
 
+    def _spawn(self, guest: GuestSpec) -> None:
+        data = None
+        if self._images is not None and guest.image is not None and guest.uuid not in self._guests.places:
+            data = self._images.fetch(guest.image)
+        with self._lock:
+            if self._guests.guest(guest.uuid) is None:
+                self._make(guest, PowerState.RUNNING, Origin.SPAWNED, fails="spawn", to="start", data=data)
+
     def _make(
         self,
         guest: GuestSpec,
