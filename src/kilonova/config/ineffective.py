@@ -9,6 +9,7 @@ _COUNTED = "servers are counted when they are stored."
 _REMOVED = "Nova removed it, too."
 _QUORUM = "queues are always durable quorum queues."
 _ONE = "each process has one connection."
+_STATIC = "vendor data are those of vendordata_jsonfile_path."
 _QUOTAS = "see docs/quotas.md."
 _EXACT = "what is on a host is always known exactly."
 _RETRIED = "a guest that is left behind is removed as soon as its host can, see docs/operating.md."
@@ -25,6 +26,11 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.IntOpt("instance_delete_interval", default=300, help=_RETRIED),
         cfg.IntOpt("maximum_instance_delete_attempts", default=5, help=_RETRIED),
         cfg.IntOpt("periodic_fuzzy_delay", default=60, help="no process waits for the chores of another one."),
+    ),
+    "api": (
+        cfg.ListOpt("vendordata_providers", default=["StaticJSON"], help=_STATIC),
+        cfg.ListOpt("vendordata_dynamic_targets", default=[], help=_STATIC),
+        cfg.StrOpt("config_drive_skip_versions", help="config drives have the newest EC2 version and no older one."),
     ),
     "scheduler": (
         cfg.IntOpt("max_placement_results", default=1000, min=1, help="a decision looks at every host."),
