@@ -20,6 +20,8 @@ HOSTS = (
     host("node2", vcpus=8, memory_mib=12288, live_migration_s=0.05),
     host("node3", vcpus=10, memory_mib=16384, live_migration_s=0.05),
 )
+#: Guests take a moment to shut down, and to start again: one that is rebooted can be met while it is off.
+_SLOW = (host("node1", vcpus=6, memory_mib=8192, shutdown_delay_s=0.05, start_delay_s=0.05),)
 
 
 OTHER_IMAGE = Image("0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4", "fedora")
@@ -36,7 +38,7 @@ class Starter:
 
 
 def _boot(cell: Cell, known: list[str], count: int = 1, **asked: Any) -> None:
-    known += cell.boot(count, **asked)
+    known += cell.boot(count, config_drive=True, **asked)
 
 
 def _boot_apart(cell: Cell, known: list[str]) -> None:
@@ -57,6 +59,7 @@ _RESCUE = _on_first(Cell.rescue)
 _PAUSE, _SUSPEND = _on_first(Cell.power, "pause"), _on_first(Cell.power, "suspend")
 _RESIZE, _MIGRATE = _on_first(Cell.resize), _on_first(Cell.migrate)
 _RESIZE_HERE = _on_first(Cell.resize, stays=True)
+_CREATE_IMAGE, _CREATE_BACKUP = _on_first(Cell.create_image), _on_first(Cell.create_backup)
 _SOFT_DELETE = _on_first(Cell.delete, soft=True)
 _CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
 
@@ -78,8 +81,15 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "restore": {"": Starter(_on_first(Cell.restore), (_ON_NODE1, _SOFT_DELETE))},
     "start": {"": Starter(_on_first(Cell.power, "start"), (_ON_NODE1, _STOP))},
     "stop": {"": Starter(_STOP, (_ON_NODE1,))},
-    "reboot": {"": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,))},
-    "hard-reboot": {"": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,))},
+    "force-stop": {"": Starter(_on_first(Cell.force_stop), (_ON_NODE1, _STOP))},
+    "reboot": {
+        "": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,)),
+        "off for a while": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,), hosts=_SLOW),
+    },
+    "hard-reboot": {
+        "": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,)),
+        "off for a while": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,), hosts=_SLOW),
+    },
     "pause": {"": Starter(_PAUSE, (_ON_NODE1,))},
     "unpause": {"": Starter(_on_first(Cell.power, "unpause"), (_ON_NODE1, _PAUSE))},
     "suspend": {"": Starter(_SUSPEND, (_ON_NODE1,))},
@@ -111,10 +121,13 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
         "same image, off": Starter(_on_first(Cell.rebuild), (_ON_NODE1, _STOP)),
     },
     "live-migrate": {"": Starter(_on_first(Cell.live_migrate), (_boot_in_group,))},
+    "create-image": {"": Starter(_CREATE_IMAGE, (_ON_NODE1,)), "off": Starter(_CREATE_IMAGE, (_ON_NODE1, _STOP))},
+    "create-backup": {"": Starter(_CREATE_BACKUP, (_ON_NODE1, _CREATE_BACKUP))},
 }
 
 INTERRUPTERS: Mapping[Interrupt, Act] = {
     Interrupt.DELETE: _on_first(Cell.delete),
+    Interrupt.TIMEOUT: lambda cell, _known: cell.time_out_builds(),
     Interrupt.ABORT: _on_first(Cell.abort),
     Interrupt.OTHER_ACTION: _on_first(Cell.power, "hard-reboot"),
     Interrupt.FORCE_COMPLETE: _on_first(Cell.force_complete),

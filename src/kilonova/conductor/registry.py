@@ -13,12 +13,15 @@ from kilonova.conductor.workflows.evacuate import EVACUATE
 from kilonova.conductor.workflows.inside_guest import CHANGE_PASSWORD, CRASH_DUMP
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.power import POWER
+from kilonova.conductor.workflows.reboot import HARD_REBOOT, REBOOT
 from kilonova.conductor.workflows.rebuild import REBUILD
 from kilonova.conductor.workflows.rescue import RESCUE, UNRESCUE
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.restore import RESTORE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+from kilonova.conductor.workflows.snapshots import CREATE_BACKUP, CREATE_IMAGE
 from kilonova.conductor.workflows.soft_delete import SOFT_DELETE
+from kilonova.conductor.workflows.stop import FORCE_STOP, STOP
 
 #: kind → workflow
 REGISTRY: Mapping[str, Workflow[Any]] = {
@@ -30,6 +33,10 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         SOFT_DELETE,
         RESTORE,
         *POWER.values(),
+        STOP,
+        FORCE_STOP,
+        REBOOT,
+        HARD_REBOOT,
         RESCUE,
         UNRESCUE,
         CHANGE_PASSWORD,
@@ -40,6 +47,8 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         REVERT_RESIZE,
         LIVE_MIGRATE,
         EVACUATE,
+        CREATE_IMAGE,
+        CREATE_BACKUP,
         REBUILD,
     )
 }

@@ -49,6 +49,12 @@ from kilonova.messaging.messages.sessions import (
     HostsStarted,
     Orphans,
 )
+from kilonova.messaging.messages.snapshots import (
+    CancelSnapshot,
+    DiscardSnapshot,
+    SnapshotGuest,
+    UploadSnapshot,
+)
 from kilonova.messaging.messages.steps import (
     AskStep,
     FaultOf,
@@ -56,6 +62,7 @@ from kilonova.messaging.messages.steps import (
     StepReply,
     StepState,
     StepStatus,
+    TaskReached,
 )
 
 __all__ = [
@@ -67,10 +74,12 @@ __all__ = [
     "AskConsoleOutput",
     "AskGuests",
     "AskStep",
+    "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
     "ConsoleOutput",
     "DestroyGuest",
+    "DiscardSnapshot",
     "FaultOf",
     "FinishMove",
     "ForceCompleteLiveMigration",
@@ -98,6 +107,7 @@ __all__ = [
     "ResumeGuest",
     "ReturnHome",
     "SetAdminPassword",
+    "SnapshotGuest",
     "SpawnGuest",
     "StartGuest",
     "StepId",
@@ -106,13 +116,15 @@ __all__ = [
     "StepStatus",
     "StopGuest",
     "SuspendGuest",
+    "TaskReached",
     "TriggerCrashDump",
     "UnpauseGuest",
     "UnrescueGuest",
+    "UploadSnapshot",
 ]
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
-Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
+Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | CancelSnapshot | AskStep
 #: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = (
     SpawnGuest
@@ -138,12 +150,15 @@ Order = (
     | LiveMigrate
     | ActivateMigrated
     | RemoveGuest
+    | SnapshotGuest
+    | UploadSnapshot
+    | DiscardSnapshot
 )
 #: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
 GuestQuestion = AskConsoleOutput
 GuestAnswer = ConsoleOutput | QuestionRefused
 AgentMessage = Order | Interrupt | AskGuests | GuestQuestion
-ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound | GuestAnswer
+ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestsFound | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
 Answer = Orphans | HeartbeatAnswer
