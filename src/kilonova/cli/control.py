@@ -28,6 +28,7 @@ from kilonova.compute.report_timer import ReportTimer
 from kilonova.conductor.chores import Patience, Timetable
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
+from kilonova.config.chores import ChoreSettings
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
 from kilonova.config.settings import Settings
 from kilonova.db import schema, ticket_keys
@@ -186,7 +187,7 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         purger.start()
         if core.image_remover is not None:
             core.image_remover.start()
-        chores = Timetable(core.conductor, Patience(reclaim=settings.chores.reclaim_instance_interval_s))
+        chores = Timetable(core.conductor, _patience(settings.chores))
         chores.start()
         undo.pop_all()
     return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, lock, metrics_server)
@@ -210,6 +211,14 @@ def _agents_api(settings: Settings, core: Core, store: ImageStore | None) -> Age
             return ticket_keys.has_agent(connection, host)
 
     return AgentsApi(core.office, store, has_agent, threading.BoundedSemaphore(settings.images.max_transfers))
+
+
+def _patience(chores: ChoreSettings) -> Patience:
+    return Patience(
+        reclaim=chores.reclaim_instance_interval_s,
+        offload=chores.shelved_offload_time_s,
+        offload_every_s=chores.shelved_poll_interval_s,
+    )
 
 
 def _limits(settings: Settings) -> LimitSource:

@@ -17,10 +17,13 @@ _OFTENEST_S = 1.0
 class Patience:
     """For how many seconds each chore lets things be; 0 or less: for ever.
 
-    ``reclaim``: soft-deleted servers.
+    ``reclaim``: soft-deleted servers. ``offload``: shelved ones, for which is looked ``offload_every_s``; as in Nova, 0
+    stands for a minute, and a negative value for never.
     """
 
     reclaim: float = 0
+    offload: float = 0
+    offload_every_s: float = 0
 
 
 class Timetable:
@@ -43,14 +46,19 @@ class Timetable:
 
     def _chores(self, patience: Patience) -> Iterator[PeriodicThread]:
         operations = self._conductor.operations
-        for seconds, name, some in ((patience.reclaim, "reclaim", operations.deletes.reclaim),):
-            if seconds > 0:
-                yield self._chore(name, some, seconds)
+        if patience.reclaim > 0:
+            yield self._chore("reclaim", operations.deletes.reclaim, patience.reclaim)
+        if patience.offload > 0 and patience.offload_every_s >= 0:
+            every_s = patience.offload_every_s or _EVERY_S
+            yield self._chore("offload", operations.shelving.offload_due, patience.offload, every_s)
 
-    def _chore(self, name: str, some: Callable[[timedelta], int], seconds: float) -> PeriodicThread:
+    def _chore(
+        self, name: str, some: Callable[[timedelta], int], seconds: float, every_s: float | None = None
+    ) -> PeriodicThread:
         """Return the thread that does a chore, ``some`` of it at a time, for what is older than ``seconds``.
 
-        It looks every minute, and more often where that is long compared with the patience.
+        Unless ``every_s`` says how often, it looks every minute, and more often where that is long compared with the
+        patience.
         """
         patience = timedelta(seconds=seconds)
 
@@ -59,6 +67,7 @@ class Timetable:
                 if thread.rest(0):
                     return
 
-        every_s = min(_EVERY_S, max(_OFTENEST_S, seconds / 10))
+        if every_s is None:
+            every_s = min(_EVERY_S, max(_OFTENEST_S, seconds / 10))
         thread = PeriodicThread(name, work_off, every_s, complaint=f"A chore could not be done ({name})")
         return thread
