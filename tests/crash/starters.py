@@ -38,7 +38,7 @@ class Starter:
 
 
 def _boot(cell: Cell, known: list[str], count: int = 1, **asked: Any) -> None:
-    known += cell.boot(count, **asked)
+    known += cell.boot(count, config_drive=True, **asked)
 
 
 def _boot_apart(cell: Cell, known: list[str]) -> None:

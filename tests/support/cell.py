@@ -121,6 +121,7 @@ class Cell:
         group: str | None = None,
         image: Image = IMAGE,
         at_least: int | None = None,
+        config_drive: bool = False,
         **asked: Any,
     ) -> list[str]:
         """Ask for servers in one request, and return their uuids."""
@@ -137,6 +138,7 @@ class Cell:
                 flavor,
                 task_state=TaskState.SCHEDULING,
                 image_ref=image.id,
+                config_drive="True" if config_drive else "",
                 reservation_id=reservation,
                 launch_index=index,
             )
@@ -233,7 +235,13 @@ class Cell:
         with self.database.read() as connection:
             request = request_specs.get_many(connection, [instance])[uuid]
         self.conductor.operations.rebuilds.rebuild(
-            instance, request, image, asker("req-rebuild"), user_data=user_data or request.user_data, values=values
+            instance,
+            request,
+            image,
+            asker("req-rebuild"),
+            user_data=user_data or request.user_data,
+            key=request.key,
+            values=values,
         )
 
     def abort(self, uuid: str) -> None:

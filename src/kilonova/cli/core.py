@@ -25,11 +25,13 @@ from kilonova.compute.images import ImageTransfers
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.agent_directory import AgentDirectory
 from kilonova.conductor.agent_questions import QuestionLimits
+from kilonova.conductor.config_drives import ConfigDrives
 from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.unwanted_images import ImageRemover
 from kilonova.conductor.upkeep import Upkeep
+from kilonova.conductor.vendor_data import vendor_data_of
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
 from kilonova.db import odd_guests, workflows
@@ -160,6 +162,11 @@ def start_core(
         image_upload=offers.to_write,
         image_keeper=keeper,
         question_limits=QuestionLimits(settings.conductor.guest_question_timeout_s, max(1, settings.api.threads // 4)),
+        config_drives=ConfigDrives(
+            settings.compute.default_availability_zone,
+            settings.api.dhcp_domain,
+            vendor_data_of(settings.api.vendordata_jsonfile_path),
+        ),
         process=Process(owner, os.uname().nodename, None, kilonova.__version__, VERSION),
         directory=directory,
     )
