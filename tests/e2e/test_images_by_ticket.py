@@ -257,7 +257,7 @@ class TestImagesByTicket:
             stock.do("image", "save", "--file", str(tmp_path / image_id), image_id, cloud=DEMO)
             return (tmp_path / image_id).read_bytes()
 
-        boot = ("server", "create", "--flavor", "m1.tiny", "--image", base.id, "--network", "none", "--wait")
+        boot = ("server", "create", "--flavor", "m1.tiny", "--image", base.id, "--wait")
         server = stock.show(*boot, "vm", cloud=DEMO)["id"]
         made = stock.show("server", "image", "create", "--name", "golden", "--wait", server, cloud=DEMO)
         assert (made["name"], made["status"], made["size"]) == ("golden", "active", len(data))
