@@ -262,13 +262,10 @@ class TestImagesByTicket:
         made = stock.show("server", "image", "create", "--name", "golden", "--wait", server, cloud=DEMO)
         assert (made["name"], made["status"], made["size"]) == ("golden", "active", len(data))
         assert saved(made["id"]) == data
-        for _ in range(2):
-            stock.do(
-                *("server", "backup", "create", "--name", "night", "--type", "daily", "--rotate", "1", "--wait"),
-                server,
-                cloud=DEMO,
-            )
-        until(lambda: names(stock) == ["golden", "night"])
+        for number in range(2):
+            daily = ("--type", "daily", "--rotate", "1", "--wait", "--name", f"night-{number}")
+            stock.do("server", "backup", "create", *daily, server, cloud=DEMO)
+        until(lambda: names(stock) == ["golden", "night-1"])
         stock.do("server", "shelve", "--offload", "--wait", server, cloud=DEMO)
         assert stock.show("server", "show", server, cloud=DEMO)["status"] == "SHELVED_OFFLOADED"
         shelved = stock.show("image", "list", "--name", "vm-shelved", cloud=DEMO)[0]["ID"]

@@ -25,6 +25,7 @@ from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
 from kilonova.cli.simulated_hosts import hosts_of, scenario_of
 from kilonova.compute.report_timer import ReportTimer
+from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.conductor.chores import Patience, Timetable
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
@@ -58,6 +59,7 @@ class ControlProcess:
     chores: Timetable
     application: WsgiApp
     reports: ReportTimer
+    resources: ResourceTimer
     lock: IO[bytes] | None
     metrics_server: Server | None
 
@@ -83,6 +85,7 @@ class ControlProcess:
         if self.metrics_server is not None:
             self.metrics_server.stop()
         self.reports.stop()
+        self.resources.stop()
         self.checkpointer.stop()
         self.purger.stop()
         if self.core.image_remover is not None:
@@ -160,6 +163,10 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
         reports.start()
         undo.callback(reports.stop)
+        owner = core.conductor.owner
+        resources = ResourceTimer(core.bus, core.agents, lambda: owner, settings.compute.update_resources_interval_s)
+        resources.start()
+        undo.callback(resources.stop)
         if core.resumed:
             LOG.info("%d unfinished operations are resumed", core.resumed)
         backend = Backend(
@@ -190,7 +197,18 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         chores = Timetable(core.conductor, _patience(settings.chores))
         chores.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, lock, metrics_server)
+    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, resources, lock, metrics_server)
+
+
+def _patience(chores: ChoreSettings) -> Patience:
+    return Patience(
+        reclaim=chores.reclaim_instance_interval_s,
+        build=chores.instance_build_timeout_s,
+        confirm=chores.resize_confirm_window_s,
+        unrescue=chores.rescue_timeout_s,
+        offload=chores.shelved_offload_time_s,
+        offload_every_s=chores.shelved_poll_interval_s,
+    )
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
@@ -211,14 +229,6 @@ def _agents_api(settings: Settings, core: Core, store: ImageStore | None) -> Age
             return ticket_keys.has_agent(connection, host)
 
     return AgentsApi(core.office, store, has_agent, threading.BoundedSemaphore(settings.images.max_transfers))
-
-
-def _patience(chores: ChoreSettings) -> Patience:
-    return Patience(
-        reclaim=chores.reclaim_instance_interval_s,
-        offload=chores.shelved_offload_time_s,
-        offload_every_s=chores.shelved_poll_interval_s,
-    )
 
 
 def _limits(settings: Settings) -> LimitSource:

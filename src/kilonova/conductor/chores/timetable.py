@@ -17,13 +17,17 @@ _OFTENEST_S = 1.0
 class Patience:
     """For how many seconds each chore lets things be; 0 or less: for ever.
 
-    ``reclaim``: soft-deleted servers. ``offload``: shelved ones, for which is looked ``offload_every_s``; as in Nova, 0
-    stands for a minute, and a negative value for never.
+    ``reclaim``: soft-deleted servers. ``build``: builds. ``confirm``: resizes that nobody has confirmed.
+    ``unrescue``: servers that are rescued. ``offload``: shelved ones, for which is looked every ``offload_every_s``; as
+    in Nova, 0 stands for a minute, and a negative value for never.
     """
 
     reclaim: float = 0
     offload: float = 0
     offload_every_s: float = 0
+    build: float = 0
+    confirm: float = 0
+    unrescue: float = 0
 
 
 class Timetable:
@@ -46,11 +50,18 @@ class Timetable:
 
     def _chores(self, patience: Patience) -> Iterator[PeriodicThread]:
         operations = self._conductor.operations
-        if patience.reclaim > 0:
-            yield self._chore("reclaim", operations.deletes.reclaim, patience.reclaim)
         if patience.offload > 0 and patience.offload_every_s >= 0:
             every_s = patience.offload_every_s or _EVERY_S
             yield self._chore("offload", operations.shelving.offload_due, patience.offload, every_s)
+        chores: tuple[tuple[float, str, Callable[[timedelta], int]], ...] = (
+            (patience.reclaim, "reclaim", operations.deletes.reclaim),
+            (patience.build, "build timeouts", operations.builds.time_out),
+            (patience.confirm, "resize confirmations", operations.moves.confirm_unconfirmed),
+            (patience.unrescue, "rescue timeouts", operations.rescues.unrescue_forgotten),
+        )
+        for seconds, name, some in chores:
+            if seconds > 0:
+                yield self._chore(name, some, seconds)
 
     def _chore(
         self, name: str, some: Callable[[timedelta], int], seconds: float, every_s: float | None = None
