@@ -23,7 +23,8 @@ from kilonova.cli.image_tickets import image_session, image_store
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
-from kilonova.cli.simulated_hosts import hosts_of, scenario_of
+from kilonova.cli.simulated_hosts import hosts_of, power_reporting_of, scenario_of
+from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.conductor.chores import Patience, Timetable
 from kilonova.conductor.purger import Purger
@@ -57,6 +58,7 @@ class ControlProcess:
     chores: Timetable
     application: WsgiApp
     reports: ReportTimer
+    power: PowerReports
     lock: IO[bytes] | None
     metrics_server: Server | None
 
@@ -82,6 +84,7 @@ class ControlProcess:
         if self.metrics_server is not None:
             self.metrics_server.stop()
         self.reports.stop()
+        self.power.stop()
         self.checkpointer.stop()
         self.purger.stop()
         self.chores.stop()
@@ -157,6 +160,10 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
         reports.start()
         undo.callback(reports.stop)
+        power = PowerReports(core.bus, core.agents, power_reporting_of(settings.compute))
+        power.came_up()
+        power.start()
+        undo.callback(power.stop)
         if core.resumed:
             LOG.info("%d unfinished operations are resumed", core.resumed)
         backend = Backend(
@@ -182,10 +189,12 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         checkpointer.start()
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
-        chores = Timetable(core.conductor, Patience(reclaim=settings.chores.reclaim_instance_interval_s))
+        chores = Timetable(
+            core.conductor, Patience(settings.chores.reclaim_instance_interval_s, settings.chores.reboot_timeout_s)
+        )
         chores.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, lock, metrics_server)
+    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, power, lock, metrics_server)
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.sessions import Sessions
 from kilonova.lease import Lease
@@ -30,17 +31,24 @@ class OpenBus(AgentBus, Protocol):
 class AgentProcess:
     """``lease``: what tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
 
-    ``reports``: tells from time to time which guests there are.
+    ``reports``: tells from time to time which guests there are, ``power``: in which states they are.
     """
 
     def __init__(
-        self, agents: Sequence[Agent], bus: OpenBus, lease: Lease, interval_s: float, reports: ReportTimer
+        self,
+        agents: Sequence[Agent],
+        bus: OpenBus,
+        lease: Lease,
+        interval_s: float,
+        reports: ReportTimer,
+        power: PowerReports,
     ) -> None:
         self._agents = tuple(agents)
         self._bus = bus
         self._lease = lease
         self._reports = reports
-        self._sessions = Sessions(agents, bus, lease, interval_s)
+        self._power = power
+        self._sessions = Sessions(agents, bus, lease, interval_s, on_begun=power.came_up)
         self._thread = PeriodicThread(
             "sessions",
             self._sessions.turn,
@@ -54,12 +62,14 @@ class AgentProcess:
         self._bus.start()
         self._thread.start()
         self._reports.start()
+        self._power.start()
 
     def stop(self) -> None:
         """Finish what runs, leave what copies guests as it is, and tell what came of it."""
         LOG.info("Agents of %d hosts stop", len(self._agents))
         self._thread.ask_to_stop()
         self._reports.stop()
+        self._power.stop()
         for agent in self._agents:
             agent.stop()
         self._bus.close()

@@ -17,10 +17,11 @@ _OFTENEST_S = 1.0
 class Patience:
     """For how many seconds each chore lets things be; 0 or less: for ever.
 
-    ``reclaim``: soft-deleted servers.
+    ``reclaim``: soft-deleted servers. ``reboot``: soft reboots.
     """
 
     reclaim: float = 0
+    reboot: float = 0
 
 
 class Timetable:
@@ -43,7 +44,10 @@ class Timetable:
 
     def _chores(self, patience: Patience) -> Iterator[PeriodicThread]:
         operations = self._conductor.operations
-        for seconds, name, some in ((patience.reclaim, "reclaim", operations.deletes.reclaim),):
+        for seconds, name, some in (
+            (patience.reclaim, "reclaim", operations.deletes.reclaim),
+            (patience.reboot, "hanging reboots", operations.power.end_hanging_reboots),
+        ):
             if seconds > 0:
                 yield self._chore(name, some, seconds)
 
