@@ -87,6 +87,8 @@ class ControlProcess:
         self.power.stop()
         self.checkpointer.stop()
         self.purger.stop()
+        if self.core.image_remover is not None:
+            self.core.image_remover.stop()
         self.chores.stop()
         self.core.upkeep.stop()
         if self.conductor.directory is not None:
@@ -189,6 +191,8 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         checkpointer.start()
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
+        if core.image_remover is not None:
+            core.image_remover.start()
         chores = Timetable(
             core.conductor, Patience(settings.chores.reclaim_instance_interval_s, settings.chores.reboot_timeout_s)
         )

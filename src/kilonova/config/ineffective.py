@@ -9,6 +9,7 @@ _COUNTED = "servers are counted when they are stored."
 _REMOVED = "Nova removed it, too."
 _QUORUM = "queues are always durable quorum queues."
 _ONE = "each process has one connection."
+_STATIC = "vendor data are those of vendordata_jsonfile_path."
 _QUOTAS = "see docs/quotas.md."
 
 #: Group → options. The help says why they do nothing.
@@ -16,6 +17,11 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
     "DEFAULT": (
         cfg.StrOpt("scheduler_host_manager", help=_REMOVED),
         cfg.StrOpt("scheduler_json_config_location", help=_REMOVED),
+    ),
+    "api": (
+        cfg.ListOpt("vendordata_providers", default=["StaticJSON"], help=_STATIC),
+        cfg.ListOpt("vendordata_dynamic_targets", default=[], help=_STATIC),
+        cfg.StrOpt("config_drive_skip_versions", help="config drives have the newest EC2 version and no older one."),
     ),
     "scheduler": (
         cfg.IntOpt("max_placement_results", default=1000, min=1, help="a decision looks at every host."),

@@ -7,7 +7,7 @@ from kilonova.claims.claimer import Job, Order
 from kilonova.claims.moving import Moving
 from kilonova.claims.placing import Chosen
 from kilonova.conductor import story, turns
-from kilonova.conductor.guest_description import guest_of, image_data_for, reserved_for
+from kilonova.conductor.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     Completed,
@@ -96,7 +96,9 @@ def guest_there(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
     instance, request, migration = found
     instance = replace(instance, flavor=migration.new_flavor)
     reserved = reserved_for(services.database, instance, request)
-    return guest_of(instance, request, reserved, run.row.since, image_data_for(services, run.facts.host, request))
+    host = run.facts.host
+    image_data, drive = image_data_for(services, host, request), config_drive_for(services, host, instance, request)
+    return guest_of(instance, request, reserved, run.row.since, image_data, drive)
 
 
 def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:

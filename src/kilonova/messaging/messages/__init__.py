@@ -50,6 +50,12 @@ from kilonova.messaging.messages.sessions import (
     HostsStarted,
     Orphans,
 )
+from kilonova.messaging.messages.snapshots import (
+    CancelSnapshot,
+    DiscardSnapshot,
+    SnapshotGuest,
+    UploadSnapshot,
+)
 from kilonova.messaging.messages.steps import (
     AskStep,
     FaultOf,
@@ -70,10 +76,12 @@ __all__ = [
     "AskGuests",
     "AskPowerStates",
     "AskStep",
+    "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
     "ConsoleOutput",
     "DestroyGuest",
+    "DiscardSnapshot",
     "FaultOf",
     "FinishMove",
     "ForceCompleteLiveMigration",
@@ -104,6 +112,7 @@ __all__ = [
     "ResumeGuest",
     "ReturnHome",
     "SetAdminPassword",
+    "SnapshotGuest",
     "SpawnGuest",
     "StartGuest",
     "StepId",
@@ -116,10 +125,11 @@ __all__ = [
     "TriggerCrashDump",
     "UnpauseGuest",
     "UnrescueGuest",
+    "UploadSnapshot",
 ]
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
-Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
+Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | CancelSnapshot | AskStep
 #: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = (
     SpawnGuest
@@ -145,6 +155,9 @@ Order = (
     | LiveMigrate
     | ActivateMigrated
     | RemoveGuest
+    | SnapshotGuest
+    | UploadSnapshot
+    | DiscardSnapshot
 )
 #: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
 GuestQuestion = AskConsoleOutput

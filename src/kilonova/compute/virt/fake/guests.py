@@ -62,6 +62,7 @@ class SimulatedGuest:
     image_ref: str | None = None
     rescue_image_ref: str | None = None
     console: tuple[ConsoleEntry, ...] = ()
+    has_config_drive: bool = False
 
     def booted(self, how: str) -> "SimulatedGuest":
         """Return the guest as it runs after one more start."""
@@ -75,7 +76,9 @@ class SimulatedGuest:
     @classmethod
     def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
         ordered_at = guest.ordered_at or datetime.now(UTC).replace(tzinfo=None)  # a conductor of before says nothing
-        return cls(state, origin, guest.vcpus, guest.memory_mib, guest.root_gib, ordered_at, guest.image_ref)
+        size = guest.vcpus, guest.memory_mib, guest.root_gib
+        has_drive = guest.config_drive is not None
+        return cls(state, origin, *size, ordered_at, guest.image_ref, has_config_drive=has_drive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +102,21 @@ class Place:
         return PowerState.NOSTATE if self.kept is None else self.kept.state
 
 
+_NOTHING = Place()
+
+
 class GuestFile:
     """The guests in the file of a host. It is replaced whole at every change, and read anew when somebody else did so.
 
     Callers see to it that changes of one process come one by one; the lock of the folder keeps others out meanwhile.
+
+    ``on_gone``: told of an instance of which the host has nothing any more.
     """
 
-    def __init__(self, host: str, file: Path) -> None:
+    def __init__(self, host: str, file: Path, on_gone: Callable[[str], object] = lambda _uuid: None) -> None:
         self._host = host
         self._file = file
+        self._on_gone = on_gone
         self._lock = threading.RLock()
         self._places: Mapping[str, Place] = {}
         self._stamp: tuple[int, ...] | None = None
@@ -120,10 +129,10 @@ class GuestFile:
         return self._refresh()
 
     def guest(self, uuid: str) -> SimulatedGuest | None:
-        return self._refresh().get(uuid, Place()).guest
+        return self._refresh().get(uuid, _NOTHING).guest
 
     def kept(self, uuid: str) -> SimulatedGuest | None:
-        return self._refresh().get(uuid, Place()).kept
+        return self._refresh().get(uuid, _NOTHING).kept
 
     def take_changes(self) -> Mapping[str, PowerState]:
         """Return the power states of guests that somebody else has changed since the last call; NOSTATE: it is gone."""
@@ -134,7 +143,7 @@ class GuestFile:
 
     def put(self, uuid: str, **changed: SimulatedGuest | None) -> None:
         """Change the ``guest`` or what is ``kept`` of an instance, or both in one step. Raises: DriverError."""
-        self.put_all(lambda places: {uuid: replace(places.get(uuid, Place()), **changed)})
+        self.put_all(lambda places: {uuid: replace(places.get(uuid, _NOTHING), **changed)})
 
     def put_all(self, change: Callable[[Mapping[str, Place]], Mapping[str, Place]], *, alone: bool = False) -> None:
         """Change what a host has for some instances in one step. ``alone``: no agent may be changing anything.
@@ -143,9 +152,11 @@ class GuestFile:
         """
         with self._lock, self._folder_locked(alone=alone):
             before = self._refresh()
-            after = {uuid: place for uuid, place in {**before, **change(before)}.items() if place != Place()}
+            after = {uuid: place for uuid, place in {**before, **change(before)}.items() if place != _NOTHING}
             if after != before:
                 self._store(after)
+        for uuid in before.keys() - after.keys():
+            self._on_gone(uuid)
 
     def _refresh(self) -> Mapping[str, Place]:
         """Read the file if it is not as this process left it, and return the guests."""
