@@ -26,9 +26,11 @@ from kilonova.cli.rules import load_rules
 from kilonova.cli.simulated_hosts import hosts_of, power_reporting_of, scenario_of
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
+from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.conductor.chores import Patience, Timetable
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
+from kilonova.config.chores import ChoreSettings
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
 from kilonova.config.settings import Settings
 from kilonova.db import schema, ticket_keys
@@ -59,6 +61,7 @@ class ControlProcess:
     application: WsgiApp
     reports: ReportTimer
     power: PowerReports
+    resources: ResourceTimer
     lock: IO[bytes] | None
     metrics_server: Server | None
 
@@ -85,6 +88,7 @@ class ControlProcess:
             self.metrics_server.stop()
         self.reports.stop()
         self.power.stop()
+        self.resources.stop()
         self.checkpointer.stop()
         self.purger.stop()
         if self.core.image_remover is not None:
@@ -166,6 +170,10 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         power.came_up()
         power.start()
         undo.callback(power.stop)
+        owner = core.conductor.owner
+        resources = ResourceTimer(core.bus, core.agents, lambda: owner, settings.compute.update_resources_interval_s)
+        resources.start()
+        undo.callback(resources.stop)
         if core.resumed:
             LOG.info("%d unfinished operations are resumed", core.resumed)
         backend = Backend(
@@ -193,12 +201,21 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         purger.start()
         if core.image_remover is not None:
             core.image_remover.start()
-        chores = Timetable(
-            core.conductor, Patience(settings.chores.reclaim_instance_interval_s, settings.chores.reboot_timeout_s)
-        )
+        chores = Timetable(core.conductor, _patience(settings.chores))
         chores.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, power, lock, metrics_server)
+    timers = reports, power, resources
+    return ControlProcess(settings, core, checkpointer, purger, chores, app, *timers, lock, metrics_server)
+
+
+def _patience(chores: ChoreSettings) -> Patience:
+    return Patience(
+        reclaim=chores.reclaim_instance_interval_s,
+        build=chores.instance_build_timeout_s,
+        confirm=chores.resize_confirm_window_s,
+        unrescue=chores.rescue_timeout_s,
+        reboot=chores.reboot_timeout_s,
+    )
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

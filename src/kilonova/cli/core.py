@@ -153,6 +153,7 @@ def start_core(
         owner,
         max_attempts=scheduler.max_attempts,
         limits=settings.quota.limits() if parts.limits is None else parts.limits,
+        counts_failed_builds=settings.conductor.consecutive_build_service_disable_threshold > 0,
         lease=lease,
         observers=(metrics.observe,),
         pause_s=parts.pause_s,

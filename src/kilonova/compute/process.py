@@ -8,6 +8,7 @@ from typing import Protocol
 from kilonova.compute.agent import Agent
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
+from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.compute.sessions import Sessions
 from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
@@ -31,7 +32,8 @@ class OpenBus(AgentBus, Protocol):
 class AgentProcess:
     """``lease``: what tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
 
-    ``reports``: tells from time to time which guests there are, ``power``: in which states they are.
+    ``reports``: tells from time to time which guests there are, ``power``: in which states they are. ``resources_s``:
+    seconds between two looks at whether the hypervisors have changed.
     """
 
     def __init__(
@@ -42,6 +44,8 @@ class AgentProcess:
         interval_s: float,
         reports: ReportTimer,
         power: PowerReports,
+        *,
+        resources_s: float = -1.0,
     ) -> None:
         self._agents = tuple(agents)
         self._bus = bus
@@ -49,6 +53,7 @@ class AgentProcess:
         self._reports = reports
         self._power = power
         self._sessions = Sessions(agents, bus, lease, interval_s, on_begun=power.came_up)
+        self._resources = ResourceTimer(bus, agents, lambda: self._sessions.session, resources_s)
         self._thread = PeriodicThread(
             "sessions",
             self._sessions.turn,
@@ -59,6 +64,7 @@ class AgentProcess:
 
     def start(self) -> None:
         LOG.info("Agents of %d hosts start: %s", len(self._agents), _some(self._agents))
+        self._resources.start()
         self._bus.start()
         self._thread.start()
         self._reports.start()
@@ -70,6 +76,7 @@ class AgentProcess:
         self._thread.ask_to_stop()
         self._reports.stop()
         self._power.stop()
+        self._resources.stop()
         for agent in self._agents:
             agent.stop()
         self._bus.close()

@@ -69,6 +69,7 @@ class Conductor:
     """The long operations of one control process, named ``owner``.
 
     ``limits``: the configured quotas, which hold where nobody has set others.
+    ``counts_failed_builds``: whether builds that fail count against their host.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
     ``question_limits``: how long, and with how many threads, users wait for what agents are asked about guests.
@@ -91,6 +92,7 @@ class Conductor:
         *,
         max_attempts: int,
         limits: Limits = NO_LIMITS,
+        counts_failed_builds: bool = True,
         lease: Lease | None = None,
         observers: Sequence[Observer] = (),
         pause_s: Callable[[int], float] = pause_s,
@@ -119,6 +121,7 @@ class Conductor:
             max_attempts,
             begin=self._begin,
             limits=limits,
+            counts_failed_builds=counts_failed_builds,
             image_data=image_data,
             image_upload=image_upload,
             image_keeper=image_keeper,

@@ -27,6 +27,7 @@ from kilonova.conductor.workflow import (
     Failed,
     Failure,
     Gone,
+    Interrupt,
     Journalled,
     Restarted,
     Run,
@@ -146,7 +147,8 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
         expected = {TaskState.SPAWNING} if run.interrupted is None else None
         instances.change(tx, run.instance_uuid, expected_tasks=expected, **values)
-        if run.interrupted is None and failure.fault_of is not FaultOf.REQUEST and facts.provider is not None:
+        is_of_host = run.interrupted in {None, Interrupt.TIMEOUT} and failure.fault_of is not FaultOf.REQUEST
+        if is_of_host and services.counts_failed_builds and facts.provider is not None:
             compute_nodes.count_failed_build(tx, facts.provider)
 
     tried = (*facts.tried, (host, facts.node or ""))
@@ -300,4 +302,5 @@ BUILD = Workflow(
     unwound=_unwound,
     action="create",
     done="spawned",
+    overtaken_by=frozenset({Interrupt.DELETE, Interrupt.TIMEOUT}),
 )

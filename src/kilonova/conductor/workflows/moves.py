@@ -39,6 +39,7 @@ class MoveFacts:
 
     ``requested``: the host that somebody wants it moved to, ``forced``: whatever the rules say of it.
     ``stays``: the source, too, comes into question.
+    ``forsaken``: the server is not what the move made of it any more, so that only the source is given up.
     ``runs``, ``paused``: how the guest was when the move began. ``touched``: it was powered off, or its copying began.
     """
 
@@ -51,6 +52,7 @@ class MoveFacts:
     paused: bool = False
     touched: bool = False
     forced: bool = False
+    forsaken: bool = False
 
     @property
     def host(self) -> str:
