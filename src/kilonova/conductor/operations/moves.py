@@ -153,7 +153,7 @@ def start_move(
         if values:
             instances.change(tx, instance.uuid, **values)
 
-    starter.start(workflow, facts, instance, who, begin, why)
+    starter.start(workflow, facts, instance, who, begin, why=why)
 
 
 def migration_of(

@@ -32,15 +32,17 @@ class Starter:
         instance: Instance,
         who: Requester,
         write: Callable[[Transaction], object] = lambda _tx: None,
+        *,
+        check: Callable[[Transaction], object] = lambda _tx: None,
         why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> None:
         """Store a workflow with its action and first task state, and have it begin.
 
-        What it may overtake walks back first, and is told ``why``.
-        ``write(tx)``: what belongs into the same transaction.
-        Raises: NotFound, UnexpectedTaskState; whatever ``write`` raises.
+        What it may overtake walks back first, and is told ``why``. ``write(tx)``: what belongs into the same
+        transaction; ``check(tx)``: what is looked at in it before anything is changed.
+        Raises: NotFound, UnexpectedTaskState; whatever ``check`` and ``write`` raise.
         """
-        self.go_on(self._store(workflow, facts, instance, who, write, why))
+        self.go_on(self._store(workflow, facts, instance, who, write, check, why))
 
     def start_with_image(
         self,
@@ -92,6 +94,7 @@ class Starter:
         instance: Instance,
         who: Requester,
         write: Callable[[Transaction], object],
+        check: Callable[[Transaction], object] = lambda _tx: None,
         why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> tuple[WorkflowRow, ...]:
         """Store a workflow with what belongs to it; return it after those that it interrupts."""
@@ -99,6 +102,7 @@ class Starter:
         flow = self.row(workflow, instance, who)
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            check(tx)
             instances.change(
                 tx,
                 instance.uuid,
