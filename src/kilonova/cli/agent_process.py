@@ -3,7 +3,7 @@
 
 from datetime import timedelta
 
-from kilonova.cli.simulated_hosts import hosts_of, scenario_of, simulate
+from kilonova.cli.simulated_hosts import hosts_of, image_cache_of, scenario_of, simulate
 from kilonova.compute.process import AgentProcess
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.config.agent import AgentSettings
@@ -37,5 +37,11 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
     reports = ReportTimer(bus, agents, settings.compute.running_deleted_instance_poll_interval_s)
     compute = settings.compute
     return AgentProcess(
-        agents, bus, lease, compute.report_interval_s, reports, resources_s=compute.update_resources_interval_s
+        agents,
+        bus,
+        lease,
+        compute.report_interval_s,
+        reports,
+        resources_s=compute.update_resources_interval_s,
+        image_cache=image_cache_of(settings.fake, settings.image_cache),
     )

@@ -23,7 +23,8 @@ from kilonova.cli.image_tickets import image_session, image_store
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
-from kilonova.cli.simulated_hosts import hosts_of, scenario_of
+from kilonova.cli.simulated_hosts import hosts_of, image_cache_of, scenario_of
+from kilonova.compute.image_cache import ImageCacheManager
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.conductor.chores import Patience, Timetable
@@ -59,6 +60,7 @@ class ControlProcess:
     chores: Timetable
     application: WsgiApp
     reports: ReportTimer
+    image_cache: ImageCacheManager
     resources: ResourceTimer
     lock: IO[bytes] | None
     metrics_server: Server | None
@@ -85,6 +87,7 @@ class ControlProcess:
         if self.metrics_server is not None:
             self.metrics_server.stop()
         self.reports.stop()
+        self.image_cache.stop()
         self.resources.stop()
         self.checkpointer.stop()
         self.purger.stop()
@@ -162,6 +165,9 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             core = start_core(settings, database, hosts, undo, parts)
         reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
         reports.start()
+        image_cache = image_cache_of(settings.fake, settings.image_cache)
+        image_cache.start()
+        undo.callback(image_cache.stop)
         undo.callback(reports.stop)
         owner = core.conductor.owner
         resources = ResourceTimer(core.bus, core.agents, lambda: owner, settings.compute.update_resources_interval_s)
@@ -197,7 +203,9 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         chores = Timetable(core.conductor, _patience(settings.chores))
         chores.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, resources, lock, metrics_server)
+    return ControlProcess(
+        settings, core, checkpointer, purger, chores, app, reports, image_cache, resources, lock, metrics_server
+    )
 
 
 def _patience(chores: ChoreSettings) -> Patience:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.image_cache import ImageCacheManager
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.compute.sessions import Sessions
@@ -32,7 +33,7 @@ class AgentProcess:
     """``lease``: what tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
 
     ``reports``: tells from time to time which guests there are. ``resources_s``: seconds between two looks at whether
-    the hypervisors have changed.
+    the hypervisors have changed. ``image_cache``: looks after the images of the hosts.
     """
 
     def __init__(
@@ -44,11 +45,13 @@ class AgentProcess:
         reports: ReportTimer,
         *,
         resources_s: float = -1.0,
+        image_cache: ImageCacheManager | None = None,
     ) -> None:
         self._agents = tuple(agents)
         self._bus = bus
         self._lease = lease
         self._reports = reports
+        self._image_cache = image_cache or ImageCacheManager(None, -1, None)
         self._sessions = Sessions(agents, bus, lease, interval_s)
         self._resources = ResourceTimer(bus, agents, lambda: self._sessions.session, resources_s)
         self._thread = PeriodicThread(
@@ -65,12 +68,14 @@ class AgentProcess:
         self._bus.start()
         self._thread.start()
         self._reports.start()
+        self._image_cache.start()
 
     def stop(self) -> None:
         """Finish what runs, leave what copies guests as it is, and tell what came of it."""
         LOG.info("Agents of %d hosts stop", len(self._agents))
         self._thread.ask_to_stop()
         self._reports.stop()
+        self._image_cache.stop()
         self._resources.stop()
         for agent in self._agents:
             agent.stop()

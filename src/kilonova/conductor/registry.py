@@ -7,6 +7,7 @@ from typing import Any
 from kilonova.conductor.workflow import Workflow
 from kilonova.conductor.workflows.batch import BATCH
 from kilonova.conductor.workflows.build import BUILD
+from kilonova.conductor.workflows.cache_images import CACHE_IMAGES
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.delete import DELETE
 from kilonova.conductor.workflows.inside_guest import CHANGE_PASSWORD, CRASH_DUMP
@@ -49,6 +50,7 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         LIVE_MIGRATE,
         CREATE_IMAGE,
         CREATE_BACKUP,
+        CACHE_IMAGES,
         SHELVE,
         SHELVE_OFFLOAD,
         UNSHELVE,
