@@ -28,6 +28,7 @@ from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
     AskGuests,
+    AskPowerStates,
     AskStep,
     CacheImages,
     CancelSnapshot,
@@ -41,6 +42,7 @@ from kilonova.messaging.messages import (
     Interrupt,
     LiveMigrate,
     Order,
+    PowerStatesAnswer,
     RebootGuest,
     StepReply,
     StepState,
@@ -115,6 +117,9 @@ class Agent:
         if isinstance(message, AskGuests):
             asked = message.instance_uuids
             return Work(lane_of(message), lambda: self._tell(guests_of([self], asked)))
+        if isinstance(message, AskPowerStates):
+            question = message
+            return Work(lane_of(message), lambda: self._tell(self._states_asked_for(question)))
         uuid, lane = message.instance_uuid, lane_of(message)
         try:
             known = self._steps.begin(message.step)
@@ -313,6 +318,11 @@ class Agent:
         except Exception:
             LOG.exception("Host %s: image %s could not be fetched", self.host, image.image_id)
             return CacheResult.ERROR
+
+    def _states_asked_for(self, asked: AskPowerStates) -> PowerStatesAnswer:
+        present = self.driver.list_guests()
+        guests = {uuid: present[uuid] for uuid in asked.seen if uuid in present}
+        return PowerStatesAnswer(self.host, guests, asked.seen, asked.resume)
 
     def _power_state(self, uuid: str) -> PowerState:
         try:
