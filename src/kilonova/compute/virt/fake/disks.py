@@ -45,6 +45,7 @@ class Disks:
                     raise
                 shutil.copyfile(data, draft)
             draft.replace(self._folder / uuid)
+            draft.unlink(missing_ok=True)  # it stays where both are names of one file, as of the same image
         except OSError as error:
             raise DriverError(f"Host {self._host} cannot make a disk: {error.strerror}.") from error
 
