@@ -53,9 +53,11 @@ def _on_first(act: Callable[..., None], *args: Any, **facts: Any) -> Act:
 
 _ON_NODE1: Act = partial(_boot, force_host="node1")
 _STOP = _on_first(Cell.power, "stop")
+_RESCUE = _on_first(Cell.rescue)
 _PAUSE, _SUSPEND = _on_first(Cell.power, "pause"), _on_first(Cell.power, "suspend")
 _RESIZE, _MIGRATE = _on_first(Cell.resize), _on_first(Cell.migrate)
 _RESIZE_HERE = _on_first(Cell.resize, stays=True)
+_SOFT_DELETE = _on_first(Cell.delete, soft=True)
 _CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
 
 STARTERS: Mapping[str, Mapping[str, Starter]] = {
@@ -67,7 +69,13 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "delete": {
         "": Starter(_on_first(Cell.delete), (_ON_NODE1,)),
         "resized": Starter(_on_first(Cell.delete), (_boot_in_group, _RESIZE)),
+        "soft-deleted": Starter(_on_first(Cell.force_delete), (_ON_NODE1, _SOFT_DELETE)),
     },
+    "soft-delete": {
+        "": Starter(_SOFT_DELETE, (_boot_in_group,)),
+        "resized": Starter(_SOFT_DELETE, (_boot_in_group, _RESIZE)),
+    },
+    "restore": {"": Starter(_on_first(Cell.restore), (_ON_NODE1, _SOFT_DELETE))},
     "start": {"": Starter(_on_first(Cell.power, "start"), (_ON_NODE1, _STOP))},
     "stop": {"": Starter(_STOP, (_ON_NODE1,))},
     "reboot": {"": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,))},
@@ -76,6 +84,10 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "unpause": {"": Starter(_on_first(Cell.power, "unpause"), (_ON_NODE1, _PAUSE))},
     "suspend": {"": Starter(_SUSPEND, (_ON_NODE1,))},
     "resume": {"": Starter(_on_first(Cell.power, "resume"), (_ON_NODE1, _SUSPEND))},
+    "rescue": {"": Starter(_RESCUE, (_ON_NODE1,)), "off": Starter(_RESCUE, (_ON_NODE1, _STOP))},
+    "unrescue": {"": Starter(_on_first(Cell.unrescue), (_ON_NODE1, _RESCUE))},
+    "change-password": {"": Starter(_on_first(Cell.change_password), (_ON_NODE1,))},
+    "crash-dump": {"": Starter(_on_first(Cell.crash_dump), (_ON_NODE1,))},
     "resize": {
         "": Starter(_RESIZE, (_boot_in_group,)),
         "same host": Starter(_RESIZE_HERE, (_ON_NODE1,), hosts=HOSTS[:1]),

@@ -18,13 +18,17 @@ from kilonova.messaging.messages import (
     RebootGuest,
     RebuildGuest,
     RemoveGuest,
+    RescueGuest,
     ResumeGuest,
     ReturnHome,
+    SetAdminPassword,
     SpawnGuest,
     StartGuest,
     StopGuest,
     SuspendGuest,
+    TriggerCrashDump,
     UnpauseGuest,
+    UnrescueGuest,
 )
 from kilonova.model.instance import PowerState
 
@@ -62,6 +66,18 @@ def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remo
         case ResumeGuest():
             driver.resume(order.instance_uuid)
             return PowerState.RUNNING
+        case RescueGuest():
+            driver.rescue(order.guest, order.image_ref, order.image, order.admin_password)
+            return PowerState.RUNNING
+        case UnrescueGuest():
+            driver.unrescue(order.instance_uuid)
+            return PowerState.RUNNING
+        case SetAdminPassword():
+            driver.set_admin_password(order.instance_uuid, order.admin_password)
+            return _state(driver, order.instance_uuid)
+        case TriggerCrashDump():
+            driver.crash_dump(order.instance_uuid)
+            return _state(driver, order.instance_uuid)
         case MoveAway():
             driver.move_away(order.instance_uuid, order.destination)
             return PowerState.SHUTDOWN

@@ -26,7 +26,7 @@ from kilonova.model.quota import Usage
 
 _I, _T = t.instances.c, t.instance_tags.c
 _INSERT = PreparedInsert(t.instances)
-_COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state).where(
+_COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state, _I.task_state).where(
     _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
 )
 _COLUMNS = tuple(column.name for column in t.instances.c)
@@ -291,7 +291,7 @@ def mark_deleted(tx: Transaction, *uuids: str) -> None:
     """Turn instances into deleted ones, which count against no quota; done already is success."""
     less: dict[tuple[str, str], Usage] = {}
     for row in tx.execute(_COUNTED, {"uuids": list(uuids)}):
-        if quotas.counts(row.vm_state):
+        if quotas.counts(row.vm_state, row.task_state):
             owner = row.project_id, row.user_id
             less[owner] = less.get(owner, Usage()) + Usage.of(flavors.from_json(row.flavor))
     for owner, usage in less.items():

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from kilonova.model.host import NodeReport
+from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, PowerState
 
 #: So much of the end of a console is kept and told.
@@ -108,6 +109,22 @@ class VirtDriver(Protocol):
 
     def resume(self, uuid: str) -> None:
         """Let a suspended guest go on with its memory; one that runs is success. Raises: DriverError."""
+
+    def rescue(self, guest: GuestSpec, image_ref: str, image: ImageData | None, admin_password: str) -> None:
+        """Start a guest from an image, with its own disk beside it; one that is rescued with it is success.
+
+        ``image``: how the host gets it. ``admin_password``: for whoever logs in to it.
+        A start or a hard reboot takes its own disk again. Raises: DriverError; then the guest is as it was.
+        """
+
+    def unrescue(self, uuid: str) -> None:
+        """Start a guest from its own disk again; one that runs from it is success. Raises: DriverError."""
+
+    def set_admin_password(self, uuid: str, admin_password: str) -> None:
+        """Set the password inside a guest that runs. Raises: DriverError, Unsupported."""
+
+    def crash_dump(self, uuid: str) -> None:
+        """Have a guest that runs write a crash dump, by a non-maskable interrupt. Raises: DriverError, Unsupported."""
 
     def console_output(self, uuid: str, lines: int | None) -> str:
         """Return what a guest has written to its console last, at most ``CONSOLE_BYTES``.

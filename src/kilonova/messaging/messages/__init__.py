@@ -37,6 +37,12 @@ from kilonova.messaging.messages.questions import (
     QuestionRefused,
     RefusedBecause,
 )
+from kilonova.messaging.messages.rescues import (
+    RescueGuest,
+    SetAdminPassword,
+    TriggerCrashDump,
+    UnrescueGuest,
+)
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
     HeartbeatAnswer,
@@ -88,8 +94,10 @@ __all__ = [
     "RebuildGuest",
     "RefusedBecause",
     "RemoveGuest",
+    "RescueGuest",
     "ResumeGuest",
     "ReturnHome",
+    "SetAdminPassword",
     "SpawnGuest",
     "StartGuest",
     "StepId",
@@ -98,7 +106,9 @@ __all__ = [
     "StepStatus",
     "StopGuest",
     "SuspendGuest",
+    "TriggerCrashDump",
     "UnpauseGuest",
+    "UnrescueGuest",
 ]
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
@@ -115,6 +125,10 @@ Order = (
     | UnpauseGuest
     | SuspendGuest
     | ResumeGuest
+    | RescueGuest
+    | UnrescueGuest
+    | SetAdminPassword
+    | TriggerCrashDump
     | MoveAway
     | FinishMove
     | ReturnHome

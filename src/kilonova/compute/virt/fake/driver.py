@@ -10,11 +10,12 @@ from kilonova.compute.virt.fake.guests import Origin
 from kilonova.compute.virt.fake.live_migrations import LiveMigrations
 from kilonova.compute.virt.fake.power import Power
 from kilonova.compute.virt.fake.rebuilds import Rebuilds
+from kilonova.compute.virt.fake.rescues import Rescues
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-class FakeDriver(Power, Consoles, Rebuilds, ColdMoves, LiveMigrations):
+class FakeDriver(Power, Consoles, Rescues, Rebuilds, ColdMoves, LiveMigrations):
     """A :class:`kilonova.compute.virt.base.VirtDriver`, put together of what it can do."""
 
     def report(self) -> NodeReport:

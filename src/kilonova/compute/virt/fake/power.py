@@ -15,14 +15,18 @@ class Power(SimulatedHypervisor):
         with self._lock:
             guest = self._present(uuid)
             if guest.state is not PowerState.RUNNING:
-                self._guests.put(uuid, guest=guest.booted("start"))
+                self._guests.put(uuid, guest=replace(guest, rescue_image_ref=None).booted("start"))
 
     def stop(self, uuid: str) -> None:
         self._set_state(uuid, PowerState.SHUTDOWN)
 
     def reboot(self, uuid: str, *, hard: bool) -> None:
         with self._lock:
-            self._guests.put(uuid, guest=self._present(uuid).booted("hard reboot" if hard else "soft reboot"))
+            guest = self._present(uuid)
+            if hard:
+                self._guests.put(uuid, guest=replace(guest, rescue_image_ref=None).booted("hard reboot"))
+            else:
+                self._guests.put(uuid, guest=guest.booted("soft reboot"))
 
     def pause(self, uuid: str) -> None:
         self._go_from(PowerState.RUNNING, PowerState.PAUSED, uuid)
