@@ -9,7 +9,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from crash.starters import OTHER_IMAGE
@@ -42,6 +42,8 @@ def hosts(rng: random.Random) -> tuple[SimulatedHost, ...]:
             memory_mib=8192,
             numa=numa if number % 2 else (),
             spawn_delay_s=rng.choice([0.0, 0.0, 0.02]),
+            shutdown_delay_s=rng.choice([0.0, 0.0, 0.03, -1.0]),
+            start_delay_s=rng.choice([0.0, 0.0, 0.02]),
             destroy_delay_s=rng.choice([0.0, 0.0, 0.02]),
             move_delay_s=rng.choice([0.0, 0.01, 0.03]),
             live_migration_s=rng.choice([0.0, 0.05, 0.2]),
@@ -114,11 +116,14 @@ class Load:
         if not known:
             return
         uuid = rng.choice(known)
-        act = rng.choices(_ACTS, _WEIGHTS)[0]
+        act = rng.choices(list(_ACTS), list(_ACTS.values()))[0]
         if act is Cell.delete:
             self._promises.note(_ASKED_GONE, uuid)
             self._cell.delete(uuid)
             self._promises.note(_GONE, uuid)
+        elif act is _soft_delete:  # which deletes what it cannot keep
+            self._promises.note(_ASKED_GONE, uuid)
+            self._cell.delete(uuid, soft=True)
         else:
             act(self._cell, uuid, rng)
 
@@ -137,6 +142,15 @@ def _still(cell: Cell, uuid: str, rng: random.Random) -> None:
     if waiting and rng.random() < 0.6:
         kind, uuid = {"pause": "unpause", "suspend": "resume"}[kind], rng.choice(waiting)
     cell.power(uuid, kind)
+
+
+def _help(cell: Cell, uuid: str, rng: random.Random) -> None:
+    """Rescue a server, bring back one that is rescued, or reach into its guest."""
+    rescued = _in_state(cell, VmState.RESCUED)
+    if rescued and rng.random() < 0.6:
+        cell.unrescue(rng.choice(rescued))
+    else:
+        rng.choice([Cell.rescue, Cell.rescue, Cell.change_password, Cell.crash_dump])(cell, uuid)
 
 
 def _resize(cell: Cell, uuid: str, rng: random.Random) -> None:
@@ -164,18 +178,31 @@ def _rebuild(cell: Cell, uuid: str, rng: random.Random) -> None:
 
 def _in_state(cell: Cell, state: VmState) -> list[str]:
     with cell.database.read() as connection:
-        page = instance_lists.list_page(connection, instance_lists.InstanceQuery())
+        page = instance_lists.list_page(connection, instance_lists.InstanceQuery(soft_deleted=True))
     return [each.uuid for each in page if each.vm_state is state]
 
 
-_ACTS: tuple[Act, ...] = (
-    Cell.delete,
-    _power,
-    _still,
-    _resize,
-    _end_resize,
-    _move,
-    _live_migrate_and_interrupt,
-    _rebuild,
-)
-_WEIGHTS = (3, 4, 4, 5, 6, 4, 4, 3)
+def _soft_delete(cell: Cell, uuid: str, _rng: random.Random) -> None:
+    cell.delete(uuid, soft=True)
+
+
+def _end_soft_delete(cell: Cell, _uuid: str, rng: random.Random) -> None:
+    """Restore a soft-deleted server, delete it for good, or have all of them reclaimed."""
+    for uuid in _in_state(cell, VmState.SOFT_DELETED)[:1]:
+        rng.choice([Cell.restore, Cell.restore, Cell.force_delete, lambda cell, _uuid: cell.reclaim()])(cell, uuid)
+
+
+#: How often each is asked for, compared with the others.
+_ACTS: Mapping[Act, int] = {
+    Cell.delete: 3,
+    _soft_delete: 3,
+    _end_soft_delete: 3,
+    _power: 4,
+    _still: 4,
+    _help: 4,
+    _resize: 5,
+    _end_resize: 6,
+    _move: 4,
+    _live_migrate_and_interrupt: 4,
+    _rebuild: 3,
+}

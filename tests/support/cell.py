@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,16 @@ from support.world import check_guests, check_world, guests_on_disk
 SMALL = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
 BIGGER = Flavor("2", "m1.small", vcpus=2, memory_mib=1024, root_gib=2)
 IMAGE = Image("70a599e0-31e7-49b7-b260-868f441e862b", "cirros")
-#: Hosts have room for exactly what they have.
+RESCUE_IMAGE = Image("1c3ab1b5-0cd4-4a6e-9a4e-3b4a7f2a4c11", "rescue", properties={"hw_rescue_bus": "virtio"})
+PASSWORD = "correct-horse-battery"
+#: Hosts have room for exactly what they have, and little patience with guests.
 AS_BIG_AS_IT_IS = ComputeSettings(
-    cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0, disk_allocation_ratio=1.0, reserved_host_memory_mib=0
+    cpu_allocation_ratio=1.0,
+    ram_allocation_ratio=1.0,
+    disk_allocation_ratio=1.0,
+    reserved_host_memory_mib=0,
+    shutdown_timeout_s=0.1,
+    wait_soft_reboot_s=0.1,
 )
 #: The same, as simulated hypervisors are told.
 PLAIN = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
@@ -146,11 +154,36 @@ class Cell:
         self.database.write(lambda tx: server_groups.create(tx, group, limit=-1))
         return group.uuid
 
-    def delete(self, uuid: str) -> None:
-        self.conductor.operations.deletes.delete(self.instance(uuid), asker("req-delete"))
+    def delete(self, uuid: str, *, soft: bool = False) -> None:
+        self.conductor.operations.deletes.delete(self.instance(uuid), asker("req-delete"), soft=soft)
+
+    def restore(self, uuid: str) -> None:
+        self.conductor.operations.deletes.restore(self.instance(uuid), asker("req-restore"))
+
+    def force_delete(self, uuid: str) -> None:
+        self.conductor.operations.deletes.force(self.instance(uuid), asker("req-force-delete"))
+
+    def reclaim(self, interval_s: float = 0.0) -> int:
+        """Begin to delete what has been soft-deleted for longer than that."""
+        return self.conductor.operations.deletes.reclaim(timedelta(seconds=interval_s))
 
     def power(self, uuid: str, kind: str) -> None:
         self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
+
+    def force_stop(self, uuid: str) -> None:
+        self.conductor.operations.power.force_stop(self.instance(uuid), asker("req-force-stop"))
+
+    def rescue(self, uuid: str) -> None:
+        self.conductor.operations.rescues.rescue(self.instance(uuid), RESCUE_IMAGE, PASSWORD, asker("req-rescue"))
+
+    def unrescue(self, uuid: str) -> None:
+        self.conductor.operations.rescues.unrescue(self.instance(uuid), asker("req-unrescue"))
+
+    def change_password(self, uuid: str) -> None:
+        self.conductor.operations.rescues.change_password(self.instance(uuid), PASSWORD, asker("req-password"))
+
+    def crash_dump(self, uuid: str) -> None:
+        self.conductor.operations.rescues.crash_dump(self.instance(uuid), asker("req-dump"))
 
     def resize(self, uuid: str, flavor: Flavor = BIGGER, *, stays: bool = False) -> None:
         self.conductor.operations.moves.resize(self.instance(uuid), flavor, asker("req-resize"), stays=stays)

@@ -17,14 +17,25 @@ from kilonova.db import tables as t
 from kilonova.model.instance import PowerState, VmState
 from kilonova.model.server_migration import OPEN, MigrationStatus
 
-SETTLED = {VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESIZED, VmState.ERROR}
+SETTLED = {
+    VmState.ACTIVE,
+    VmState.STOPPED,
+    VmState.PAUSED,
+    VmState.SUSPENDED,
+    VmState.RESCUED,
+    VmState.RESIZED,
+    VmState.SOFT_DELETED,
+    VmState.ERROR,
+}
 #: What the guest of a settled server does.
 _STATES = {
     VmState.ACTIVE: {PowerState.RUNNING},
     VmState.STOPPED: {PowerState.SHUTDOWN},
     VmState.PAUSED: {PowerState.PAUSED},
     VmState.SUSPENDED: {PowerState.SUSPENDED},
+    VmState.RESCUED: {PowerState.RUNNING},
     VmState.RESIZED: {PowerState.RUNNING, PowerState.SHUTDOWN},
+    VmState.SOFT_DELETED: {PowerState.SHUTDOWN},
     VmState.ERROR: set(PowerState),
 }
 
@@ -188,6 +199,8 @@ def check_guests(connection: Connection, *folders: Path) -> None:
             assert guest.state == row.power_state, (row.uuid, row.vm_state, row.power_state, guest)
         if row.vm_state != VmState.ERROR and row.uuid not in faulty:
             assert guest.image_ref in {None, row.image_ref}, (row.uuid, row.image_ref, guest)
+        if row.uuid not in faulty and row.vm_state != VmState.SOFT_DELETED:  # which comes back from its own disk
+            assert (guest.rescue_image_ref is not None) == (row.vm_state == VmState.RESCUED), (row.vm_state, guest)
         assert (guest.vcpus, guest.memory_mib) == (flavor["vcpus"], flavor["memory_mib"]), (flavor, guest)
 
 

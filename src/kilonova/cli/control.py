@@ -25,6 +25,7 @@ from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
 from kilonova.cli.simulated_hosts import hosts_of, scenario_of
 from kilonova.compute.report_timer import ReportTimer
+from kilonova.conductor.chores import Patience, Timetable
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
@@ -53,6 +54,7 @@ class ControlProcess:
     core: Core
     checkpointer: Checkpointer
     purger: Purger
+    chores: Timetable
     application: WsgiApp
     reports: ReportTimer
     lock: IO[bytes] | None
@@ -82,6 +84,7 @@ class ControlProcess:
         self.reports.stop()
         self.checkpointer.stop()
         self.purger.stop()
+        self.chores.stop()
         self.core.upkeep.stop()
         if self.conductor.directory is not None:
             self.conductor.directory.stop()
@@ -179,8 +182,10 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         checkpointer.start()
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
+        chores = Timetable(core.conductor, Patience(reclaim=settings.chores.reclaim_instance_interval_s))
+        chores.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, app, reports, lock, metrics_server)
+    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, lock, metrics_server)
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

@@ -19,7 +19,7 @@ from kilonova.db.prepared import Prepared
 from kilonova.db.statements import ManyRows, insert_missing
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, OverQuota
-from kilonova.model.instance import VmState
+from kilonova.model.instance import TaskState, VmState
 from kilonova.model.quota import COUNTED, DEFAULT_CLASS, Limits, QuotaRequest, Usage, room_for, shortage
 
 #: User of the row that counts for a whole project.
@@ -56,8 +56,11 @@ _RAISE = ManyRows(
         .values({name: _Q[name] + given[f"more_{name}"] for name in COUNTED})
     ),
 )
-#: Which servers count: all that are there, whatever their state, but none that waits to be restored or purged.
-_COUNTS = (_I.deleted.is_(False), _I.vm_state != VmState.SOFT_DELETED.value)
+#: Which servers count: all that are there, whatever their state, but none that is soft-deleted unless it is restored.
+_COUNTS = (
+    _I.deleted.is_(False),
+    sa.or_(_I.vm_state != VmState.SOFT_DELETED.value, _I.task_state == TaskState.RESTORING.value),
+)
 _AMOUNTS = (
     sa.func.count(),
     sa.func.sum(_I.flavor["vcpus"].as_integer()),
@@ -197,9 +200,14 @@ def give_back(tx: Transaction, project_id: str, user_id: str, less: Usage) -> No
     tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": v for k, v in less.items()}})
 
 
-def counts(vm_state: str) -> bool:
-    """Whether a server that is not deleted counts in this state."""
-    return vm_state != VmState.SOFT_DELETED.value
+def count_again(tx: Transaction, project_id: str, user_id: str, more: Usage) -> None:
+    """Count servers that did not count for a while, whatever the limits say."""
+    tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": -v for k, v in more.items()}})
+
+
+def counts(vm_state: str, task_state: str | None) -> bool:
+    """Whether a server that is not deleted counts in these states."""
+    return vm_state != VmState.SOFT_DELETED.value or task_state == TaskState.RESTORING.value
 
 
 # --- new servers ------------------------------------------------------------------------------------------------------

@@ -370,6 +370,7 @@ instances = _table(
     Index("ix_instances_listing", "deleted", "project_id", "created_at"),
     Index("ix_instances_host", "host", "deleted"),
     Index("ix_instances_reservation_id", "reservation_id"),
+    Index("ix_instances_deleted_at", "deleted", "deleted_at"),
     sqlite_autoincrement=True,
 )
 

@@ -59,7 +59,7 @@ def test_a_guest_that_boots_for_ever_has_no_endless_console(tmp_path: Path) -> N
     host.do(SpawnGuest(new_step(), guest()))
     for _ in range(50):
         host.do(RebootGuest(new_step(), "a"))
-    assert len(GuestFile("node1", host.file).places["a"].guest.boots) == 20  # type: ignore[union-attr]
+    assert len(GuestFile("node1", host.file).places["a"].guest.console) == 30  # type: ignore[union-attr]
     assert len(ask(host).output) < CONSOLE_BYTES
 
 

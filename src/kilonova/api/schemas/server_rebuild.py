@@ -4,8 +4,8 @@
 from typing import Any
 
 from kilonova.api.schemas.server_metadata import METADATA
-from kilonova.api.schemas.servers import CERTIFICATES, DESCRIPTION, FQDN, HOSTNAME, UUID
-from kilonova.api.schemas.types import BOOLEAN, NAME, JSONDict, body
+from kilonova.api.schemas.servers import CERTIFICATES, DESCRIPTION, FQDN, HOSTNAME
+from kilonova.api.schemas.types import BOOLEAN, NAME, UUID, JSONDict, body
 from kilonova.api.validation import Schemas
 
 _NAME_OR_NONE: JSONDict = {**NAME, "type": ["string", "null"]}

@@ -5,10 +5,9 @@ from typing import Any
 
 from kilonova.api.schemas.server_metadata import METADATA
 from kilonova.api.schemas.server_tags import TAGS
-from kilonova.api.schemas.types import BOOLEAN, NAME, POSITIVE_INTEGER, JSONDict, body
+from kilonova.api.schemas.types import BOOLEAN, NAME, POSITIVE_INTEGER, UUID, JSONDict, body
 from kilonova.api.validation import Schemas
 
-UUID: JSONDict = {"type": "string", "format": "uuid"}
 _UUIDS: JSONDict = {"oneOf": [UUID, {"type": "array", "items": UUID}]}
 HOSTNAME: JSONDict = {
     "type": "string",

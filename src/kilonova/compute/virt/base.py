@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from kilonova.model.host import NodeReport
+from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, PowerState
 
 #: So much of the end of a console is kept and told.
@@ -45,6 +46,16 @@ class MigrationMonitor(Protocol):
 
     def wait(self, seconds: float) -> None:
         """Wait so long, or until something is requested. Raises: AgentStopsError."""
+
+
+class ShutdownPatience(Protocol):
+    """How long a driver waits for a guest that it has asked to shut down."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, and tell whether the guest may take longer. If not it has to be powered off.
+
+        Raises: AgentStopsError.
+        """
 
 
 class VirtDriver(Protocol):
@@ -88,11 +99,20 @@ class VirtDriver(Protocol):
     def start(self, uuid: str) -> None:
         """Power a guest on. Raises: DriverError."""
 
-    def stop(self, uuid: str) -> None:
-        """Power a guest off, cleanly if it obeys. Raises: DriverError."""
+    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
+        """Ask a guest to shut down, and power it off once ``patience`` is over; without any, at once.
 
-    def reboot(self, uuid: str, *, hard: bool) -> None:
-        """Restart a guest. Raises: DriverError."""
+        Raises: DriverError, AgentStopsError.
+        """
+
+    def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
+        """Shut a running guest down, as in :meth:`stop`, and start it. Raises: DriverError, AgentStopsError."""
+
+    def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
+        """Power a guest off, whatever it does, and start it. One that is gone is made anew as ``guest`` describes it.
+
+        Raises: DriverError.
+        """
 
     def pause(self, uuid: str) -> None:
         """Have a guest that runs stand still; one that is paused is success. Raises: DriverError."""
@@ -108,6 +128,22 @@ class VirtDriver(Protocol):
 
     def resume(self, uuid: str) -> None:
         """Let a suspended guest go on with its memory; one that runs is success. Raises: DriverError."""
+
+    def rescue(self, guest: GuestSpec, image_ref: str, image: ImageData | None, admin_password: str) -> None:
+        """Start a guest from an image, with its own disk beside it; one that is rescued with it is success.
+
+        ``image``: how the host gets it. ``admin_password``: for whoever logs in to it.
+        A start or a hard reboot takes its own disk again. Raises: DriverError; then the guest is as it was.
+        """
+
+    def unrescue(self, uuid: str) -> None:
+        """Start a guest from its own disk again; one that runs from it is success. Raises: DriverError."""
+
+    def set_admin_password(self, uuid: str, admin_password: str) -> None:
+        """Set the password inside a guest that runs. Raises: DriverError, Unsupported."""
+
+    def crash_dump(self, uuid: str) -> None:
+        """Have a guest that runs write a crash dump, by a non-maskable interrupt. Raises: DriverError, Unsupported."""
 
     def console_output(self, uuid: str, lines: int | None) -> str:
         """Return what a guest has written to its console last, at most ``CONSOLE_BYTES``.

@@ -9,7 +9,9 @@ from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
 from kilonova.conductor.operations.power import Power
 from kilonova.conductor.operations.rebuilds import Rebuilds
+from kilonova.conductor.operations.rescues import Rescues
 from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.operations.states import States
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
 
@@ -25,6 +27,8 @@ class Operations:
         self.power = Power(starter)
         self.locks = Locks(starter)
         self.consoles = Consoles(questions)
+        self.rescues = Rescues(starter)
+        self.states = States(starter)
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
         self.rebuilds = Rebuilds(starter)

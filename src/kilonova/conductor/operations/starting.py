@@ -9,7 +9,7 @@ from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import Interrupt, Workflow
 from kilonova.db import instance_actions, instances, workflows
-from kilonova.db.instance_actions import NewAction
+from kilonova.db.instance_actions import EndedEvent, NewAction
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
@@ -72,3 +72,9 @@ class Starter:
 def action_of(workflow: Workflow[Any], instance: Instance, who: Requester) -> NewAction:
     """Return the action of a workflow as the API tells of it."""
     return NewAction(instance.uuid, workflow.action or workflow.kind, who.request_id, who.user_id, who.project_id)
+
+
+def record_at_once(tx: Transaction, instance: Instance, who: Requester, action: str, event: str) -> None:
+    """Record an action that was done in this transaction, with its only event."""
+    instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
+    instance_actions.add_events(tx, [EndedEvent(instance.uuid, who.request_id, event, tx.now)])

@@ -37,6 +37,12 @@ from kilonova.messaging.messages.questions import (
     QuestionRefused,
     RefusedBecause,
 )
+from kilonova.messaging.messages.rescues import (
+    RescueGuest,
+    SetAdminPassword,
+    TriggerCrashDump,
+    UnrescueGuest,
+)
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
     HeartbeatAnswer,
@@ -50,6 +56,7 @@ from kilonova.messaging.messages.steps import (
     StepReply,
     StepState,
     StepStatus,
+    TaskReached,
 )
 
 __all__ = [
@@ -88,8 +95,10 @@ __all__ = [
     "RebuildGuest",
     "RefusedBecause",
     "RemoveGuest",
+    "RescueGuest",
     "ResumeGuest",
     "ReturnHome",
+    "SetAdminPassword",
     "SpawnGuest",
     "StartGuest",
     "StepId",
@@ -98,7 +107,10 @@ __all__ = [
     "StepStatus",
     "StopGuest",
     "SuspendGuest",
+    "TaskReached",
+    "TriggerCrashDump",
     "UnpauseGuest",
+    "UnrescueGuest",
 ]
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
@@ -115,6 +127,10 @@ Order = (
     | UnpauseGuest
     | SuspendGuest
     | ResumeGuest
+    | RescueGuest
+    | UnrescueGuest
+    | SetAdminPassword
+    | TriggerCrashDump
     | MoveAway
     | FinishMove
     | ReturnHome
@@ -129,7 +145,7 @@ Order = (
 GuestQuestion = AskConsoleOutput
 GuestAnswer = ConsoleOutput | QuestionRefused
 AgentMessage = Order | Interrupt | AskGuests | GuestQuestion
-ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound | GuestAnswer
+ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestsFound | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
 Answer = Orphans | HeartbeatAnswer

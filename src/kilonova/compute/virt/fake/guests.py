@@ -28,23 +28,25 @@ class Origin(StrEnum):
     INCOMING = "incoming"
 
 
-#: So many boots are remembered for the console of a guest.
-_BOOTS = 20
+#: So much of what happened to a guest is remembered for its console.
+_ENTRIES = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Boot:
-    """A start of a guest. ``how``: as its console says it. ``at``: by the host's clock, in UTC."""
+class ConsoleEntry:
+    """What a guest writes to its console. ``at``: by the host's clock, in UTC. ``is_boot``: it starts with that."""
 
-    how: str
+    what: str
     at: str
+    is_boot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedGuest:
     """One guest. The size of one from a file of before is not known, and 0.
 
-    ``boots``: the last ones, the newest at the end.
+    ``console``: what it wrote there last, the newest at the end.
+    ``rescue_image_ref``: what it was started from instead of its own disk, which is kept; None when it was not.
     ``image_ref``: what its disk was made from; None where the file is from before it said so.
     ``ordered_at``: the mark that Kilonova made it, and when that was asked for; None: somebody else did.
     """
@@ -56,12 +58,17 @@ class SimulatedGuest:
     root_gib: int = 0
     ordered_at: datetime | None = None
     image_ref: str | None = None
-    boots: tuple[Boot, ...] = ()
+    rescue_image_ref: str | None = None
+    console: tuple[ConsoleEntry, ...] = ()
 
     def booted(self, how: str) -> "SimulatedGuest":
         """Return the guest as it runs after one more start."""
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return replace(self, state=PowerState.RUNNING, boots=(*self.boots, Boot(how, now))[-_BOOTS:])
+        return replace(self.wrote(how, is_boot=True), state=PowerState.RUNNING)
+
+    def wrote(self, what: str, *, is_boot: bool = False) -> "SimulatedGuest":
+        """Return the guest after it has written something to its console."""
+        entry = ConsoleEntry(what, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), is_boot)
+        return replace(self, console=(*self.console, entry)[-_ENTRIES:])
 
     @classmethod
     def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
@@ -131,8 +138,8 @@ class GuestFile:
         """Replace the file in one step, then what is known here: a kill or a full disk leaves both as they were."""
         draft = self._file.with_suffix(".new")
         try:
-            draft.touch(0o600)
-            draft.write_bytes(orjson.dumps(places))
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(orjson.dumps(places))
             os.replace(draft, self._file)  # noqa: PTH105 - the one-step replace is the point
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -153,5 +160,5 @@ def _guest(value: Any, written_at: datetime) -> SimulatedGuest | None:
     text = value.get("ordered_at", "")
     ordered_at = written_at if text == "" else None if text is None else datetime.fromisoformat(text)
     enums = {"state": PowerState(value["state"]), "origin": Origin(value["origin"])}
-    boots = tuple(Boot(**boot) for boot in value.get("boots", ()))
-    return SimulatedGuest(**{**value, **enums, "ordered_at": ordered_at, "boots": boots})
+    console = tuple(ConsoleEntry(**entry) for entry in value.get("console", ()))
+    return SimulatedGuest(**{**value, **enums, "ordered_at": ordered_at, "console": console})

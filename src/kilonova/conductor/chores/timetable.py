@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which chores there are, and when each is done."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from kilonova.conductor.service import Conductor
+from kilonova.periodic import PeriodicThread
+
+#: As in Nova, what has no spacing of its own is done this often.
+_EVERY_S = 60.0
+_OFTENEST_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """For how many seconds each chore lets things be; 0 or less: for ever.
+
+    ``reclaim``: soft-deleted servers.
+    """
+
+    reclaim: float = 0
+
+
+class Timetable:
+    """The chores of one control process, a thread for each that is switched on."""
+
+    def __init__(self, conductor: Conductor, patience: Patience) -> None:
+        self._conductor = conductor
+        self._threads = tuple(self._chores(patience))
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End after the transactions under way."""
+        for thread in self._threads:
+            thread.ask_to_stop()
+        for thread in self._threads:
+            thread.stop()
+
+    def _chores(self, patience: Patience) -> Iterator[PeriodicThread]:
+        operations = self._conductor.operations
+        for seconds, name, some in ((patience.reclaim, "reclaim", operations.deletes.reclaim),):
+            if seconds > 0:
+                yield self._chore(name, some, seconds)
+
+    def _chore(self, name: str, some: Callable[[timedelta], int], seconds: float) -> PeriodicThread:
+        """Return the thread that does a chore, ``some`` of it at a time, for what is older than ``seconds``.
+
+        It looks every minute, and more often where that is long compared with the patience.
+        """
+        patience = timedelta(seconds=seconds)
+
+        def work_off() -> None:
+            while self._conductor.runner.may_act and some(patience):
+                if thread.rest(0):
+                    return
+
+        every_s = min(_EVERY_S, max(_OFTENEST_S, seconds / 10))
+        thread = PeriodicThread(name, work_off, every_s, complaint=f"A chore could not be done ({name})")
+        return thread
