@@ -159,9 +159,8 @@ def settle(cloud: AgentCloud) -> None:
 def test_a_flood_of_questions_holds_nobody_up(cloud: AgentCloud, attacker: Attacker) -> None:
     """What an agent reports is written by one thread for each message."""
     session = attacker.begin()
-    question = asked(HostsStarted((attacker.report(),), session=session))
     for _ in range(300):
-        attacker.publish_quickly(question)
+        attacker.publish_quickly(asked(HostsStarted((attacker.report(),), session=session)))
     honest = Attacker(cloud, attacker.victim)
     began = time.monotonic()
     honest.begin()

@@ -42,6 +42,8 @@ def hosts(rng: random.Random) -> tuple[SimulatedHost, ...]:
             memory_mib=8192,
             numa=numa if number % 2 else (),
             spawn_delay_s=rng.choice([0.0, 0.0, 0.02]),
+            shutdown_delay_s=rng.choice([0.0, 0.0, 0.03, -1.0]),
+            start_delay_s=rng.choice([0.0, 0.0, 0.02]),
             destroy_delay_s=rng.choice([0.0, 0.0, 0.02]),
             move_delay_s=rng.choice([0.0, 0.01, 0.03]),
             live_migration_s=rng.choice([0.0, 0.05, 0.2]),

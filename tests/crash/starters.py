@@ -20,6 +20,8 @@ HOSTS = (
     host("node2", vcpus=8, memory_mib=12288, live_migration_s=0.05),
     host("node3", vcpus=10, memory_mib=16384, live_migration_s=0.05),
 )
+#: Guests take a moment to shut down, and to start again: one that is rebooted can be met while it is off.
+_SLOW = (host("node1", vcpus=6, memory_mib=8192, shutdown_delay_s=0.05, start_delay_s=0.05),)
 
 
 OTHER_IMAGE = Image("0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4", "fedora")
@@ -78,8 +80,15 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "restore": {"": Starter(_on_first(Cell.restore), (_ON_NODE1, _SOFT_DELETE))},
     "start": {"": Starter(_on_first(Cell.power, "start"), (_ON_NODE1, _STOP))},
     "stop": {"": Starter(_STOP, (_ON_NODE1,))},
-    "reboot": {"": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,))},
-    "hard-reboot": {"": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,))},
+    "force-stop": {"": Starter(_on_first(Cell.force_stop), (_ON_NODE1, _STOP))},
+    "reboot": {
+        "": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,)),
+        "off for a while": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,), hosts=_SLOW),
+    },
+    "hard-reboot": {
+        "": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,)),
+        "off for a while": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,), hosts=_SLOW),
+    },
     "pause": {"": Starter(_PAUSE, (_ON_NODE1,))},
     "unpause": {"": Starter(_on_first(Cell.power, "unpause"), (_ON_NODE1, _PAUSE))},
     "suspend": {"": Starter(_SUSPEND, (_ON_NODE1,))},

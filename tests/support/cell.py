@@ -56,9 +56,14 @@ BIGGER = Flavor("2", "m1.small", vcpus=2, memory_mib=1024, root_gib=2)
 IMAGE = Image("70a599e0-31e7-49b7-b260-868f441e862b", "cirros")
 RESCUE_IMAGE = Image("1c3ab1b5-0cd4-4a6e-9a4e-3b4a7f2a4c11", "rescue", properties={"hw_rescue_bus": "virtio"})
 PASSWORD = "correct-horse-battery"
-#: Hosts have room for exactly what they have.
+#: Hosts have room for exactly what they have, and little patience with guests.
 AS_BIG_AS_IT_IS = ComputeSettings(
-    cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0, disk_allocation_ratio=1.0, reserved_host_memory_mib=0
+    cpu_allocation_ratio=1.0,
+    ram_allocation_ratio=1.0,
+    disk_allocation_ratio=1.0,
+    reserved_host_memory_mib=0,
+    shutdown_timeout_s=0.1,
+    wait_soft_reboot_s=0.1,
 )
 #: The same, as simulated hypervisors are told.
 PLAIN = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
@@ -164,6 +169,9 @@ class Cell:
 
     def power(self, uuid: str, kind: str) -> None:
         self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
+
+    def force_stop(self, uuid: str) -> None:
+        self.conductor.operations.power.force_stop(self.instance(uuid), asker("req-force-stop"))
 
     def rescue(self, uuid: str) -> None:
         self.conductor.operations.rescues.rescue(self.instance(uuid), RESCUE_IMAGE, PASSWORD, asker("req-rescue"))

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from kilonova.compute.agent import Agent
 from kilonova.compute.images import HostImages
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
+from kilonova.compute.shutdowns import ShutdownTimes
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.fake import FakeSettings
@@ -71,6 +72,7 @@ def simulate(
             bus,
             may_act=may_act,
             running_deleted=running_deleted_of(compute),
+            shutdown_times=ShutdownTimes(compute.shutdown_timeout_s, compute.wait_soft_reboot_s),
         )
         for host in hosts
     )

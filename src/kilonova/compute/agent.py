@@ -11,10 +11,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from kilonova.compute import reboots
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
 from kilonova.compute.questions import Questions
 from kilonova.compute.removals import GuestRemover, RunningDeleted
+from kilonova.compute.shutdowns import Shutdowns, ShutdownTimes
 from kilonova.compute.step_memory import StepMemory, SupersededError
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
 from kilonova.errors import DriverError, ImageUnusable, MigrationAborted, UnsupportedGuest
@@ -26,6 +28,7 @@ from kilonova.messaging.messages import (
     AskGuests,
     AskStep,
     ConductorMessage,
+    DestroyGuest,
     FaultOf,
     ForceCompleteLiveMigration,
     GuestAnswer,
@@ -33,12 +36,14 @@ from kilonova.messaging.messages import (
     GuestsFound,
     Interrupt,
     Order,
+    RebootGuest,
     StepReply,
     StepState,
     StepStatus,
+    TaskReached,
 )
 from kilonova.model.found_guest import Removal
-from kilonova.model.instance import PowerState
+from kilonova.model.instance import PowerState, TaskState
 
 LOG = logging.getLogger(__name__)
 _BROKE = "The hypervisor driver failed."
@@ -58,7 +63,8 @@ class Agent:
 
     ``may_act``: whether its process may act for the host at present. A message that comes when it may not, or whose
     turn comes in a later session, is dropped: whoever counts as the owner of the host by then sends another.
-    ``running_deleted``: what becomes of guests of deleted servers; None stands for the default.
+    ``running_deleted``: what becomes of guests of deleted servers. ``shutdown_times``: how long guests may take to shut
+    down. None stands for the defaults.
     """
 
     def __init__(
@@ -69,6 +75,7 @@ class Agent:
         *,
         may_act: Callable[[], bool] = lambda: True,
         running_deleted: RunningDeleted | None = None,
+        shutdown_times: ShutdownTimes | None = None,
     ) -> None:
         self.host = host
         self.driver = driver
@@ -83,6 +90,7 @@ class Agent:
         self._steps = StepMemory()
         self._questions = Questions(host, driver)
         self._migrations = LiveMigrations(host, self._tell)
+        self._shutdowns = Shutdowns(shutdown_times or ShutdownTimes(), self._is_urgent)
         self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
 
     def accept(self, message: AgentMessage) -> Work | None:
@@ -111,11 +119,17 @@ class Agent:
         with self._lock:
             waiting = _Waiting(message, self._session)
             queue = self._waiting.get(uuid)
-            if queue is not None:
+            if queue is None:
+                self._waiting[uuid] = deque([waiting])
+            else:
                 queue.append(waiting)
-                return None
-            self._waiting[uuid] = deque([waiting])
-        return self._work_for(uuid, waiting)
+        if queue is None:
+            return self._work_for(uuid, waiting)
+        if isinstance(message, RebootGuest):
+            self._reached(message, reboots.waiting(message))
+        if _ends_waiting(message):
+            self._shutdowns.cut_short(uuid)
+        return None
 
     def begin_session(self) -> None:
         """Drop what waits: others may have gone on with it while this process was counted as dead."""
@@ -133,8 +147,9 @@ class Agent:
             self._tell(message, urgent=urgent)
 
     def stop(self) -> None:
-        """Leave the live migrations that run as they are, so that their threads end."""
+        """Leave live migrations that run and guests that shut down as they are, so that their threads end."""
         self._migrations.stop()
+        self._shutdowns.stop()
 
     def remove(self, removals: Iterable[Removal]) -> None:
         """Have guests go that a record says have to, before messages are taken. One that cannot go stays for now."""
@@ -188,6 +203,14 @@ class Agent:
             LOG.warning("Host %s: %s of guest %s dropped", self.host, type(message).__name__, message.instance_uuid)
         return is_allowed
 
+    def _is_urgent(self, uuid: str) -> bool:
+        """Tell whether something waits that is not to wait until a guest has shut down."""
+        with self._lock:
+            return any(_ends_waiting(waiting.order) for waiting in self._waiting.get(uuid, ()))
+
+    def _reached(self, order: Order, task: TaskState) -> None:
+        self._tell(TaskReached(order.step, self.host, order.instance_uuid, task))
+
     def _reply(self, reply: StepReply, lane: AgentLane) -> None:
         self._tell_in_time(reply, urgent=lane is AgentLane.DELETE or reply.aborted)
 
@@ -209,7 +232,14 @@ class Agent:
         """Carry an order out; None when it was left halfway."""
         uuid = order.instance_uuid
         try:
-            power_state = carry_out(order, self.driver, self._migrations, self._remover)
+            power_state = carry_out(
+                order,
+                self.driver,
+                self._migrations,
+                self._remover,
+                self._shutdowns,
+                lambda task: self._reached(order, task),
+            )
         except AgentStopsError:
             LOG.info("Host %s: %s of guest %s is left as it is", self.host, type(order).__name__, uuid)
             return None
@@ -236,6 +266,11 @@ class Agent:
         except Exception as error:  # noqa: BLE001 - the driver has failed already, this is to say how badly
             LOG.info("Host %s: the state of guest %s is unknown: %s", self.host, uuid, error)
             return PowerState.NOSTATE
+
+
+def _ends_waiting(order: Order) -> bool:
+    """Tell whether an order ends what waits for a guest to shut down, since nothing depends on that any more."""
+    return isinstance(order, DestroyGuest) or (isinstance(order, RebootGuest) and order.hard)
 
 
 def guests_of(agents: Sequence[Agent], asked: tuple[str, ...] | None = None) -> GuestsFound:

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each order means for the hypervisor driver."""
 
+from collections.abc import Callable
+
 from kilonova.compute.live_migrations import LiveMigrations
+from kilonova.compute.reboots import reboot
 from kilonova.compute.removals import GuestRemover
+from kilonova.compute.shutdowns import Shutdowns
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.messaging.messages import (
     AbandonMove,
@@ -30,11 +34,21 @@ from kilonova.messaging.messages import (
     UnpauseGuest,
     UnrescueGuest,
 )
-from kilonova.model.instance import PowerState
+from kilonova.model.instance import PowerState, TaskState
 
 
-def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remover: GuestRemover) -> PowerState:
-    """Have the driver do what is ordered and return the guest's state then. Raises: DriverError, AgentStopsError."""
+def carry_out(
+    order: Order,
+    driver: VirtDriver,
+    migrations: LiveMigrations,
+    remover: GuestRemover,
+    shutdowns: Shutdowns,
+    begins: Callable[[TaskState], None],
+) -> PowerState:
+    """Have the driver do what is ordered and return the guest's state then.
+
+    ``begins``: told when the server shows another task from now on. Raises: DriverError, AgentStopsError.
+    """
     match order:
         case SpawnGuest():
             driver.spawn(order.guest)
@@ -49,11 +63,12 @@ def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remo
             driver.start(order.instance_uuid)
             return PowerState.RUNNING
         case StopGuest():
-            driver.stop(order.instance_uuid)
+            limit_s = shutdowns.times.stop_s if order.timeout_s is None else order.timeout_s
+            with shutdowns.patience(order.instance_uuid, limit_s) as patience:
+                driver.stop(order.instance_uuid, patience)
             return PowerState.SHUTDOWN
         case RebootGuest():
-            driver.reboot(order.instance_uuid, hard=order.hard)
-            return PowerState.RUNNING
+            return reboot(order, driver, shutdowns, begins)
         case PauseGuest():
             driver.pause(order.instance_uuid)
             return PowerState.PAUSED

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from kilonova.clock import utc_now
 from kilonova.conductor.services import Services
-from kilonova.db import host_devices
+from kilonova.db import host_devices, request_specs
 from kilonova.db.database import Database
 from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.image_data import ImageData
@@ -31,6 +31,19 @@ def image_data_for(services: Services, host: str, request: StoredRequest) -> Ima
     """Return how ``host`` gets the image that was asked for, as it is sent: the ticket in it expires."""
     image = request.spec.image
     return None if image is None else services.image_data(host, image)
+
+
+def present_guest(services: Services, instance: Instance, host: str, ordered_at: datetime | None) -> GuestSpec | None:
+    """Return the guest of a server that is no move's, as ``host`` would have to make it anew.
+
+    None for a server of which nobody knows any more what was asked for it.
+    """
+    with services.database.read() as connection:
+        request = request_specs.get_many(connection, [instance]).get(instance.uuid)
+    if request is None:
+        return None
+    reserved = reserved_for(services.database, instance, request)
+    return guest_of(instance, request, reserved, ordered_at, image_data_for(services, host, request))
 
 
 def guest_of(

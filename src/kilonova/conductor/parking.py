@@ -4,18 +4,19 @@
 import logging
 import threading
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kilonova.conductor.workflow import AGENT_TOO_OLD, UNREACHABLE, Run, SendToAgent
 from kilonova.errors import AgentTooOld, Unavailable
 from kilonova.messaging.bus import ConductorBus
-from kilonova.messaging.messages import AskStep, MigrationProgress, StepReply, StepState, StepStatus
+from kilonova.messaging.messages import AskStep, MigrationProgress, StepReply, StepState, StepStatus, TaskReached
 from kilonova.messaging.rabbit.complaints import Complaints
+from kilonova.model.instance import TaskState
 
 LOG = logging.getLogger(__name__)
 #: What an agent says of a step.
-AboutStep = StepReply | StepStatus | MigrationProgress
+AboutStep = StepReply | StepStatus | TaskReached | MigrationProgress
 #: Seconds after which an agent that has not replied is asked how far it is.
 RESPONSE_TIMEOUT_S = 60.0
 #: How soon an agent is asked that has not got a message because its process might not act just then.
@@ -43,6 +44,10 @@ class _Parked:
     def known(self) -> None:
         """Begin to count anew how often the agent does not know the step."""
         self.unknown, self.sent_again_from = 0, float("-inf")
+
+    def reaches(self, task: TaskState) -> None:
+        """Note what is sent from now on, should the agent forget the step."""
+        self.effect = replace(self.effect, message=self.effect.once.get(task, self.effect.message))
 
 
 class Parking:
@@ -106,17 +111,35 @@ class Parking:
             del self._parked[reply.step.workflow]
             return True
 
-    def take_status(self, status: StepStatus) -> StepReply | None:
+    def take_progress(self, message: TaskReached) -> Run[Any] | None:
+        """Take that an agent has reached another task of a step; return the workflow that waits for it, if one does."""
+        with self._lock:
+            parked = self._find(message)
+            if parked is None:
+                return None
+            parked.reaches(message.task)
+            return parked.run
+
+    def is_forgotten(self, status: StepStatus) -> bool:
+        """Tell whether an agent does not know a step, and what it is sent instead depends on how far it was."""
+        with self._lock:
+            parked = self._find(status) if status.state is StepState.UNKNOWN else None
+            return parked is not None and bool(parked.effect.once)
+
+    def take_status(self, status: StepStatus, task: TaskState | None = None) -> StepReply | None:
         """Take an agent's answer to the question how far it is; return what the workflow may take for its reply.
 
         A message that has never arrived is sent: at once the first time, then after longer and longer pauses. Else an
         agent whose next session is not known here yet, and that drops what is meant for the last one, would be sent
-        the same message as fast as it can drop it.
+        the same message as fast as it can drop it. ``task``: of the
+        server, where it matters which message that is.
         """
         with self._lock:
             parked = self._find(status)
             if parked is None:
                 return None
+            if task is not None:
+                parked.reaches(task)
             if status.state is StepState.DONE and status.reply is not None:
                 return status.reply if self._find(status.reply) is parked else None
             parked.due = self._due(parked.effect)

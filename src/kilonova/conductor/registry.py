@@ -12,12 +12,14 @@ from kilonova.conductor.workflows.delete import DELETE
 from kilonova.conductor.workflows.inside_guest import CHANGE_PASSWORD, CRASH_DUMP
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.power import POWER
+from kilonova.conductor.workflows.reboot import HARD_REBOOT, REBOOT
 from kilonova.conductor.workflows.rebuild import REBUILD
 from kilonova.conductor.workflows.rescue import RESCUE, UNRESCUE
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.restore import RESTORE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
 from kilonova.conductor.workflows.soft_delete import SOFT_DELETE
+from kilonova.conductor.workflows.stop import FORCE_STOP, STOP
 
 #: kind → workflow
 REGISTRY: Mapping[str, Workflow[Any]] = {
@@ -29,6 +31,10 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         SOFT_DELETE,
         RESTORE,
         *POWER.values(),
+        STOP,
+        FORCE_STOP,
+        REBOOT,
+        HARD_REBOOT,
         RESCUE,
         UNRESCUE,
         CHANGE_PASSWORD,

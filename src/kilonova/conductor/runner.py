@@ -23,6 +23,7 @@ from kilonova.conductor.parking import RESPONSE_TIMEOUT_S, AboutStep, Parking
 from kilonova.conductor.retries import MAX_TRIES, Retries, pause_s
 from kilonova.conductor.runs import Runs
 from kilonova.conductor.services import Services
+from kilonova.conductor.task_progress import TaskProgress
 from kilonova.conductor.turns import Turn
 from kilonova.conductor.workflow import (
     TAKEN_OVER,
@@ -47,7 +48,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState
 from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus
-from kilonova.messaging.messages import StepReply, StepStatus
+from kilonova.messaging.messages import StepReply, StepStatus, TaskReached
 
 LOG = logging.getLogger(__name__)
 
@@ -88,6 +89,9 @@ class Runner:
         self.guests = GuestReports(self._database, bus, lambda: self.may_act, find_agent)
         self._late_guests = LateGuests(self._database, self.guests, lambda: self.may_act)
         self._parking = Parking(bus, lambda: self.may_act, clock, response_timeout_s)
+        self.task_progress = TaskProgress(
+            self._database, lambda kind: registry[kind].transition, self._parking.is_parked
+        )
         self._find_agent = find_agent
         self._retries = Retries(pause_s, max_tries, clock)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
@@ -345,9 +349,19 @@ class Runner:
         else:
             self._advance(run, effect)
 
+    def take_progress(self, message: TaskReached) -> None:
+        """Have a server show how far the agent is with its step."""
+        run = self._parking.take_progress(message)
+        if run is not None:
+            self.task_progress.note(run, message.task)
+
     def take_status(self, status: StepStatus) -> None:
         """Take the answer to the question how far a step is."""
-        reply = self._parking.take_status(status)
+        task = None
+        if self._parking.is_forgotten(status):
+            with self._database.read() as connection:
+                task = instances.task_of(connection, status.instance_uuid)
+        reply = self._parking.take_status(status, task)
         if reply is not None:
             self.take_reply(reply)
 

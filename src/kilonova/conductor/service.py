@@ -48,6 +48,7 @@ from kilonova.messaging.messages import (
     QuestionRefused,
     StepReply,
     StepStatus,
+    TaskReached,
 )
 from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData
@@ -154,6 +155,8 @@ class Conductor:
                 self.runner.take_reply(message)
             case StepStatus():
                 self.runner.take_status(message)
+            case TaskReached():
+                self.runner.take_progress(message)
             case MigrationProgress():
                 self.operations.live_migrations.record_progress(message)
             case GuestsFound():

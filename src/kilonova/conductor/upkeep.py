@@ -9,6 +9,7 @@ from datetime import timedelta
 from kilonova.conductor.heartbeats import WRITTEN_EVERY_S
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.silence import Silence
+from kilonova.conductor.task_progress import SHOWN_EVERY_S
 from kilonova.db import change_log, host_agents, services
 from kilonova.db.transaction import Transaction
 from kilonova.periodic import PeriodicThread
@@ -55,6 +56,12 @@ class Upkeep:
         self._threads = (
             PeriodicThread("leases", self._look, look_every_s, complaint="The lease was not renewed"),
             PeriodicThread("retries", self.tick, _TICK_S, complaint="Nothing was tried again"),
+            PeriodicThread(
+                "task states",
+                conductor.runner.task_progress.write,
+                SHOWN_EVERY_S,
+                complaint="The progress of tasks was not written",
+            ),
             PeriodicThread(
                 "heartbeats",
                 conductor.heartbeats.write,

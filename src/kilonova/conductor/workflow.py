@@ -174,12 +174,14 @@ class SendToAgent:
 
     ``asked_after_s``: without a reply by then the agent is asked how far it is; None stands for the usual time.
     ``facts``: as they are while it waits, in this process only; None: as before.
+    ``once``: task that the agent has reached → what it is sent instead, should it have forgotten the step by then.
     """
 
     host: str
     message: AgentMessage
     asked_after_s: float | None = None
     facts: Any = None
+    once: Mapping[TaskState, AgentMessage] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,24 @@ class ComputeSettings:
             min=0,
         ),
     ] = 0
+    shutdown_timeout_s: Annotated[
+        float,
+        Option(
+            "Seconds that a guest has to shut down when its server is stopped, before it is powered off. The image "
+            "property os_shutdown_timeout overrides it.",
+            name="shutdown_timeout",
+            min=0,
+        ),
+    ] = 60.0
+    wait_soft_reboot_s: Annotated[
+        float,
+        Option(
+            "Seconds that a guest has to shut down in a soft reboot, before it is powered off.",
+            name="wait_soft_reboot_seconds",
+            group="libvirt",
+            min=0,
+        ),
+    ] = 120.0
     allow_resize_to_same_host: Annotated[
         bool, Option("Whether a resize may leave a server on the host where it is, if that has room.")
     ] = False

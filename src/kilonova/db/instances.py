@@ -21,7 +21,7 @@ from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound, UnexpectedTaskState
-from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
+from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState, is_io_heavy
 from kilonova.model.quota import Usage
 
 _I, _T = t.instances.c, t.instance_tags.c
@@ -46,6 +46,7 @@ _NUMBERS = Prepared(
     sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
 )
 _HOSTS = Prepared(sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True))))
+_TASK = Prepared(sa.select(_I.task_state).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False)))
 _PLACE = Prepared(sa.select(_I.host, _I.group_uuid).where(_I.uuid == sa.bindparam("uuid")))
 ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
 _FAULT_TEXT = 255
@@ -146,6 +147,12 @@ def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozense
     return found
 
 
+def task_of(connection: Connection, uuid: str) -> TaskState | None:
+    """Return what is under way for an instance; None for nothing, and for an instance that is not there."""
+    rows = _TASK.rows(connection, uuid=uuid)
+    return TaskState(rows[0][0]) if rows and rows[0][0] is not None else None
+
+
 def place_of(connection: Connection, uuid: str) -> tuple[str | None, str | None]:
     """Return the host of an instance and the server group that it was made in, each None where there is none."""
     rows = _PLACE.rows(connection, uuid=uuid)
@@ -196,6 +203,20 @@ def set_progress(tx: Transaction, uuid: str, tasks: Collection[TaskState], perce
     """Store how far an operation is while an instance still has one of its ``tasks``; afterwards it is too late."""
     mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), task_is_one_of(tasks))
     tx.execute(mine.values(progress=percent))
+
+
+def show_task(
+    tx: Transaction, uuid: str, before: Collection[TaskState], task: TaskState, *, workflow: str, attempt: int
+) -> None:
+    """Show another task while an instance has one of those ``before`` it, and a step that has started is not over.
+
+    ``workflow``, ``attempt``: which start of a step. Afterwards it is too late.
+    """
+    step = sa.exists().where(t.workflows.c.uuid == workflow, t.workflows.c.attempt == attempt)
+    mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), task_is_one_of(before), step)
+    changed = tx.execute(mine.values(task_state=task.value, updated_at=tx.now)).rowcount
+    if changed and any(is_io_heavy("", each) for each in (*before, task)):
+        log(tx, uuid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from kilonova.messaging.messages import (
     ForceCompleteLiveMigration,
     LiveMigrate,
     MoveAway,
+    RebootGuest,
+    StopGuest,
 )
 
 LOG = logging.getLogger(__name__)
@@ -26,7 +28,8 @@ LOG = logging.getLogger(__name__)
 class AgentLane(StrEnum):
     """Where an agent's work runs.
 
-    ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks; for ``QUESTION`` somebody waits.
+    ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks, or waits for guests to shut down; for
+    ``QUESTION`` somebody waits.
     """
 
     INTERRUPT = "interrupt"
@@ -53,6 +56,8 @@ _LANES: Mapping[type, AgentLane] = {
     MoveAway: AgentLane.MOVE,
     FinishMove: AgentLane.MOVE,
     LiveMigrate: AgentLane.MOVE,
+    RebootGuest: AgentLane.MOVE,
+    StopGuest: AgentLane.MOVE,
 }
 L = TypeVar("L", bound=StrEnum)
 

@@ -95,13 +95,21 @@ TRANSITIONS: Mapping[str, Transition] = {
     ),
     "start": Transition("start", _only(S.STOPPED), shown=(T.POWERING_ON,), settled=S.ACTIVE),
     "stop": Transition("stop", _only(S.ACTIVE, S.ERROR), shown=(T.POWERING_OFF,), settled=S.STOPPED),
+    "force-stop": Transition(
+        "stop",
+        _only(S.STOPPED, S.PAUSED),
+        shown=(T.POWERING_OFF,),
+        settled=S.STOPPED,
+        remark="Begun by Kilonova itself, where a guest does what its server does not show.",
+    ),
     "reboot": Transition(
         "reboot",
         _only(S.ACTIVE),
-        shown=_SOFT_REBOOT,
+        shown=(*_SOFT_REBOOT, *_HARD_REBOOT[1:]),
         settled=S.ACTIVE,
         failed=S.ERROR,
-        remark="Fails into error only where the guest does not run afterwards.",
+        remark="Goes on as a hard one where the guest does not run. Fails into error only where it does not run "
+        "afterwards.",
     ),
     "hard-reboot": Transition(
         "reboot",

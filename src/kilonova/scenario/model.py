@@ -114,6 +114,8 @@ class SimulatedHost:
     ``metrics``: what it measures of itself, by name.
     ``spawn_delay_s``, ``destroy_delay_s``: how long that takes. ``failing_spawns``: how many spawns fail before one
     succeeds (-1: all).
+    ``shutdown_delay_s``: how long its guests take to shut down when they are asked to (-1: they never do);
+    ``start_delay_s``: how long powering one on takes.
     ``move_delay_s``: how long each step of a resize or cold migration takes. ``failing_moves``: how many moves to this
     host fail, live ones before anything is copied. ``live_migration_s``: how long copying a running guest from here
     takes. ``failing_live_migrations``: how often it fails at its end.
@@ -135,6 +137,8 @@ class SimulatedHost:
     spawn_delay_s: float = 0.0
     destroy_delay_s: float = 0.0
     failing_spawns: int = 0
+    shutdown_delay_s: float = 0.0
+    start_delay_s: float = 0.0
     move_delay_s: float = 0.0
     failing_moves: int = 0
     live_migration_s: float = 0.0

@@ -57,17 +57,16 @@ class CountingDriver(FakeDriver):
         self.done.append(("spawn", guest.uuid))
         super().spawn(guest)
 
-    def stop(self, uuid: str) -> None:
+    def stop(self, uuid: str, patience: Any = None) -> None:
         self.done.append(("stop", uuid))
-        super().stop(uuid)
+        super().stop(uuid, patience)
 
     def start(self, uuid: str) -> None:
         self.done.append(("start", uuid))
         super().start(uuid)
 
-    def reboot(self, uuid: str, *, hard: bool) -> None:
+    def soft_reboot(self, uuid: str, _patience: Any) -> None:
         self.done.append(("reboot", uuid))
-        super().reboot(uuid, hard=hard)
 
     def destroy(self, uuid: str) -> None:
         self.done.append(("destroy", uuid))

@@ -48,6 +48,16 @@ class MigrationMonitor(Protocol):
         """Wait so long, or until something is requested. Raises: AgentStopsError."""
 
 
+class ShutdownPatience(Protocol):
+    """How long a driver waits for a guest that it has asked to shut down."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, and tell whether the guest may take longer. If not it has to be powered off.
+
+        Raises: AgentStopsError.
+        """
+
+
 class VirtDriver(Protocol):
     """Every call may be repeated: "already so" and "absent" are success.
 
@@ -89,11 +99,20 @@ class VirtDriver(Protocol):
     def start(self, uuid: str) -> None:
         """Power a guest on. Raises: DriverError."""
 
-    def stop(self, uuid: str) -> None:
-        """Power a guest off, cleanly if it obeys. Raises: DriverError."""
+    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
+        """Ask a guest to shut down, and power it off once ``patience`` is over; without any, at once.
 
-    def reboot(self, uuid: str, *, hard: bool) -> None:
-        """Restart a guest. Raises: DriverError."""
+        Raises: DriverError, AgentStopsError.
+        """
+
+    def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
+        """Shut a running guest down, as in :meth:`stop`, and start it. Raises: DriverError, AgentStopsError."""
+
+    def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
+        """Power a guest off, whatever it does, and start it. One that is gone is made anew as ``guest`` describes it.
+
+        Raises: DriverError.
+        """
 
     def pause(self, uuid: str) -> None:
         """Have a guest that runs stand still; one that is paused is success. Raises: DriverError."""

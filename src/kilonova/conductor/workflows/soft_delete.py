@@ -94,7 +94,7 @@ def _confirmed(services: Services, run: Run[SoftDeleteFacts], reply: StepReply) 
 def _power_off(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
     if run.facts.host is None:
         return _delete_instead(services, run)
-    return SendToAgent(run.facts.host, StopGuest(run.step_id, run.instance_uuid))
+    return SendToAgent(run.facts.host, StopGuest(run.step_id, run.instance_uuid, timeout_s=0.0))
 
 
 def _powered_off(services: Services, run: Run[SoftDeleteFacts], reply: StepReply) -> Effect:

@@ -56,6 +56,7 @@ from kilonova.messaging.messages.steps import (
     StepReply,
     StepState,
     StepStatus,
+    TaskReached,
 )
 
 __all__ = [
@@ -106,6 +107,7 @@ __all__ = [
     "StepStatus",
     "StopGuest",
     "SuspendGuest",
+    "TaskReached",
     "TriggerCrashDump",
     "UnpauseGuest",
     "UnrescueGuest",
@@ -143,7 +145,7 @@ Order = (
 GuestQuestion = AskConsoleOutput
 GuestAnswer = ConsoleOutput | QuestionRefused
 AgentMessage = Order | Interrupt | AskGuests | GuestQuestion
-ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound | GuestAnswer
+ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestsFound | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
 Answer = Orphans | HeartbeatAnswer

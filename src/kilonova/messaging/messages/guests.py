@@ -44,9 +44,19 @@ class DestroyGuest:
 
 @dataclass(frozen=True, slots=True)
 class RebootGuest:
+    """Reboot a guest; told with :class:`TaskReached` when it has to wait for its turn, and when it begins.
+
+    A soft reboot shuts the guest down in order and starts it, a ``hard`` one makes a guest anew that is gone, from the
+    description ``guest``. Where a guest does not run, or is gone without a description, nothing is done: the reply
+    tells its state, and a hard reboot with the description is ordered.
+    ``begun``: somebody has begun with it before, so a guest that runs is left alone.
+    """
+
     step: StepId
     instance_uuid: str
     hard: bool = False
+    guest: GuestSpec | None = None
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +67,14 @@ class StartGuest:
 
 @dataclass(frozen=True, slots=True)
 class StopGuest:
+    """Ask a guest to shut down, and power it off if it has not after ``timeout_s``; 0: at once.
+
+    None stands for the ``shutdown_timeout`` of the host.
+    """
+
     step: StepId
     instance_uuid: str
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

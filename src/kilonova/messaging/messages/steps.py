@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kilonova.model.instance import Fault, PowerState
+from kilonova.model.instance import Fault, PowerState, TaskState
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,16 @@ class StepReply:
     def as_fault(self) -> Fault:
         """Return the fault of an instance whose step failed."""
         return Fault(500, self.error or "", f"Host: {self.host}\n{self.details or self.error}")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReached:
+    """The order of a step is so far that its server shows another task; says nothing of success."""
+
+    step: StepId
+    host: str
+    instance_uuid: str
+    task: TaskState
 
 
 class StepState(StrEnum):

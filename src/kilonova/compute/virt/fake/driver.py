@@ -6,16 +6,15 @@ from datetime import datetime
 
 from kilonova.compute.virt.fake.cold_moves import ColdMoves
 from kilonova.compute.virt.fake.consoles import Consoles
-from kilonova.compute.virt.fake.guests import Origin
 from kilonova.compute.virt.fake.live_migrations import LiveMigrations
-from kilonova.compute.virt.fake.power import Power
+from kilonova.compute.virt.fake.reboots import Reboots
 from kilonova.compute.virt.fake.rebuilds import Rebuilds
 from kilonova.compute.virt.fake.rescues import Rescues
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-class FakeDriver(Power, Consoles, Rescues, Rebuilds, ColdMoves, LiveMigrations):
+class FakeDriver(Reboots, Consoles, Rescues, Rebuilds, ColdMoves, LiveMigrations):
     """A :class:`kilonova.compute.virt.base.VirtDriver`, put together of what it can do."""
 
     def report(self) -> NodeReport:
@@ -41,12 +40,7 @@ class FakeDriver(Power, Consoles, Rescues, Rebuilds, ColdMoves, LiveMigrations):
 
     def spawn(self, guest: GuestSpec) -> None:
         self._take(self._host.spawn_delay_s)
-        if self._images is not None and guest.image is not None and guest.uuid not in self._guests.places:
-            self._images.fetch(guest.image)
-        with self._lock:
-            if self._guests.guest(guest.uuid) is not None:
-                return
-            self._make(guest, PowerState.RUNNING, Origin.SPAWNED, fails="spawn", to="start")
+        self._spawn(guest)
 
     def destroy(self, uuid: str) -> None:
         self._take(self._host.destroy_delay_s)

@@ -138,8 +138,8 @@ class GuestFile:
         """Replace the file in one step, then what is known here: a kill or a full disk leaves both as they were."""
         draft = self._file.with_suffix(".new")
         try:
-            draft.touch(0o600)
-            draft.write_bytes(orjson.dumps(places))
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(orjson.dumps(places))
             os.replace(draft, self._file)  # noqa: PTH105 - the one-step replace is the point
         except OSError as error:
             with contextlib.suppress(OSError):

@@ -48,6 +48,13 @@ class SimulatedHypervisor:
         if seconds:
             self._sleep(seconds)
 
+    def _spawn(self, guest: GuestSpec) -> None:
+        if self._images is not None and guest.image is not None and guest.uuid not in self._guests.places:
+            self._images.fetch(guest.image)
+        with self._lock:
+            if self._guests.guest(guest.uuid) is None:
+                self._make(guest, PowerState.RUNNING, Origin.SPAWNED, fails="spawn", to="start")
+
     def _make(
         self, guest: GuestSpec, state: PowerState, origin: Origin, *, fails: str, to: str, **also: SimulatedGuest | None
     ) -> None:
