@@ -204,6 +204,23 @@ def check_guests(connection: Connection, *folders: Path) -> None:
         assert (guest.vcpus, guest.memory_mib) == (flavor["vcpus"], flavor["memory_mib"]), (flavor, guest)
 
 
+def check_images(connection: Connection, images: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
+    """Every image has its data, which came from what its server was made of; hosts keep the disks of guests only.
+
+    ``images``: as :class:`support.folder_images.FolderImages` has them. ``folder``: of the simulated hypervisors.
+    """
+    assert connection.execute(sa.select(t.unwanted_images)).all() == [], "images that nobody needs"
+    own = {image_id: image for image_id, image in images.items() if "instance_uuid" in image["properties"]}
+    based_on = {image["data"] for image_id, image in images.items() if image_id not in own}
+    for image_id, image in own.items():
+        assert image["data"] in based_on, f"image {image_id} has not the data of its server: {image}"
+    for file in folder.glob("*.json"):
+        places = set(GuestFile("", file).places)
+        disks = {disk.name for disk in (folder / "disks" / file.stem).glob("*")}
+        left = {name for name in disks - places if not name.endswith(".brought") or name.split(".")[0] not in places}
+        assert not left, f"disks and copies of nobody on {file.stem}: {left}"
+
+
 def guests_on_disk(folder: Path) -> dict[str, set[str]]:
     """Return the guests in the files of the simulated hypervisors."""
     found: dict[str, Any] = {file.stem: orjson.loads(file.read_bytes()) for file in folder.glob("*.json")}

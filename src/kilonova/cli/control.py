@@ -84,6 +84,8 @@ class ControlProcess:
         self.reports.stop()
         self.checkpointer.stop()
         self.purger.stop()
+        if self.core.image_remover is not None:
+            self.core.image_remover.stop()
         self.chores.stop()
         self.core.upkeep.stop()
         if self.conductor.directory is not None:
@@ -182,6 +184,8 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         checkpointer.start()
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
+        if core.image_remover is not None:
+            core.image_remover.start()
         chores = Timetable(core.conductor, Patience(reclaim=settings.chores.reclaim_instance_interval_s))
         chores.start()
         undo.pop_all()

@@ -17,9 +17,10 @@ from kilonova.compute.orders import carry_out
 from kilonova.compute.questions import Questions
 from kilonova.compute.removals import GuestRemover, RunningDeleted
 from kilonova.compute.shutdowns import Shutdowns, ShutdownTimes
+from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.step_memory import StepMemory, SupersededError
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
-from kilonova.errors import DriverError, ImageUnusable, MigrationAborted, UnsupportedGuest
+from kilonova.errors import DriverError, ImageUnusable, MigrationAborted, SnapshotCancelled, UnsupportedGuest
 from kilonova.messaging.bus import AgentBus, Work
 from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.messages import (
@@ -27,6 +28,7 @@ from kilonova.messaging.messages import (
     AgentMessage,
     AskGuests,
     AskStep,
+    CancelSnapshot,
     ConductorMessage,
     DestroyGuest,
     FaultOf,
@@ -65,6 +67,7 @@ class Agent:
     turn comes in a later session, is dropped: whoever counts as the owner of the host by then sends another.
     ``running_deleted``: what becomes of guests of deleted servers. ``shutdown_times``: how long guests may take to shut
     down. None stands for the defaults.
+    ``max_snapshots``: how many disks it copies or uploads at once; 0 stands for any number.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Agent:
         *,
         may_act: Callable[[], bool] = lambda: True,
         running_deleted: RunningDeleted | None = None,
+        max_snapshots: int = 0,
         shutdown_times: ShutdownTimes | None = None,
     ) -> None:
         self.host = host
@@ -90,6 +94,7 @@ class Agent:
         self._steps = StepMemory()
         self._questions = Questions(host, driver)
         self._migrations = LiveMigrations(host, self._tell)
+        self._snapshots = Snapshots(max_snapshots)
         self._shutdowns = Shutdowns(shutdown_times or ShutdownTimes(), self._is_urgent)
         self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
 
@@ -147,8 +152,9 @@ class Agent:
             self._tell(message, urgent=urgent)
 
     def stop(self) -> None:
-        """Leave live migrations that run and guests that shut down as they are, so that their threads end."""
+        """Leave live migrations and snapshots that run, and guests that shut down, so that their threads end."""
         self._migrations.stop()
+        self._snapshots.stop()
         self._shutdowns.stop()
 
     def remove(self, removals: Iterable[Removal]) -> None:
@@ -188,6 +194,8 @@ class Agent:
                 self._migrations.abort(interrupt)
             case ForceCompleteLiveMigration():
                 self._migrations.force_complete(interrupt)
+            case CancelSnapshot():
+                self._snapshots.cancel(interrupt)
             case AskStep():
                 status = self._steps.status(self.host, interrupt.instance_uuid, interrupt.step)
                 self._tell(status, urgent=True)
@@ -238,6 +246,7 @@ class Agent:
                 self._migrations,
                 self._remover,
                 self._shutdowns,
+                self._snapshots,
                 lambda task: self._reached(order, task),
             )
         except AgentStopsError:
@@ -252,7 +261,7 @@ class Agent:
                 error.message,
                 power_state=self._power_state(uuid),
                 fault_of=FaultOf.REQUEST if isinstance(error, (UnsupportedGuest, ImageUnusable)) else FaultOf.HOST,
-                aborted=isinstance(error, MigrationAborted),
+                aborted=isinstance(error, (MigrationAborted, SnapshotCancelled)),
             )
         except Exception as error:
             LOG.exception("Host %s: driver failed on %r", self.host, order)

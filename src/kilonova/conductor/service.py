@@ -15,6 +15,7 @@ from kilonova.conductor.events import Observer
 from kilonova.conductor.guest_reports import Reported
 from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.host_registration import register_hosts
+from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
@@ -67,7 +68,8 @@ class Conductor:
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
     ``question_limits``: how long, and with how many threads, users wait for what agents are asked about guests.
     ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
-    ``image_data``: how a host gets the data of an image.
+    ``image_data``, ``image_upload``: how a host gets and brings the data of an image; ``image_keeper``: who looks after
+    images when no request is being answered.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
     ``strays``: what operators do about guests that are not where they are recorded.
@@ -92,15 +94,27 @@ class Conductor:
         process: Process | None = None,
         directory: AgentDirectory | None = None,
         image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None,
+        image_upload: Callable[[str, str], ImageData | None] = lambda _host, _image_id: None,
+        image_keeper: ImageKeeper | None = None,
     ) -> None:
         self.database = database
         self.claimer = claimer
+        #: Whether there is an image service that hosts can bring images to.
+        self.makes_images = image_keeper is not None
         self.owner = owner
         self.process = process or Process(owner)
         self.lease = lease or Lease(host_agents.LEASE)
         self.directory = directory
         self._services = Services(
-            database, claimer, owner, max_attempts, begin=self._begin, limits=limits, image_data=image_data
+            database,
+            claimer,
+            owner,
+            max_attempts,
+            begin=self._begin,
+            limits=limits,
+            image_data=image_data,
+            image_upload=image_upload,
+            image_keeper=image_keeper,
         )
         find_agent = nowhere if directory is None else directory.look_up
         self.runner = Runner(

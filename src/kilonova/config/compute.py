@@ -53,6 +53,14 @@ class ComputeSettings:
             min=0,
         ),
     ] = 0
+    max_concurrent_snapshots: Annotated[
+        int,
+        Option("How many disks a host copies and uploads as images at once; 0 stands for any number.", min=0),
+    ] = 5
+    non_inheritable_image_properties: Annotated[
+        tuple[str, ...],
+        Option("Properties of a server's image that an image of the server does not get."),
+    ] = ("cache_in_nova", "bittorrent")
     shutdown_timeout_s: Annotated[
         float,
         Option(

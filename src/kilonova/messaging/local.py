@@ -14,6 +14,7 @@ _AGENT_THREADS = {
     AgentLane.DELETE: 16,
     AgentLane.ORDINARY: 32,
     AgentLane.MOVE: 64,
+    AgentLane.SNAPSHOT: 16,
     AgentLane.QUESTION: 8,
 }
 _CONDUCTOR_THREADS = {ConductorLane.BLOCKING: 16, ConductorLane.ORDINARY: 4, ConductorLane.URGENT: 4}

@@ -127,6 +127,7 @@ class Instance:
     """An instance with its own copy of its flavor; ``id`` is the number in its hypervisor name.
 
     ``image_properties``: those of its image when it was made. ``request_spec_uuid``: what was asked then.
+    ``shelved_image``: of a shelved one, what its guest is made of again; ``shelved_at``: since when.
     """
 
     id: int
@@ -163,6 +164,8 @@ class Instance:
     terminated_at: datetime | None = None
     deleted_at: datetime | None = None
     request_spec_uuid: str | None = None
+    shelved_image: str | None = None
+    shelved_at: datetime | None = None
     fault: Fault | None = None
 
     @property

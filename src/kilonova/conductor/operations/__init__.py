@@ -10,6 +10,7 @@ from kilonova.conductor.operations.moves import Moves
 from kilonova.conductor.operations.power import Power
 from kilonova.conductor.operations.rebuilds import Rebuilds
 from kilonova.conductor.operations.rescues import Rescues
+from kilonova.conductor.operations.snapshots import Snapshots
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.operations.states import States
 from kilonova.conductor.runner import Runner
@@ -31,4 +32,5 @@ class Operations:
         self.states = States(starter)
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
+        self.snapshots = Snapshots(starter)
         self.rebuilds = Rebuilds(starter)

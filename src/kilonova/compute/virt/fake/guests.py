@@ -7,7 +7,7 @@ number. Until marks came, each guest in a file was ours, and was ordered at the 
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -98,11 +98,15 @@ class Place:
 
 
 class GuestFile:
-    """Reads the file once and replaces it whole at every change. Callers see to it that changes come one by one."""
+    """Reads the file once and replaces it whole at every change. Callers see to it that changes come one by one.
 
-    def __init__(self, host: str, file: Path) -> None:
+    ``on_gone``: told of an instance of which the host has nothing any more.
+    """
+
+    def __init__(self, host: str, file: Path, on_gone: Callable[[str], object] = lambda _uuid: None) -> None:
         self._host = host
         self._file = file
+        self._on_gone = on_gone
         self._places = self._read()
 
     @property
@@ -125,6 +129,8 @@ class GuestFile:
         if after == Place():
             del places[uuid]
         self._store(places)
+        if after == Place():
+            self._on_gone(uuid)
 
     def _read(self) -> dict[str, Place]:
         try:
