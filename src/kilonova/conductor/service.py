@@ -116,7 +116,13 @@ class Conductor:
         )
         if directory is not None:
             directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
-        self.membership = Membership(database, self.runner, self.process, self.lease)
+        self.membership = Membership(
+            database,
+            self.runner,
+            self.process,
+            self.lease,
+            (lambda: True) if directory is None else directory.has_all,
+        )
         self.heartbeats = Heartbeats(database, self.lease.duration)
         self.questions = AgentQuestions(bus, owner, find_agent, question_limits)
         self.operations = Operations(self._services, self.runner, self.questions)
