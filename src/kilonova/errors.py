@@ -172,6 +172,13 @@ class ImageUnusable(DriverError):
     """The image cannot be had, and the host has nothing wrong with it: no failed build of the host."""
 
 
+class SnapshotCancelled(DriverError):
+    """A snapshot was given up because it was asked to be."""
+
+    def __init__(self) -> None:
+        super().__init__("The snapshot was cancelled.")
+
+
 class MigrationAborted(DriverError):
     def __init__(self) -> None:
         super().__init__("The live migration was aborted.")

@@ -162,7 +162,7 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} unpause": of_home(MEMBER, {"unpause": None}),
     f"{_ACTION} suspend": of_home(MEMBER, {"suspend": None}),
     f"{_ACTION} resume": of_home(MEMBER, {"resume": None}),
-    f"{_ACTION} lock": of_home(MEMBER, {"lock": None}),
+    f"{_ACTION} lock": of_home(MEMBER, {"lock": None}, server_id="@locked_server"),
     f"{_ACTION} unlock": of_home(MEMBER, {"unlock": None}),
     f"{_ACTION} os-getConsoleOutput": of_home(MEMBER, {"os-getConsoleOutput": {}}),
     f"{_ACTION} rescue": of_home(MEMBER, {"rescue": None}),
@@ -176,6 +176,10 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} revertResize": of_home(MEMBER, {"revertResize": None}),
     f"{_ACTION} migrate": of_home(MANAGER, {"migrate": None}),
     f"{_ACTION} os-migrateLive": of_home(MANAGER, _live(None)),
+    f"{_ACTION} createImage": of_home(MEMBER, {"createImage": {"name": "image"}}),
+    f"{_ACTION} createBackup": of_home(
+        MEMBER, {"createBackup": {"name": "backup", "backup_type": "daily", "rotation": 1}}
+    ),
     f"{_ACTION} restore": of_home(MEMBER, {"restore": None}),
     f"{_ACTION} forceDelete": of_home(MEMBER, {"forceDelete": None}, server_id="@new_server"),
     f"{_ACTION} reboot": of_home(MEMBER, {"reboot": {"type": "SOFT"}}),

@@ -50,6 +50,8 @@ def hosts(rng: random.Random) -> tuple[SimulatedHost, ...]:
             failing_spawns=rng.choice([0, 0, 1, 2]),
             failing_moves=rng.choice([0, 0, 1, -1]),
             failing_live_migrations=rng.choice([0, 0, 1]),
+            snapshot_delay_s=rng.choice([0.0, 0.0, 0.02]),
+            failing_snapshots=rng.choice([0, 0, 1]),
         )
 
     return tuple(one(number) for number in range(4))
@@ -111,7 +113,9 @@ class Load:
         if len(known) < rng.randrange(_SERVERS):
             count = rng.choice([1, 1, 2, 3])
             group = rng.choice([None, None, *self._groups])
-            self._promises.note(_MADE, *self._cell.boot(count, flavor=rng.choice(FLAVORS), group=group))
+            has_drive = rng.choice([True, False])
+            made = self._cell.boot(count, flavor=rng.choice(FLAVORS), group=group, config_drive=has_drive)
+            self._promises.note(_MADE, *made)
             return
         if not known:
             return
@@ -172,6 +176,13 @@ def _live_migrate_and_interrupt(cell: Cell, uuid: str, rng: random.Random) -> No
     rng.choice([Cell.abort, Cell.abort, Cell.force_complete])(cell, uuid)
 
 
+def _make_image(cell: Cell, uuid: str, rng: random.Random) -> None:
+    if rng.random() < 0.5:
+        cell.create_image(uuid)
+    else:
+        cell.create_backup(uuid, rng.choice([0, 1, 2]))
+
+
 def _rebuild(cell: Cell, uuid: str, rng: random.Random) -> None:
     cell.rebuild(uuid, rng.choice([IMAGE, OTHER_IMAGE]), user_data=rng.choice([None, "aGk="]))
 
@@ -205,4 +216,5 @@ _ACTS: Mapping[Act, int] = {
     _move: 4,
     _live_migrate_and_interrupt: 4,
     _rebuild: 3,
+    _make_image: 4,
 }

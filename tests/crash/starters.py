@@ -38,7 +38,7 @@ class Starter:
 
 
 def _boot(cell: Cell, known: list[str], count: int = 1, **asked: Any) -> None:
-    known += cell.boot(count, **asked)
+    known += cell.boot(count, config_drive=True, **asked)
 
 
 def _boot_apart(cell: Cell, known: list[str]) -> None:
@@ -59,6 +59,7 @@ _RESCUE = _on_first(Cell.rescue)
 _PAUSE, _SUSPEND = _on_first(Cell.power, "pause"), _on_first(Cell.power, "suspend")
 _RESIZE, _MIGRATE = _on_first(Cell.resize), _on_first(Cell.migrate)
 _RESIZE_HERE = _on_first(Cell.resize, stays=True)
+_CREATE_IMAGE, _CREATE_BACKUP = _on_first(Cell.create_image), _on_first(Cell.create_backup)
 _SOFT_DELETE = _on_first(Cell.delete, soft=True)
 _CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
 
@@ -116,10 +117,13 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
         "same image, off": Starter(_on_first(Cell.rebuild), (_ON_NODE1, _STOP)),
     },
     "live-migrate": {"": Starter(_on_first(Cell.live_migrate), (_boot_in_group,))},
+    "create-image": {"": Starter(_CREATE_IMAGE, (_ON_NODE1,)), "off": Starter(_CREATE_IMAGE, (_ON_NODE1, _STOP))},
+    "create-backup": {"": Starter(_CREATE_BACKUP, (_ON_NODE1, _CREATE_BACKUP))},
 }
 
 INTERRUPTERS: Mapping[Interrupt, Act] = {
     Interrupt.DELETE: _on_first(Cell.delete),
+    Interrupt.TIMEOUT: lambda cell, _known: cell.time_out_builds(),
     Interrupt.ABORT: _on_first(Cell.abort),
     Interrupt.OTHER_ACTION: _on_first(Cell.power, "hard-reboot"),
     Interrupt.FORCE_COMPLETE: _on_first(Cell.force_complete),

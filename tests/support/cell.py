@@ -24,6 +24,7 @@ from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.retries import MAX_TRIES
 from kilonova.conductor.service import Conductor
+from kilonova.conductor.unwanted_images import ImageRemover
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.conductor import ConductorSettings
@@ -41,6 +42,7 @@ from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.new_image import NewImage
 from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.requester import Requester
@@ -48,8 +50,9 @@ from kilonova.model.server_group import ServerGroup
 from kilonova.model.server_migration import OPEN, ServerMigration
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from kilonova.scheduler.settings import SchedulerConfig
+from support.folder_images import FolderImages
 from support.manual_bus import ManualBus
-from support.world import check_guests, check_world, guests_on_disk
+from support.world import check_guests, check_images, check_world, guests_on_disk
 
 SMALL = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
 BIGGER = Flavor("2", "m1.small", vcpus=2, memory_mib=1024, root_gib=2)
@@ -107,6 +110,8 @@ class Cell:
     conductor: Conductor
     drivers: Mapping[str, Any] = field(default_factory=dict)
     agents: Sequence[Agent] = ()
+    images: FolderImages | None = None
+    image_remover: ImageRemover | None = None
 
     def boot(
         self,
@@ -116,6 +121,7 @@ class Cell:
         group: str | None = None,
         image: Image = IMAGE,
         at_least: int | None = None,
+        config_drive: bool = False,
         **asked: Any,
     ) -> list[str]:
         """Ask for servers in one request, and return their uuids."""
@@ -132,6 +138,7 @@ class Cell:
                 flavor,
                 task_state=TaskState.SCHEDULING,
                 image_ref=image.id,
+                config_drive="True" if config_drive else "",
                 reservation_id=reservation,
                 launch_index=index,
             )
@@ -167,6 +174,18 @@ class Cell:
         """Begin to delete what has been soft-deleted for longer than that."""
         return self.conductor.operations.deletes.reclaim(timedelta(seconds=interval_s))
 
+    def time_out_builds(self, age_s: float = 0.0) -> int:
+        """Give up the builds that began longer ago than that."""
+        return self.conductor.operations.builds.time_out(timedelta(seconds=age_s))
+
+    def confirm_unconfirmed(self, window_s: float = 0.0) -> int:
+        """Confirm the resizes that have waited for longer than that."""
+        return self.conductor.operations.moves.confirm_unconfirmed(timedelta(seconds=window_s))
+
+    def unrescue_forgotten(self, age_s: float = 0.0) -> int:
+        """Unrescue the servers that were rescued longer ago than that."""
+        return self.conductor.operations.rescues.unrescue_forgotten(timedelta(seconds=age_s))
+
     def power(self, uuid: str, kind: str) -> None:
         self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
 
@@ -194,12 +213,36 @@ class Cell:
     def live_migrate(self, uuid: str, host: str | None = None) -> None:
         self.conductor.operations.live_migrations.begin(self.instance(uuid), asker("req-live-migrate"), host=host)
 
+    def create_image(self, uuid: str) -> str:
+        image_id, operations = new_uuid(), self.conductor.operations.snapshots
+        who, register = asker("req-create-image"), self._registered(image_id, uuid, image_type="snapshot")
+        operations.create_image(self.instance(uuid), image_id, who, register)
+        return image_id
+
+    def create_backup(self, uuid: str, rotation: int = 1) -> str:
+        image_id, operations = new_uuid(), self.conductor.operations.snapshots
+        who, register = asker("req-create-backup"), self._registered(image_id, uuid, image_type="backup")
+        operations.create_backup(self.instance(uuid), image_id, rotation, who, register)
+        return image_id
+
+    def _registered(self, image_id: str, uuid: str, **properties: str) -> Callable[[], None]:
+        images = self.images
+        assert images is not None
+        image = NewImage(image_id, "image", properties={"instance_uuid": uuid, **properties})
+        return lambda: images.create(image)
+
     def rebuild(self, uuid: str, image: Image = IMAGE, *, user_data: str | None = None, **values: Any) -> None:
         instance = self.instance(uuid)
         with self.database.read() as connection:
             request = request_specs.get_many(connection, [instance])[uuid]
         self.conductor.operations.rebuilds.rebuild(
-            instance, request, image, asker("req-rebuild"), user_data=user_data or request.user_data, values=values
+            instance,
+            request,
+            image,
+            asker("req-rebuild"),
+            user_data=user_data or request.user_data,
+            key=request.key,
+            values=values,
         )
 
     def abort(self, uuid: str) -> None:
@@ -262,6 +305,8 @@ class Cell:
         with self.database.read() as connection:
             states = check_world(connection, guests_on_disk(self.folder / "hypervisors"))
             check_guests(connection, self.folder / "hypervisors")
+            if self.images is not None:
+                check_images(connection, self.images.all(), self.folder / "hypervisors")
         assert not self.mirror.assumed()
         assert not self.conductor.runner.known
         assert not self.conductor.runner.waits_for_agents
@@ -270,7 +315,8 @@ class Cell:
     def restart(self, bus: Any = None, database: Database | None = None, **changed: Any) -> "Cell":
         """A new process on the same files. The old one is not told."""
         hosts = tuple(replace(host, **changed) for host in self.hosts)
-        return start_cell(self.folder, hosts, bus=bus, database=database or Database(str(self.database.url)))
+        database = database or Database(str(self.database.url))
+        return start_cell(self.folder, hosts, bus=bus, database=database, images=self.images)
 
 
 def start_cell(
@@ -282,6 +328,7 @@ def start_cell(
     engine: Any = None,
     driver: OutsideDriver | None = None,
     max_attempts: int = 3,
+    counts_failed_builds: bool = True,
     piece: int = 100,
     lease: Lease | None = None,
     limits: Limits = NO_LIMITS,
@@ -289,8 +336,9 @@ def start_cell(
     max_tries: int = MAX_TRIES,
     pause_s: Callable[[int], float] = lambda _tries: 0.0,
     connect: Connect | None = None,
+    images: FolderImages | None = None,
 ) -> Cell:
-    """Start what is behind the APIs as every control process does."""
+    """Start what is behind the APIs as every control process does. ``images``: for a cloud with an image service."""
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
     config = replace(config or SchedulerConfig(), max_attempts=max_attempts)
     settings = Settings(
@@ -299,7 +347,10 @@ def start_cell(
         compute=AS_BIG_AS_IT_IS,
         scheduler=config,
         operator=OperatorSettings(decision_retention=1000),
-        conductor=ConductorSettings(lease_time_s=host_agents.LEASE.total_seconds()),
+        conductor=ConductorSettings(
+            lease_time_s=host_agents.LEASE.total_seconds(),
+            consecutive_build_service_disable_threshold=10 if counts_failed_builds else 0,
+        ),
     )
     (folder / "hypervisors").mkdir(exist_ok=True)
     parts = Parts(
@@ -312,12 +363,15 @@ def start_cell(
         piece=piece,
         pause_s=pause_s,
         max_tries=max_tries,
+        image_keeper=images,
+        transfers=images,
     )
     with ExitStack() as undo:
         core = start_core(settings, database, hosts, undo, parts)
         undo.pop_all()
     drivers = {agent.host: agent.driver for agent in core.agents}
-    return Cell(folder, hosts, database, core.bus, core.mirror, core.claimer, core.conductor, drivers, core.agents)
+    parts_of_it = core.bus, core.mirror, core.claimer, core.conductor, drivers, core.agents
+    return Cell(folder, hosts, database, *parts_of_it, images, core.image_remover)
 
 
 def new_cell(template: Path, folder: Path, *hosts: SimulatedHost, **options: Any) -> Cell:

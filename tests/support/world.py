@@ -181,6 +181,9 @@ def check_guests(connection: Connection, *folders: Path) -> None:
     """
     files = [file for folder in folders for file in folder.glob("*.json")]
     places = {(file.stem, uuid): place for file in files for uuid, place in GuestFile("", file).places.items()}
+    drives = {(file.parent.name, file.stem) for folder in folders for file in folder.glob("config_drives/*/*")}
+    made = {key: [each for each in (place.guest, place.kept) if each is not None] for key, place in places.items()}
+    assert drives == {key for key, found in made.items() if any(each.has_config_drive for each in found)}
     moves = connection.execute(sa.select(t.server_migrations).where(server_migrations.IS_OPEN)).all()
     kept = {(row.source_host, row.instance_uuid) for row in moves}
     assert {key for key, place in places.items() if place.kept is not None} == kept
@@ -199,9 +202,27 @@ def check_guests(connection: Connection, *folders: Path) -> None:
             assert guest.state == row.power_state, (row.uuid, row.vm_state, row.power_state, guest)
         if row.vm_state != VmState.ERROR and row.uuid not in faulty:
             assert guest.image_ref in {None, row.image_ref}, (row.uuid, row.image_ref, guest)
+        assert guest.has_config_drive == bool(row.config_drive), row.uuid
         if row.uuid not in faulty and row.vm_state != VmState.SOFT_DELETED:  # which comes back from its own disk
             assert (guest.rescue_image_ref is not None) == (row.vm_state == VmState.RESCUED), (row.vm_state, guest)
         assert (guest.vcpus, guest.memory_mib) == (flavor["vcpus"], flavor["memory_mib"]), (flavor, guest)
+
+
+def check_images(connection: Connection, images: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
+    """Every image has its data, which came from what its server was made of; hosts keep the disks of guests only.
+
+    ``images``: as :class:`support.folder_images.FolderImages` has them. ``folder``: of the simulated hypervisors.
+    """
+    assert connection.execute(sa.select(t.unwanted_images)).all() == [], "images that nobody needs"
+    own = {image_id: image for image_id, image in images.items() if "instance_uuid" in image["properties"]}
+    based_on = {image["data"] for image_id, image in images.items() if image_id not in own}
+    for image_id, image in own.items():
+        assert image["data"] in based_on, f"image {image_id} has not the data of its server: {image}"
+    for file in folder.glob("*.json"):
+        places = set(GuestFile("", file).places)
+        disks = {disk.name for disk in (folder / "disks" / file.stem).glob("*")}
+        left = {name for name in disks - places if not name.endswith(".brought") or name.split(".")[0] not in places}
+        assert not left, f"disks and copies of nobody on {file.stem}: {left}"
 
 
 def guests_on_disk(folder: Path) -> dict[str, set[str]]:

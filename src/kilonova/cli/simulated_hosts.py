@@ -9,9 +9,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kilonova.compute.agent import Agent
-from kilonova.compute.images import HostImages
+from kilonova.compute.images import HostImages, ImageTransfers
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.compute.shutdowns import ShutdownTimes
+from kilonova.compute.turnstile import HostLimits
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.fake import FakeSettings
@@ -52,8 +53,12 @@ def simulate(
     image_cache: ImageCacheSettings,
     bus: AgentBus,
     may_act: Callable[[], bool],
+    transfers: ImageTransfers | None = None,
 ) -> tuple[Agent, ...]:
-    """Return an agent for each host; none of them is started. Raises: ConfigurationError."""
+    """Return an agent for each host; none of them is started. Raises: ConfigurationError.
+
+    ``transfers``: how image data comes and goes; None stands for HTTP.
+    """
     if not hosts:
         return ()
     folder = fake.state_dir
@@ -64,7 +69,7 @@ def simulate(
     except OSError as error:
         raise ConfigurationError(f"[fake] state_dir: {error.filename} cannot be made: {error.strerror}.") from error
     ratios = ratios_of(compute)
-    images = host_images(folder, image_cache) if fake.read_images else None
+    images = host_images(folder, image_cache, transfers) if fake.read_images else None
     return tuple(
         Agent(
             host.name,
@@ -72,19 +77,22 @@ def simulate(
             bus,
             may_act=may_act,
             running_deleted=running_deleted_of(compute),
+            limits=HostLimits(compute.max_concurrent_builds, compute.max_concurrent_live_migrations),
+            max_snapshots=compute.max_concurrent_snapshots,
             shutdown_times=ShutdownTimes(compute.shutdown_timeout_s, compute.wait_soft_reboot_s),
         )
         for host in hosts
     )
 
 
-def host_images(folder: Path, settings: ImageCacheSettings) -> HostImages:
+def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTransfers | None = None) -> HostImages:
     """Return the images that all hosts of a process keep, below their own ``folder``."""
     return HostImages(
         folder / settings.subdirectory_name,
         max_bytes=settings.max_size_mib << 20,
         retries=settings.num_retries,
         verify=settings.verify,
+        transfers=transfers,
     )
 
 

@@ -14,9 +14,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from kilonova.errors import DriverError, ImageUnusable, TransferBroken, TransferPostponed
@@ -28,10 +28,23 @@ _PAUSE_S, _LONGEST_PAUSE_S, _DOUBLED = 0.5, 8.0, 4
 _UNFINISHED = ".part"
 
 
+class ImageTransfers(Protocol):
+    """How image data comes to a host and goes from it."""
+
+    def download(
+        self, image: ImageData, start: int, *, verify: bool | str
+    ) -> AbstractContextManager[tuple[int, Iterator[bytes]]]:
+        """Give the data of an image, and where it begins: at ``start``, or at 0. Raises: TransferBroken, …"""
+
+    def upload(self, image: ImageData, data: Any, *, verify: bool | str) -> Any:
+        """Bring the data of an image; return what the image service has of it. Raises: TransferBroken, …"""
+
+
 class HostImages:
     """The images that a host keeps in ``folder``, at most ``max_bytes`` of them beside the newest.
 
     ``retries``: how often a transfer is tried again. ``verify``: how the control plane's certificate is checked.
+    ``transfers``: how data comes and goes; None stands for HTTP.
     """
 
     def __init__(
@@ -42,12 +55,14 @@ class HostImages:
         retries: int = 3,
         verify: bool | str = True,
         sleep: Callable[[float], None] = time.sleep,
+        transfers: ImageTransfers | None = None,
     ) -> None:
         self._folder = folder
         self._max_bytes = max_bytes
         self._retries = retries
         self._verify = verify
         self._sleep = sleep
+        self._given_transfers = transfers
         self._lock = threading.Lock()
         self._fetching: dict[Path, threading.Lock] = {}
 
@@ -74,13 +89,15 @@ class HostImages:
             self._fetching.pop(file, None)
         return file
 
-    def upload(self, image: ImageData, file: Path) -> None:
-        """Bring the data of an image that has none yet. Raises: DriverError; ImageUnusable."""
-        from kilonova.compute import image_transfers  # noqa: PLC0415 - brings an HTTP client
+    def upload(self, image: ImageData, file: Path, check: Callable[[], None] = lambda: None) -> None:
+        """Bring the data of an image that has none yet.
+
+        ``check`` is called between pieces, and what it raises ends the upload. Raises: DriverError; ImageUnusable.
+        """
 
         def send() -> Any:
             with file.open("rb") as data:
-                return image_transfers.upload(image, data, verify=self._verify)
+                return self._transfers.upload(image, _Watched(data, file.stat().st_size, check), verify=self._verify)
 
         try:
             stored = self._until_done(image, send)
@@ -88,6 +105,14 @@ class HostImages:
                 raise ImageUnusable(f"Image {image.image_id} did not arrive as it was sent.")
         except OSError as error:
             raise DriverError(f"The host cannot read what becomes image {image.image_id}: {error.strerror}.") from error
+
+    @property
+    def _transfers(self) -> ImageTransfers:
+        if self._given_transfers is not None:
+            return self._given_transfers
+        from kilonova.compute import image_transfers  # noqa: PLC0415 - brings an HTTP client
+
+        return image_transfers
 
     # --- one image ----------------------------------------------------------------------------------------------------
 
@@ -132,9 +157,7 @@ class HostImages:
 
     def _download(self, taken: "_Draft", image: ImageData) -> None:
         """Take the rest of an image from a control process. Raises: TransferBroken, ImageUnusable."""
-        from kilonova.compute import image_transfers  # noqa: PLC0415 - brings an HTTP client
-
-        with image_transfers.download(image, taken.size, verify=self._verify) as (start, pieces):
+        with self._transfers.download(image, taken.size, verify=self._verify) as (start, pieces):
             if start != taken.size:
                 taken.begin_anew()
             for piece in pieces:
@@ -173,6 +196,22 @@ class HostImages:
             with contextlib.suppress(FileNotFoundError):
                 Path(path).unlink()
             room += size
+
+
+class _Watched:
+    """A file on its way to the control plane. ``len``: as HTTP clients ask for it."""
+
+    def __init__(self, file: IO[bytes], size: int, check: Callable[[], None]) -> None:
+        self._file = file
+        self._check = check
+        self.len = size
+
+    def read(self, size: int = _PIECE) -> bytes:
+        self._check()
+        return self._file.read(size)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.read, b"")
 
 
 class _Draft:

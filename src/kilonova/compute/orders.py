@@ -7,12 +7,14 @@ from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.reboots import reboot
 from kilonova.compute.removals import GuestRemover
 from kilonova.compute.shutdowns import Shutdowns
+from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.messaging.messages import (
     AbandonMove,
     ActivateMigrated,
     ConfirmMove,
     DestroyGuest,
+    DiscardSnapshot,
     FinishMove,
     LiveMigrate,
     MoveAway,
@@ -26,6 +28,7 @@ from kilonova.messaging.messages import (
     ResumeGuest,
     ReturnHome,
     SetAdminPassword,
+    SnapshotGuest,
     SpawnGuest,
     StartGuest,
     StopGuest,
@@ -33,6 +36,7 @@ from kilonova.messaging.messages import (
     TriggerCrashDump,
     UnpauseGuest,
     UnrescueGuest,
+    UploadSnapshot,
 )
 from kilonova.model.instance import PowerState, TaskState
 
@@ -43,6 +47,7 @@ def carry_out(
     migrations: LiveMigrations,
     remover: GuestRemover,
     shutdowns: Shutdowns,
+    snapshots: Snapshots,
     begins: Callable[[TaskState], None],
 ) -> PowerState:
     """Have the driver do what is ordered and return the guest's state then.
@@ -118,6 +123,15 @@ def carry_out(
             return PowerState.PAUSED if order.paused else PowerState.RUNNING
         case RemoveGuest():
             return remover.remove(order.removal)
+        case SnapshotGuest():
+            with snapshots.run(order) as monitor:
+                driver.snapshot(order.instance_uuid, order.image_id, order.base, monitor)
+        case UploadSnapshot():
+            with snapshots.run(order) as monitor:
+                driver.upload_snapshot(order.instance_uuid, order.image, monitor)
+        case DiscardSnapshot():
+            driver.discard_snapshot(order.instance_uuid)
+    return _state(driver, order.instance_uuid)
 
 
 def _state(driver: VirtDriver, uuid: str) -> PowerState:

@@ -18,6 +18,7 @@ from kilonova.conductor.workflows.rescue import RESCUE, UNRESCUE
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.restore import RESTORE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+from kilonova.conductor.workflows.snapshots import CREATE_BACKUP, CREATE_IMAGE
 from kilonova.conductor.workflows.soft_delete import SOFT_DELETE
 from kilonova.conductor.workflows.stop import FORCE_STOP, STOP
 
@@ -44,6 +45,8 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         CONFIRM_RESIZE,
         REVERT_RESIZE,
         LIVE_MIGRATE,
+        CREATE_IMAGE,
+        CREATE_BACKUP,
         REBUILD,
     )
 }

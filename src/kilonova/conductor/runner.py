@@ -207,6 +207,9 @@ class Runner:
                     step = self._step(run)
                     effect = (step.undo if run.row.undoing else step.do)(self.services, run)
                 run = self._apply(run, effect, resumed=resumed)
+                if run is not None and not run.row.undoing and self._step(run).blocking(self.services):
+                    self._submit(run, partial(self._runs.post, run.row.uuid, partial(self._advance, run)))
+                    return
             except HostIsBackError as error:
                 self._host_is_back(present, error)
                 return

@@ -18,6 +18,7 @@ from kilonova.db.prepared import Prepared, PreparedInsert
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound
+from kilonova.model.instance import VmState
 
 _W, _P = t.workflows.c, t.processes.c
 _LEADER = t.workflows.alias("leader")
@@ -334,6 +335,18 @@ class Count:
 def state_of(counted: Count | WorkflowRow) -> str:
     """Return what workflows do: they are ``stuck``, ``waiting`` for others, ``undoing`` or ``doing`` their step."""
     return next((state for state in ("stuck", "waiting", "undoing") if getattr(counted, state)), "doing")
+
+
+def builds_before(connection: Connection, kind: str, moment: datetime, limit: int) -> tuple[WorkflowRow, ...]:
+    """Return workflows of a kind that began before a moment and whose servers are still building, oldest first."""
+    building = t.instances.c.deleted.is_(False), t.instances.c.vm_state == VmState.BUILDING.value
+    due = (
+        sa.select(t.workflows)
+        .join(t.instances, t.instances.c.uuid == _W.instance_uuid)
+        .where(_W.kind == kind, _W.created_at < moment, _W.interrupt.is_(None), *building)
+        .order_by(_W.created_at, _W.uuid)
+    )
+    return tuple(map(_workflow, connection.execute(due.limit(limit)).mappings()))
 
 
 def counts(connection: Connection) -> tuple[Count, ...]:

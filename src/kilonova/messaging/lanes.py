@@ -13,13 +13,16 @@ from kilonova.messaging.messages import (
     AgentMessage,
     AskConsoleOutput,
     AskStep,
+    CancelSnapshot,
     DestroyGuest,
     FinishMove,
     ForceCompleteLiveMigration,
     LiveMigrate,
     MoveAway,
     RebootGuest,
+    SnapshotGuest,
     StopGuest,
+    UploadSnapshot,
 )
 
 LOG = logging.getLogger(__name__)
@@ -29,13 +32,14 @@ class AgentLane(StrEnum):
     """Where an agent's work runs.
 
     ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks, or waits for guests to shut down; for
-    ``QUESTION`` somebody waits.
+    ``QUESTION`` somebody waits; ``SNAPSHOT`` copies disks and uploads the copies, for which it may wait for its turn.
     """
 
     INTERRUPT = "interrupt"
     DELETE = "delete"
     ORDINARY = "ordinary"
     MOVE = "move"
+    SNAPSHOT = "snapshot"
     QUESTION = "question"
 
 
@@ -51,11 +55,14 @@ _LANES: Mapping[type, AgentLane] = {
     AbortLiveMigration: AgentLane.INTERRUPT,
     AskConsoleOutput: AgentLane.QUESTION,
     AskStep: AgentLane.INTERRUPT,
+    CancelSnapshot: AgentLane.INTERRUPT,
     ForceCompleteLiveMigration: AgentLane.INTERRUPT,
     DestroyGuest: AgentLane.DELETE,
     MoveAway: AgentLane.MOVE,
     FinishMove: AgentLane.MOVE,
     LiveMigrate: AgentLane.MOVE,
+    SnapshotGuest: AgentLane.SNAPSHOT,
+    UploadSnapshot: AgentLane.SNAPSHOT,
     RebootGuest: AgentLane.MOVE,
     StopGuest: AgentLane.MOVE,
 }

@@ -14,6 +14,7 @@ _AGENT_THREADS = {
     AgentLane.DELETE: 16,
     AgentLane.ORDINARY: 32,
     AgentLane.MOVE: 64,
+    AgentLane.SNAPSHOT: 16,
     AgentLane.QUESTION: 8,
 }
 _CONDUCTOR_THREADS = {ConductorLane.BLOCKING: 16, ConductorLane.ORDINARY: 4, ConductorLane.URGENT: 4}
@@ -90,4 +91,8 @@ class LocalBus:
     def _work(self, work: Work | None) -> None:
         """Do a piece of work in its lane, then what waits behind it in the lane of that."""
         if work is not None and not self._is_closing:
-            self._agent_lanes.run(work.lane, lambda: self._work(work.run()))
+            self._agent_lanes.run(work.lane, lambda: self._do(work))
+
+    def _do(self, work: Work) -> None:
+        for behind in work.run() or ():
+            self._work(behind)

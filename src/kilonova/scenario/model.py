@@ -118,7 +118,8 @@ class SimulatedHost:
     ``start_delay_s``: how long powering one on takes.
     ``move_delay_s``: how long each step of a resize or cold migration takes. ``failing_moves``: how many moves to this
     host fail, live ones before anything is copied. ``live_migration_s``: how long copying a running guest from here
-    takes. ``failing_live_migrations``: how often it fails at its end.
+    takes. ``failing_live_migrations``: how often it fails at its end. ``snapshot_delay_s``: how long a copy of a disk
+    takes before its image can be uploaded. ``failing_snapshots``: how often that fails.
     ``disabled``: why the operator disabled its compute service; empty when it is enabled. The simulated hypervisor
     knows nothing of it: whoever plays the scenario sets it.
     """
@@ -143,6 +144,8 @@ class SimulatedHost:
     failing_moves: int = 0
     live_migration_s: float = 0.0
     failing_live_migrations: int = 0
+    snapshot_delay_s: float = 0.0
+    failing_snapshots: int = 0
     disabled: str = ""
     numa: tuple[SimulatedCell, ...] = ()
     pci: tuple[SimulatedPool, ...] = ()

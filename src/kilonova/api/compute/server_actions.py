@@ -10,6 +10,7 @@ from kilonova.api.compute import (
     server_admin_actions,
     server_consoles,
     server_deletes,
+    server_images,
     server_locks,
     server_moves,
     server_network_actions,
@@ -23,6 +24,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 _FAMILIES = (
     server_admin_actions,
     server_consoles,
+    server_images,
     server_deletes,
     server_locks,
     server_moves,

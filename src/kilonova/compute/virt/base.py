@@ -48,6 +48,13 @@ class MigrationMonitor(Protocol):
         """Wait so long, or until something is requested. Raises: AgentStopsError."""
 
 
+class SnapshotMonitor(Protocol):
+    """What a driver asks while it copies or uploads a disk."""
+
+    def check(self) -> None:
+        """Raise SnapshotCancelled when it is to be given up, AgentStopsError when the agent ends; often."""
+
+
 class ShutdownPatience(Protocol):
     """How long a driver waits for a guest that it has asked to shut down."""
 
@@ -191,3 +198,19 @@ class VirtDriver(Protocol):
 
         Raises: DriverError.
         """
+
+    def snapshot(self, uuid: str, image_id: str, base: ImageData | None, monitor: SnapshotMonitor) -> None:
+        """Copy the disk of a guest as it is now, for an image; a copy for that image is success.
+
+        ``base``: the image that the guest was made of, where it may have to be had again. The guest stays as it is.
+        Raises: SnapshotCancelled, DriverError, leaving no copy.
+        """
+
+    def upload_snapshot(self, uuid: str, image: ImageData, monitor: SnapshotMonitor) -> None:
+        """Bring the copy for an image there and drop it; brought already is success.
+
+        Raises: SnapshotCancelled, DriverError; then the copy stays, for another try.
+        """
+
+    def discard_snapshot(self, uuid: str) -> None:
+        """Drop the copy of a guest's disk; absent is success. Raises: DriverError."""

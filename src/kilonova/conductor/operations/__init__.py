@@ -2,6 +2,7 @@
 """What can be done to servers that exist. A family of actions is a module."""
 
 from kilonova.conductor.agent_questions import AgentQuestions
+from kilonova.conductor.operations.builds import Builds
 from kilonova.conductor.operations.consoles import Consoles
 from kilonova.conductor.operations.deletes import Deletes
 from kilonova.conductor.operations.live_migrations import LiveMigrations
@@ -10,6 +11,7 @@ from kilonova.conductor.operations.moves import Moves
 from kilonova.conductor.operations.power import Power
 from kilonova.conductor.operations.rebuilds import Rebuilds
 from kilonova.conductor.operations.rescues import Rescues
+from kilonova.conductor.operations.snapshots import Snapshots
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.operations.states import States
 from kilonova.conductor.runner import Runner
@@ -23,6 +25,7 @@ class Operations:
 
     def __init__(self, services: Services, runner: Runner, questions: AgentQuestions) -> None:
         starter = Starter(services, runner)
+        self.builds = Builds(starter)
         self.deletes = Deletes(starter)
         self.power = Power(starter)
         self.locks = Locks(starter)
@@ -31,4 +34,5 @@ class Operations:
         self.states = States(starter)
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
+        self.snapshots = Snapshots(starter)
         self.rebuilds = Rebuilds(starter)

@@ -49,6 +49,12 @@ from kilonova.messaging.messages.sessions import (
     HostsStarted,
     Orphans,
 )
+from kilonova.messaging.messages.snapshots import (
+    CancelSnapshot,
+    DiscardSnapshot,
+    SnapshotGuest,
+    UploadSnapshot,
+)
 from kilonova.messaging.messages.steps import (
     AskStep,
     FaultOf,
@@ -68,10 +74,12 @@ __all__ = [
     "AskConsoleOutput",
     "AskGuests",
     "AskStep",
+    "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
     "ConsoleOutput",
     "DestroyGuest",
+    "DiscardSnapshot",
     "FaultOf",
     "FinishMove",
     "ForceCompleteLiveMigration",
@@ -99,6 +107,7 @@ __all__ = [
     "ResumeGuest",
     "ReturnHome",
     "SetAdminPassword",
+    "SnapshotGuest",
     "SpawnGuest",
     "StartGuest",
     "StepId",
@@ -111,10 +120,11 @@ __all__ = [
     "TriggerCrashDump",
     "UnpauseGuest",
     "UnrescueGuest",
+    "UploadSnapshot",
 ]
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
-Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
+Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | CancelSnapshot | AskStep
 #: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = (
     SpawnGuest
@@ -140,6 +150,9 @@ Order = (
     | LiveMigrate
     | ActivateMigrated
     | RemoveGuest
+    | SnapshotGuest
+    | UploadSnapshot
+    | DiscardSnapshot
 )
 #: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
 GuestQuestion = AskConsoleOutput

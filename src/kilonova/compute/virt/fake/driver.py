@@ -10,11 +10,12 @@ from kilonova.compute.virt.fake.live_migrations import LiveMigrations
 from kilonova.compute.virt.fake.reboots import Reboots
 from kilonova.compute.virt.fake.rebuilds import Rebuilds
 from kilonova.compute.virt.fake.rescues import Rescues
+from kilonova.compute.virt.fake.snapshots import Snapshots
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-class FakeDriver(Reboots, Consoles, Rescues, Rebuilds, ColdMoves, LiveMigrations):
+class FakeDriver(Reboots, Consoles, Rescues, Rebuilds, ColdMoves, LiveMigrations, Snapshots):
     """A :class:`kilonova.compute.virt.base.VirtDriver`, put together of what it can do."""
 
     def report(self) -> NodeReport:

@@ -7,7 +7,7 @@ number. Until marks came, each guest in a file was ours, and was ordered at the 
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -60,6 +60,7 @@ class SimulatedGuest:
     image_ref: str | None = None
     rescue_image_ref: str | None = None
     console: tuple[ConsoleEntry, ...] = ()
+    has_config_drive: bool = False
 
     def booted(self, how: str) -> "SimulatedGuest":
         """Return the guest as it runs after one more start."""
@@ -73,7 +74,9 @@ class SimulatedGuest:
     @classmethod
     def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
         ordered_at = guest.ordered_at or datetime.now(UTC).replace(tzinfo=None)  # a conductor of before says nothing
-        return cls(state, origin, guest.vcpus, guest.memory_mib, guest.root_gib, ordered_at, guest.image_ref)
+        size = guest.vcpus, guest.memory_mib, guest.root_gib
+        has_drive = guest.config_drive is not None
+        return cls(state, origin, *size, ordered_at, guest.image_ref, has_config_drive=has_drive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +101,15 @@ class Place:
 
 
 class GuestFile:
-    """Reads the file once and replaces it whole at every change. Callers see to it that changes come one by one."""
+    """Reads the file once and replaces it whole at every change. Callers see to it that changes come one by one.
 
-    def __init__(self, host: str, file: Path) -> None:
+    ``on_gone``: told of an instance of which the host has nothing any more.
+    """
+
+    def __init__(self, host: str, file: Path, on_gone: Callable[[str], object] = lambda _uuid: None) -> None:
         self._host = host
         self._file = file
+        self._on_gone = on_gone
         self._places = self._read()
 
     @property
@@ -125,6 +132,8 @@ class GuestFile:
         if after == Place():
             del places[uuid]
         self._store(places)
+        if after == Place():
+            self._on_gone(uuid)
 
     def _read(self) -> dict[str, Place]:
         try:

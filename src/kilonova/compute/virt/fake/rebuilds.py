@@ -16,11 +16,12 @@ class Rebuilds(SimulatedHypervisor):
         state = PowerState.RUNNING if power_on else PowerState.SHUTDOWN
         present = self._guests.guest(guest.uuid)
         is_made = present is not None and present.ordered_at == guest.ordered_at
+        data = None
         if self._images is not None and guest.image is not None and not is_made:
-            self._images.fetch(guest.image)
+            data = self._images.fetch(guest.image)
         with self._lock:
             present = self._guests.guest(guest.uuid)
             if present is not None and present.ordered_at == guest.ordered_at:
                 self._guests.put(guest.uuid, guest=replace(present, state=state), kept=None)
             else:
-                self._make(guest, state, Origin.SPAWNED, fails="spawn", to="rebuild", kept=None)
+                self._make(guest, state, Origin.SPAWNED, fails="spawn", to="rebuild", data=data, kept=None)
