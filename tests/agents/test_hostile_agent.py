@@ -159,13 +159,13 @@ def settle(cloud: AgentCloud) -> None:
 def test_a_flood_of_questions_holds_nobody_up(cloud: AgentCloud, attacker: Attacker) -> None:
     """What an agent reports is written by one thread for each message."""
     session = attacker.begin()
-    for _ in range(300):
+    for _ in range(600):
         attacker.publish_quickly(asked(HostsStarted((attacker.report(),), session=session)))
     honest = Attacker(cloud, attacker.victim)
     began = time.monotonic()
     honest.begin()
     assert time.monotonic() - began < 5.0
-    assert cloud.control.process.core.bus.waiting["conductor blocking"] > 20, "the flood was over before"
+    assert cloud.control.process.core.bus.waiting["conductor blocking"] > 0, "the flood was over before"
     honest.close()
 
 

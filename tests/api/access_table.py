@@ -162,7 +162,7 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} unpause": of_home(MEMBER, {"unpause": None}),
     f"{_ACTION} suspend": of_home(MEMBER, {"suspend": None}),
     f"{_ACTION} resume": of_home(MEMBER, {"resume": None}),
-    f"{_ACTION} lock": of_home(MEMBER, {"lock": None}),
+    f"{_ACTION} lock": of_home(MEMBER, {"lock": None}, server_id="@locked_server"),
     f"{_ACTION} unlock": of_home(MEMBER, {"unlock": None}),
     f"{_ACTION} os-getConsoleOutput": of_home(MEMBER, {"os-getConsoleOutput": {}}),
     f"{_ACTION} rescue": of_home(MEMBER, {"rescue": None}),

@@ -79,7 +79,7 @@ class World:
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
         query = access.query.replace("@home", self.identity.projects[HOME])
         answer = send(self.process.application, method, f"/{family}{template}{query}", raw, headers)
-        if method == "DELETE" and answer.status < 300:
+        if answer.status < 300 and (method == "DELETE" or route.endswith("forceDelete")):
             self.spares.clear()
         return answer
 
@@ -128,6 +128,7 @@ class World:
 
 _SPARES: Mapping[str, Callable[[World], str]] = {
     "@new_server": World.new_server,
+    "@locked_server": World.new_server,
     "@new_group": World.new_group,
     "@item": World.new_item,
     "@tag": World.new_tag,

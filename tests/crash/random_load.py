@@ -113,7 +113,9 @@ class Load:
         if len(known) < rng.randrange(_SERVERS):
             count = rng.choice([1, 1, 2, 3])
             group = rng.choice([None, None, *self._groups])
-            self._promises.note(_MADE, *self._cell.boot(count, flavor=rng.choice(FLAVORS), group=group))
+            has_drive = rng.choice([True, False])
+            made = self._cell.boot(count, flavor=rng.choice(FLAVORS), group=group, config_drive=has_drive)
+            self._promises.note(_MADE, *made)
             return
         if not known:
             return

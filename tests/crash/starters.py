@@ -38,7 +38,7 @@ class Starter:
 
 
 def _boot(cell: Cell, known: list[str], count: int = 1, **asked: Any) -> None:
-    known += cell.boot(count, **asked)
+    known += cell.boot(count, config_drive=True, **asked)
 
 
 def _boot_apart(cell: Cell, known: list[str]) -> None:
@@ -123,6 +123,7 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
 
 INTERRUPTERS: Mapping[Interrupt, Act] = {
     Interrupt.DELETE: _on_first(Cell.delete),
+    Interrupt.TIMEOUT: lambda cell, _known: cell.time_out_builds(),
     Interrupt.ABORT: _on_first(Cell.abort),
     Interrupt.OTHER_ACTION: _on_first(Cell.power, "hard-reboot"),
     Interrupt.FORCE_COMPLETE: _on_first(Cell.force_complete),

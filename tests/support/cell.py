@@ -121,6 +121,7 @@ class Cell:
         group: str | None = None,
         image: Image = IMAGE,
         at_least: int | None = None,
+        config_drive: bool = False,
         **asked: Any,
     ) -> list[str]:
         """Ask for servers in one request, and return their uuids."""
@@ -137,6 +138,7 @@ class Cell:
                 flavor,
                 task_state=TaskState.SCHEDULING,
                 image_ref=image.id,
+                config_drive="True" if config_drive else "",
                 reservation_id=reservation,
                 launch_index=index,
             )
@@ -171,6 +173,18 @@ class Cell:
     def reclaim(self, interval_s: float = 0.0) -> int:
         """Begin to delete what has been soft-deleted for longer than that."""
         return self.conductor.operations.deletes.reclaim(timedelta(seconds=interval_s))
+
+    def time_out_builds(self, age_s: float = 0.0) -> int:
+        """Give up the builds that began longer ago than that."""
+        return self.conductor.operations.builds.time_out(timedelta(seconds=age_s))
+
+    def confirm_unconfirmed(self, window_s: float = 0.0) -> int:
+        """Confirm the resizes that have waited for longer than that."""
+        return self.conductor.operations.moves.confirm_unconfirmed(timedelta(seconds=window_s))
+
+    def unrescue_forgotten(self, age_s: float = 0.0) -> int:
+        """Unrescue the servers that were rescued longer ago than that."""
+        return self.conductor.operations.rescues.unrescue_forgotten(timedelta(seconds=age_s))
 
     def power(self, uuid: str, kind: str) -> None:
         self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
@@ -222,7 +236,13 @@ class Cell:
         with self.database.read() as connection:
             request = request_specs.get_many(connection, [instance])[uuid]
         self.conductor.operations.rebuilds.rebuild(
-            instance, request, image, asker("req-rebuild"), user_data=user_data or request.user_data, values=values
+            instance,
+            request,
+            image,
+            asker("req-rebuild"),
+            user_data=user_data or request.user_data,
+            key=request.key,
+            values=values,
         )
 
     def abort(self, uuid: str) -> None:
@@ -308,6 +328,7 @@ def start_cell(
     engine: Any = None,
     driver: OutsideDriver | None = None,
     max_attempts: int = 3,
+    counts_failed_builds: bool = True,
     piece: int = 100,
     lease: Lease | None = None,
     limits: Limits = NO_LIMITS,
@@ -326,7 +347,10 @@ def start_cell(
         compute=AS_BIG_AS_IT_IS,
         scheduler=config,
         operator=OperatorSettings(decision_retention=1000),
-        conductor=ConductorSettings(lease_time_s=host_agents.LEASE.total_seconds()),
+        conductor=ConductorSettings(
+            lease_time_s=host_agents.LEASE.total_seconds(),
+            consecutive_build_service_disable_threshold=10 if counts_failed_builds else 0,
+        ),
     )
     (folder / "hypervisors").mkdir(exist_ok=True)
     parts = Parts(

@@ -181,6 +181,9 @@ def check_guests(connection: Connection, *folders: Path) -> None:
     """
     files = [file for folder in folders for file in folder.glob("*.json")]
     places = {(file.stem, uuid): place for file in files for uuid, place in GuestFile("", file).places.items()}
+    drives = {(file.parent.name, file.stem) for folder in folders for file in folder.glob("config_drives/*/*")}
+    made = {key: [each for each in (place.guest, place.kept) if each is not None] for key, place in places.items()}
+    assert drives == {key for key, found in made.items() if any(each.has_config_drive for each in found)}
     moves = connection.execute(sa.select(t.server_migrations).where(server_migrations.IS_OPEN)).all()
     kept = {(row.source_host, row.instance_uuid) for row in moves}
     assert {key for key, place in places.items() if place.kept is not None} == kept
@@ -199,6 +202,7 @@ def check_guests(connection: Connection, *folders: Path) -> None:
             assert guest.state == row.power_state, (row.uuid, row.vm_state, row.power_state, guest)
         if row.vm_state != VmState.ERROR and row.uuid not in faulty:
             assert guest.image_ref in {None, row.image_ref}, (row.uuid, row.image_ref, guest)
+        assert guest.has_config_drive == bool(row.config_drive), row.uuid
         if row.uuid not in faulty and row.vm_state != VmState.SOFT_DELETED:  # which comes back from its own disk
             assert (guest.rescue_image_ref is not None) == (row.vm_state == VmState.RESCUED), (row.vm_state, guest)
         assert (guest.vcpus, guest.memory_mib) == (flavor["vcpus"], flavor["memory_mib"]), (flavor, guest)

@@ -35,4 +35,7 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
     bus = RabbitAgentBus(names.pop(), transport, new_uuid, response_timeout_s=_ANSWER_S)
     agents = simulate(hosts, settings.fake, settings.compute, settings.image_cache, bus, lambda: lease.is_held)
     reports = ReportTimer(bus, agents, settings.compute.running_deleted_instance_poll_interval_s)
-    return AgentProcess(agents, bus, lease, settings.compute.report_interval_s, reports)
+    compute = settings.compute
+    return AgentProcess(
+        agents, bus, lease, compute.report_interval_s, reports, resources_s=compute.update_resources_interval_s
+    )

@@ -25,9 +25,11 @@ from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
 from kilonova.cli.simulated_hosts import hosts_of, scenario_of
 from kilonova.compute.report_timer import ReportTimer
+from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.conductor.chores import Patience, Timetable
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
+from kilonova.config.chores import ChoreSettings
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
 from kilonova.config.settings import Settings
 from kilonova.db import schema, ticket_keys
@@ -57,6 +59,7 @@ class ControlProcess:
     chores: Timetable
     application: WsgiApp
     reports: ReportTimer
+    resources: ResourceTimer
     lock: IO[bytes] | None
     metrics_server: Server | None
 
@@ -82,6 +85,7 @@ class ControlProcess:
         if self.metrics_server is not None:
             self.metrics_server.stop()
         self.reports.stop()
+        self.resources.stop()
         self.checkpointer.stop()
         self.purger.stop()
         if self.core.image_remover is not None:
@@ -159,6 +163,10 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
         reports.start()
         undo.callback(reports.stop)
+        owner = core.conductor.owner
+        resources = ResourceTimer(core.bus, core.agents, lambda: owner, settings.compute.update_resources_interval_s)
+        resources.start()
+        undo.callback(resources.stop)
         if core.resumed:
             LOG.info("%d unfinished operations are resumed", core.resumed)
         backend = Backend(
@@ -186,10 +194,19 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         purger.start()
         if core.image_remover is not None:
             core.image_remover.start()
-        chores = Timetable(core.conductor, Patience(reclaim=settings.chores.reclaim_instance_interval_s))
+        chores = Timetable(core.conductor, _patience(settings.chores))
         chores.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, lock, metrics_server)
+    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, resources, lock, metrics_server)
+
+
+def _patience(chores: ChoreSettings) -> Patience:
+    return Patience(
+        reclaim=chores.reclaim_instance_interval_s,
+        build=chores.instance_build_timeout_s,
+        confirm=chores.resize_confirm_window_s,
+        unrescue=chores.rescue_timeout_s,
+    )
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

@@ -25,11 +25,13 @@ from kilonova.compute.images import ImageTransfers
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.agent_directory import AgentDirectory
 from kilonova.conductor.agent_questions import QuestionLimits
+from kilonova.conductor.config_drives import ConfigDrives
 from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.unwanted_images import ImageRemover
 from kilonova.conductor.upkeep import Upkeep
+from kilonova.conductor.vendor_data import vendor_data_of
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
 from kilonova.db import odd_guests, workflows
@@ -151,6 +153,7 @@ def start_core(
         owner,
         max_attempts=scheduler.max_attempts,
         limits=settings.quota.limits() if parts.limits is None else parts.limits,
+        counts_failed_builds=settings.conductor.consecutive_build_service_disable_threshold > 0,
         lease=lease,
         observers=(metrics.observe,),
         pause_s=parts.pause_s,
@@ -160,6 +163,11 @@ def start_core(
         image_upload=offers.to_write,
         image_keeper=keeper,
         question_limits=QuestionLimits(settings.conductor.guest_question_timeout_s, max(1, settings.api.threads // 4)),
+        config_drives=ConfigDrives(
+            settings.compute.default_availability_zone,
+            settings.api.dhcp_domain,
+            vendor_data_of(settings.api.vendordata_jsonfile_path),
+        ),
         process=Process(owner, os.uname().nodename, None, kilonova.__version__, VERSION),
         directory=directory,
     )
@@ -186,12 +194,13 @@ def start_core(
         hears=lambda: bus.hears_agents,
     )
     upkeep.register()
-    resumed = conductor.membership.enter(announce)
     if directory is not None:
         directory.on_enrolled = bus.agents_changed
         if parts.connect is None:
             directory.start()
             undo.callback(directory.stop)
+    resumed = conductor.membership.enter(announce)
+    if directory is not None:
         bus.start()
     metrics.watch(
         Sources(

@@ -12,6 +12,7 @@ from kilonova.compute.agent import Agent
 from kilonova.compute.images import HostImages, ImageTransfers
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.compute.shutdowns import ShutdownTimes
+from kilonova.compute.turnstile import HostLimits
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.fake import FakeSettings
@@ -76,6 +77,7 @@ def simulate(
             bus,
             may_act=may_act,
             running_deleted=running_deleted_of(compute),
+            limits=HostLimits(compute.max_concurrent_builds, compute.max_concurrent_live_migrations),
             max_snapshots=compute.max_concurrent_snapshots,
             shutdown_times=ShutdownTimes(compute.shutdown_timeout_s, compute.wait_soft_reboot_s),
         )

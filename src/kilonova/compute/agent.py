@@ -19,6 +19,7 @@ from kilonova.compute.removals import GuestRemover, RunningDeleted
 from kilonova.compute.shutdowns import Shutdowns, ShutdownTimes
 from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.step_memory import StepMemory, SupersededError
+from kilonova.compute.turnstile import HostLimits, Turnstile
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
 from kilonova.errors import DriverError, ImageUnusable, MigrationAborted, SnapshotCancelled, UnsupportedGuest
 from kilonova.messaging.bus import AgentBus, Work
@@ -37,6 +38,7 @@ from kilonova.messaging.messages import (
     GuestQuestion,
     GuestsFound,
     Interrupt,
+    LiveMigrate,
     Order,
     RebootGuest,
     StepReply,
@@ -52,7 +54,7 @@ _BROKE = "The hypervisor driver failed."
 _SUPERSEDED = "The operation has gone on since this was asked for."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     """An order that waits for its turn, or has it. ``session``: of the agent when it came."""
 
@@ -78,6 +80,7 @@ class Agent:
         *,
         may_act: Callable[[], bool] = lambda: True,
         running_deleted: RunningDeleted | None = None,
+        limits: HostLimits | None = None,
         max_snapshots: int = 0,
         shutdown_times: ShutdownTimes | None = None,
     ) -> None:
@@ -91,6 +94,7 @@ class Agent:
         #: What became of orders while this process might not act, and whether that is urgent. It is told when it may
         #: act again: nobody can do anything about it before.
         self._untold: list[tuple[StepReply | StepStatus, bool]] = []
+        self._turnstile: Turnstile[_Waiting] = Turnstile(limits or HostLimits())
         self._steps = StepMemory()
         self._questions = Questions(host, driver)
         self._migrations = LiveMigrations(host, self._tell)
@@ -129,12 +133,12 @@ class Agent:
             else:
                 queue.append(waiting)
         if queue is None:
-            return self._work_for(uuid, waiting)
+            return self._work_for(waiting)
         if isinstance(message, RebootGuest):
             self._reached(message, reboots.waiting(message))
         if _ends_waiting(message):
             self._shutdowns.cut_short(uuid)
-        return None
+        return self._call_off(message.step.workflow)
 
     def begin_session(self) -> None:
         """Drop what waits: others may have gone on with it while this process was counted as dead."""
@@ -165,14 +169,31 @@ class Agent:
             except DriverError as error:
                 LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
 
-    def _work_for(self, uuid: str, waiting: _Waiting) -> Work:
-        return Work(lane_of(waiting.order), lambda: self._work_off(uuid, waiting))
+    def _work_for(self, waiting: _Waiting) -> Work | None:
+        """Return the work for the first order of an instance; None when it waits for its turn at the host."""
+        return self._work(waiting) if self._turnstile.enter(type(waiting.order), waiting) else None
 
-    def _work_off(self, uuid: str, waiting: _Waiting) -> Work | None:
-        """Carry out the first order that waits for an instance; return the work for the next one."""
-        order = waiting.order
+    def _work(self, waiting: _Waiting) -> Work:
+        return Work(lane_of(waiting.order), lambda: self._work_off(waiting))
+
+    def _call_off(self, workflow: str) -> Work | None:
+        """Return the work for an order of a workflow that waits for its turn at the host, and is not wanted any more.
+
+        Something else has come for that workflow.
+        """
+        waiting = self._turnstile.call_off(lambda each: each.order.step.workflow == workflow) if workflow else None
+        if waiting is None:
+            return None
+        return Work(AgentLane.INTERRUPT, lambda: self._work_off(waiting, wanted=False))
+
+    def _work_off(self, waiting: _Waiting, *, wanted: bool = True) -> Sequence[Work]:
+        """Carry out the first order that waits for an instance; return the work for those that were behind it.
+
+        One that is not ``wanted`` any more is only answered, with what makes it end.
+        """
+        order, uuid = waiting.order, waiting.order.instance_uuid
         is_allowed = self._is_allowed(order, waiting.session)
-        reply = self._carry_out(order) if is_allowed else None
+        reply = (self._carry_out(order) if wanted else self._refuse(order)) if is_allowed else None
         self._steps.end(order.step, reply)
         if reply is not None:
             self._reply(reply, lane_of(order))
@@ -181,17 +202,28 @@ class Agent:
         with self._lock:
             queue = self._waiting[uuid]
             queue.popleft()
-            if queue:
-                return self._work_for(uuid, queue[0])
-            del self._waiting[uuid]
-        return None
+            behind = queue[0] if queue else None
+            if behind is None:
+                del self._waiting[uuid]
+        heir = self._turnstile.leave(type(order), waiting)
+        own = None if behind is None else self._work_for(behind)
+        return [work for work in (own, None if heir is None else self._work(heir)) if work is not None]
 
-    def _handle(self, interrupt: Interrupt) -> None:
+    def _refuse(self, order: Order) -> StepReply:
+        """Return the reply to an order that nobody waits for any more, or that was to be aborted before it began."""
+        is_aborted = isinstance(order, LiveMigrate)
+        said = MigrationAborted().message if is_aborted else _SUPERSEDED
+        power_state = self._power_state(order.instance_uuid)
+        return StepReply(order.step, self.host, order.instance_uuid, said, power_state=power_state, aborted=is_aborted)
+
+    def _handle(self, interrupt: Interrupt) -> Sequence[Work]:
         if not isinstance(interrupt, AskStep) and not self._is_allowed(interrupt, self._session):
-            return
+            return ()
         match interrupt:
             case AbortLiveMigration():
                 self._migrations.abort(interrupt)
+                work = self._call_off(interrupt.step.workflow)
+                return () if work is None else (work,)
             case ForceCompleteLiveMigration():
                 self._migrations.force_complete(interrupt)
             case CancelSnapshot():
@@ -199,6 +231,7 @@ class Agent:
             case AskStep():
                 status = self._steps.status(self.host, interrupt.instance_uuid, interrupt.step)
                 self._tell(status, urgent=True)
+        return ()
 
     def _answer(self, answer: Callable[[], GuestAnswer | None]) -> None:
         answered = answer()

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from kilonova.compute.agent import Agent
 from kilonova.compute.report_timer import ReportTimer
+from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.compute.sessions import Sessions
 from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
@@ -30,17 +31,26 @@ class OpenBus(AgentBus, Protocol):
 class AgentProcess:
     """``lease``: what tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
 
-    ``reports``: tells from time to time which guests there are.
+    ``reports``: tells from time to time which guests there are. ``resources_s``: seconds between two looks at whether
+    the hypervisors have changed.
     """
 
     def __init__(
-        self, agents: Sequence[Agent], bus: OpenBus, lease: Lease, interval_s: float, reports: ReportTimer
+        self,
+        agents: Sequence[Agent],
+        bus: OpenBus,
+        lease: Lease,
+        interval_s: float,
+        reports: ReportTimer,
+        *,
+        resources_s: float = -1.0,
     ) -> None:
         self._agents = tuple(agents)
         self._bus = bus
         self._lease = lease
         self._reports = reports
         self._sessions = Sessions(agents, bus, lease, interval_s)
+        self._resources = ResourceTimer(bus, agents, lambda: self._sessions.session, resources_s)
         self._thread = PeriodicThread(
             "sessions",
             self._sessions.turn,
@@ -51,6 +61,7 @@ class AgentProcess:
 
     def start(self) -> None:
         LOG.info("Agents of %d hosts start: %s", len(self._agents), _some(self._agents))
+        self._resources.start()
         self._bus.start()
         self._thread.start()
         self._reports.start()
@@ -60,6 +71,7 @@ class AgentProcess:
         LOG.info("Agents of %d hosts stop", len(self._agents))
         self._thread.ask_to_stop()
         self._reports.stop()
+        self._resources.stop()
         for agent in self._agents:
             agent.stop()
         self._bus.close()

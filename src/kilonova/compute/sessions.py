@@ -61,6 +61,11 @@ class Sessions:
         self._has_lapsed = False
 
     @property
+    def session(self) -> str:
+        """The present session, "" while there is none."""
+        return self._session
+
+    @property
     def pause_s(self) -> float:
         """How long to wait before the next :meth:`turn`."""
         return min(self._interval_s, self._lease.renewal_s)
@@ -134,6 +139,19 @@ def _start_in_groups(
         for agent in group.values():
             bus.serve_agent(agent.host, agent.accept)
             agent.tell_late_replies()
+
+
+def report_again(agents: Sequence[Agent], bus: AgentBus, session: str) -> None:
+    """Report hypervisors that have changed within the present session, and have guests go that a record says have to.
+
+    Raises: Unavailable when nobody answers.
+    """
+    for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
+        group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
+        answer = bus.ask(_report(group, session))
+        if isinstance(answer, Orphans):
+            for host, removals in answer.removals.items():
+                group[host].remove(removals)
 
 
 def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:

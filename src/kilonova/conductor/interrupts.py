@@ -55,7 +55,7 @@ def _concerns(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> bool
 
 #: Whoever sends these begins something of its own when all else has ended.
 _WAITED_FOR = {Interrupt.OTHER_ACTION, Interrupt.DELETE}
-_STRENGTH = (Interrupt.FORCE_COMPLETE, Interrupt.ABORT, Interrupt.OTHER_ACTION, Interrupt.DELETE)
+_STRENGTH = (Interrupt.FORCE_COMPLETE, Interrupt.ABORT, Interrupt.OTHER_ACTION, Interrupt.TIMEOUT, Interrupt.DELETE)
 
 
 def interrupted(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> WorkflowRow:

@@ -11,6 +11,7 @@ from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
 from kilonova.conductor.agent_directory import AgentDirectory
 from kilonova.conductor.agent_questions import AgentQuestions, QuestionLimits
+from kilonova.conductor.config_drives import ConfigDrives
 from kilonova.conductor.events import Observer
 from kilonova.conductor.guest_reports import Reported
 from kilonova.conductor.heartbeats import Heartbeats
@@ -51,6 +52,7 @@ from kilonova.messaging.messages import (
     StepStatus,
     TaskReached,
 )
+from kilonova.model.config_drive import PublicKey
 from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import Instance
@@ -64,12 +66,14 @@ class Conductor:
     """The long operations of one control process, named ``owner``.
 
     ``limits``: the configured quotas, which hold where nobody has set others.
+    ``counts_failed_builds``: whether builds that fail count against their host.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
     ``question_limits``: how long, and with how many threads, users wait for what agents are asked about guests.
     ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
     ``image_data``, ``image_upload``: how a host gets and brings the data of an image; ``image_keeper``: who looks after
     images when no request is being answered.
+    ``config_drives``: what goes on those of servers.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
     ``strays``: what operators do about guests that are not where they are recorded.
@@ -85,6 +89,7 @@ class Conductor:
         *,
         max_attempts: int,
         limits: Limits = NO_LIMITS,
+        counts_failed_builds: bool = True,
         lease: Lease | None = None,
         observers: Sequence[Observer] = (),
         pause_s: Callable[[int], float] = pause_s,
@@ -96,6 +101,7 @@ class Conductor:
         image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None,
         image_upload: Callable[[str, str], ImageData | None] = lambda _host, _image_id: None,
         image_keeper: ImageKeeper | None = None,
+        config_drives: ConfigDrives | None = None,
     ) -> None:
         self.database = database
         self.claimer = claimer
@@ -112,9 +118,11 @@ class Conductor:
             max_attempts,
             begin=self._begin,
             limits=limits,
+            counts_failed_builds=counts_failed_builds,
             image_data=image_data,
             image_upload=image_upload,
             image_keeper=image_keeper,
+            config_drives=config_drives or ConfigDrives(),
         )
         find_agent = nowhere if directory is None else directory.look_up
         self.runner = Runner(
@@ -130,7 +138,13 @@ class Conductor:
         )
         if directory is not None:
             directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
-        self.membership = Membership(database, self.runner, self.process, self.lease)
+        self.membership = Membership(
+            database,
+            self.runner,
+            self.process,
+            self.lease,
+            (lambda: True) if directory is None else directory.has_all,
+        )
         self.heartbeats = Heartbeats(database, self.lease.duration)
         self.questions = AgentQuestions(bus, owner, find_agent, question_limits)
         self.operations = Operations(self._services, self.runner, self.questions)
@@ -146,16 +160,21 @@ class Conductor:
         group_uuid: str | None,
         user_data: str | None = None,
         *,
+        key: PublicKey | None = None,
+        admin_pass: str | None = None,
         at_least: int | None = None,
         limits: Limits | None = None,
     ) -> None:
         """Store new instances with their request and start building them.
 
+        ``key``: whose owner may log in. ``admin_pass``: for guests with a config drive; it is not stored.
         ``at_least``: how many have to be made where quotas do not allow all of them; None stands for all.
         ``limits``: the quotas in force where they are not in the database. Raises: OverQuota.
         """
-        request = StoredRequest(new_uuid(), spec, group_uuid, user_data)
+        request = StoredRequest(new_uuid(), spec, group_uuid, user_data, key)
         new = tuple(replace(instance, request_spec_uuid=request.uuid) for instance in built)
+        drives = [instance.uuid for instance in built if instance.config_drive]
+        self._services.config_drives.passwords.remember(drives, admin_pass)
         rows = tuple(build_row(instance, spec.request_id) for instance in new)
         self._store.store(NewServers(new, request, rows, at_least or len(new), limits))
 

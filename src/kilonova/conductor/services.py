@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kilonova.claims.claimer import Claimer
+from kilonova.conductor.config_drives import ConfigDrives
 from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
@@ -18,8 +19,10 @@ from kilonova.model.quota import NO_LIMITS, Limits
 class Services:
     """``owner``: this process. ``limits``: the configured quotas, which hold where nobody has set others.
 
+    ``counts_failed_builds``: whether builds that fail count against their host.
     ``image_data``: how a host gets the data of an image, ``image_upload``: how it brings that of one that has none yet;
     None where there is no way. ``image_keeper``: Kilonova's own user at the image service; None where there is none.
+    ``config_drives``: what goes on those of servers.
     ``begin``: has stored workflows of this process go on in the background.
     """
 
@@ -29,7 +32,9 @@ class Services:
     max_attempts: int
     begin: Callable[[Sequence[WorkflowRow]], None]
     limits: Limits = field(default_factory=lambda: NO_LIMITS)
+    counts_failed_builds: bool = True
     image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None
+    config_drives: ConfigDrives = field(default_factory=ConfigDrives)
     image_upload: Callable[[str, str], ImageData | None] = lambda _host, _image_id: None
     image_keeper: ImageKeeper | None = None
 

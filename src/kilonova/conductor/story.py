@@ -66,6 +66,21 @@ def reclaimed(instance_uuid: str, request_id: str, deleted_at: datetime | None) 
     LOG.info("Server %s reclaimed%s [%s]", instance_uuid, since, request_id)
 
 
+def timed_out(instance_uuid: str, request_id: str, kind: str, seconds: str) -> None:
+    """Its operation took longer than the operator allows; it is walked back."""
+    LOG.info("Server %s failed: %s: it took longer than %s seconds [%s]", instance_uuid, kind, seconds, request_id)
+
+
+def confirmed_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:
+    """Nobody has confirmed or reverted its resize for longer than the operator allows."""
+    LOG.info("Server %s is confirmed: its resize waited for %s seconds [%s]", instance_uuid, seconds, request_id)
+
+
+def unrescued_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:
+    """It has been rescued for longer than the operator allows."""
+    LOG.info("Server %s is unrescued: it was rescued %s seconds ago [%s]", instance_uuid, seconds, request_id)
+
+
 def retried(instance_uuid: str, request_id: str, kind: str, step: str, user_id: str) -> None:
     """An operator has a stuck workflow go on."""
     LOG.info(

@@ -40,6 +40,8 @@ class Interrupt(StrEnum):
     #: Another action takes its place. Journals have it under the name of the first action that did.
     OTHER_ACTION = "reboot"
     ABORT = "abort"
+    #: It takes longer than the operator allows.
+    TIMEOUT = "timeout"
     FORCE_COMPLETE = "force-complete"
 
 

@@ -21,3 +21,24 @@ class ChoreSettings:
             name="reclaim_instance_interval",
         ),
     ] = 0
+    instance_build_timeout_s: Annotated[
+        int,
+        Option(
+            "Seconds that a build may take before it is given up, and its server is in error. 0: any time.",
+            name="instance_build_timeout",
+            min=0,
+        ),
+    ] = 0
+    resize_confirm_window_s: Annotated[
+        int,
+        Option(
+            "Seconds after which a resize or a cold migration that nobody has confirmed or reverted is confirmed. "
+            "0: never.",
+            name="resize_confirm_window",
+            min=0,
+        ),
+    ] = 0
+    rescue_timeout_s: Annotated[
+        int,
+        Option("Seconds after which a rescued server is unrescued. 0: never.", name="rescue_timeout", min=0),
+    ] = 0

@@ -45,6 +45,14 @@ class ComputeSettings:
             name="running_deleted_instance_poll_interval",
         ),
     ] = 1800
+    update_resources_interval_s: Annotated[
+        int,
+        Option(
+            "Seconds after which a host is looked at again, and reported if its hypervisor has changed. 0 stands for "
+            "60; a negative value: only at the start of an agent.",
+            name="update_resources_interval",
+        ),
+    ] = 0
     running_deleted_instance_timeout_s: Annotated[
         int,
         Option(
@@ -53,6 +61,19 @@ class ComputeSettings:
             min=0,
         ),
     ] = 0
+    max_concurrent_builds: Annotated[
+        int, Option("How many guests a host makes at a time; others wait in BUILD. 0: any number.", min=0)
+    ] = 10
+    max_concurrent_live_migrations: Annotated[
+        int,
+        Option("How many live migrations a host sends out at a time; others are queued. 0: any number.", min=0),
+    ] = 1
+    force_config_drive: Annotated[
+        bool, Option("Whether every server gets a config drive, whatever is asked for it.")
+    ] = False
+    config_drive_format: Annotated[
+        str, Option("Format of config drives. The other one of Nova's, vfat, is not offered.", choices=("iso9660",))
+    ] = "iso9660"
     max_concurrent_snapshots: Annotated[
         int,
         Option("How many disks a host copies and uploads as images at once; 0 stands for any number.", min=0),

@@ -41,3 +41,12 @@ class ConductorSettings:
             min=0.1,
         ),
     ] = 10.0
+    consecutive_build_service_disable_threshold: Annotated[
+        int,
+        Option(
+            "Whether builds that fail count against their host for BuildFailureWeigher. 0: they do not. As in Nova "
+            "since Rocky, no number of them disables a service.",
+            group="compute",
+            min=0,
+        ),
+    ] = 10

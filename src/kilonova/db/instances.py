@@ -131,6 +131,13 @@ def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ..
     return tuple(found)
 
 
+def rescued_before(connection: Connection, moment: datetime, limit: int) -> tuple[Instance, ...]:
+    """Return instances that have been rescued since before a moment, while nothing else is under way."""
+    at_rest = _I.deleted.is_(False), _I.task_state.is_(None)
+    due = sa.select(_I.uuid).where(_I.vm_state == VmState.RESCUED.value, _I.launched_at < moment, *at_rest)
+    return get_many(connection, list(connection.execute(due.order_by(_I.launched_at).limit(limit)).scalars()))
+
+
 def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozenset[str]]:
     """Return uuid → every host on which the guest may be, of instances that are known; deleted ones have none.
 

@@ -77,13 +77,13 @@ def switch(tx: Transaction, migration: ServerMigration) -> None:
     _put(tx, present, *place, present.new_flavor if present.migration_type is MigrationType.RESIZE else None)
 
 
-def confirm(tx: Transaction, migration: ServerMigration) -> None:
-    """Release the source and end the migration well; done already is success.
+def confirm(tx: Transaction, migration: ServerMigration, ends: MigrationStatus | None = None) -> None:
+    """Release the source and end the migration, well unless it ``ends`` otherwise; done already is success.
 
     Raises: ConcurrentUpdate when it has ended otherwise, or the guest is not at the destination.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
-    status = _CONFIRMED[present.migration_type]
+    status = ends or _CONFIRMED[present.migration_type]
     if present.status is status:
         return
     present = _claimed(tx, present)

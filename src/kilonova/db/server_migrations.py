@@ -130,6 +130,18 @@ def claimed(connection: Connection) -> tuple[ServerMigration, ...]:
     return tuple(map(_migration, connection.execute(both).mappings()))
 
 
+def finished_before(connection: Connection, moment: datetime, limit: int) -> tuple[ServerMigration, ...]:
+    """Return moves that wait for their users since before a moment, while nothing else is under way; oldest first."""
+    at_rest = _I.deleted.is_(False), _I.task_state.is_(None)
+    due = (
+        sa.select(t.server_migrations)
+        .join(t.instances, _I.uuid == _M.instance_uuid)
+        .where(_M.status == MigrationStatus.FINISHED.value, _M.updated_at < moment, *at_rest)
+        .order_by(_M.updated_at)
+    )
+    return tuple(map(_migration, connection.execute(due.limit(limit)).mappings()))
+
+
 def list_page(connection: Connection, query: MigrationQuery) -> tuple[ServerMigration, ...]:
     """Return one page, newest first. Raises: InvalidRequest for an unknown marker."""
     conditions: list[Any] = [
@@ -184,9 +196,14 @@ def set_status(
 
 
 def set_progress(tx: Transaction, uuid: str, progress: Mapping[str, int]) -> None:
-    """Store what a live migration has copied so far, while it is under way; afterwards it is too late."""
+    """Store what a live migration has copied so far, while it is under way; afterwards it is too late.
+
+    One that is queued runs from now on.
+    """
     changed = sa.update(t.server_migrations).where(_M.uuid == uuid, IS_OPEN)
-    tx.execute(changed.values(progress=dict(progress), updated_at=tx.now))
+    queued, running = MigrationStatus.QUEUED.value, MigrationStatus.RUNNING.value
+    status = sa.case((_M.status == queued, running), else_=_M.status)
+    tx.execute(changed.values(progress=dict(progress), status=status, updated_at=tx.now))
 
 
 _CLAIM = ManyRows(

@@ -5,7 +5,7 @@ Sending never waits: a message is noted, and carried while the sender goes on. I
 order, and both ends live with that: an agent carries each step out once, and one that does not reply is asked.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,7 +21,7 @@ class Work:
     """One message that an agent has accepted. ``run`` handles it and returns what waits behind it, if anything."""
 
     lane: AgentLane
-    run: Callable[[], "Work | None"]
+    run: Callable[[], "Iterable[Work] | None"]
 
 
 @dataclass(frozen=True, slots=True)

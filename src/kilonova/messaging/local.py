@@ -91,4 +91,8 @@ class LocalBus:
     def _work(self, work: Work | None) -> None:
         """Do a piece of work in its lane, then what waits behind it in the lane of that."""
         if work is not None and not self._is_closing:
-            self._agent_lanes.run(work.lane, lambda: self._work(work.run()))
+            self._agent_lanes.run(work.lane, lambda: self._do(work))
+
+    def _do(self, work: Work) -> None:
+        for behind in work.run() or ():
+            self._work(behind)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.flavor import Flavor
 from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.image_data import ImageData
@@ -235,6 +236,7 @@ class GuestSpec:
     ``reserved``: the cells, pinned CPUs and devices that the claim of this host has taken for it.
     ``image``: where the host gets its image from; None for a cloud without an image service.
     ``ordered_at``: when the conductor gave the order to make it; drivers keep it, as our mark, in the guest's metadata.
+    ``config_drive``: for a guest that gets one.
     ``user_data`` may hold secrets, so it is not part of what is shown of a guest, in logs for instance.
     """
 
@@ -257,3 +259,4 @@ class GuestSpec:
     reserved: GuestDevices = field(default_factory=GuestDevices)
     image: ImageData | None = None
     ordered_at: datetime | None = None
+    config_drive: ConfigDrive | None = None

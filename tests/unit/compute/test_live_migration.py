@@ -262,7 +262,7 @@ def test_a_migration_that_takes_long_is_asked_for_aborted_and_stopped_from_other
     assert host.driver.list_guests() == {"a": RUNNING}
     assert host.agent._waiting == {}
     if not aborted:
-        assert host.agent.accept(migrate("next")).run() is None  # type: ignore[union-attr]
+        assert not host.agent.accept(migrate("next")).run()  # type: ignore[union-attr]
         assert host.driver.list_guests() == {"a": RUNNING}, "an agent that stops begins no migration"
 
 

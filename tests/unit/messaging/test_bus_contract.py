@@ -90,9 +90,9 @@ def test_work_is_done_and_then_what_waits_behind_it(bus: Any) -> None:
     done: list[int] = []
 
     def work(number: int) -> Work:
-        def run() -> Work | None:
+        def run() -> list[Work]:
             done.append(number)
-            return work(number + 1) if number < 9 else None
+            return [work(number + 1)] if number < 9 else []
 
         return Work(list(AgentLane)[number % 4], run)
 

@@ -78,9 +78,9 @@ def test_what_waits_behind_a_piece_of_work_is_done_in_its_own_lane() -> None:
         threads.append(threading.current_thread().name)
         done.set()
 
-    def move() -> Work:
+    def move() -> list[Work]:
         threads.append(threading.current_thread().name)
-        return Work(AgentLane.DELETE, delete)
+        return [Work(AgentLane.DELETE, delete)]
 
     bus.serve_agent("node1", lambda _: Work(AgentLane.MOVE, move))
     bus.cast("node1", StopGuest(StepId("w", "s", 1), "a"))

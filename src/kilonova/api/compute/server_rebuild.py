@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rebuild a server: its guest is made anew where it is.  Source: spec COMPUTE_API §1.4."""
 
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
 from kilonova.api.compute.possible_guests import require_possible_guest
-from kilonova.api.compute.server_create import check_key, read_user_data
+from kilonova.api.compute.server_create import generated_password, read_key, read_user_data
 from kilonova.api.compute.server_states import check_allowed, host_is_up
 from kilonova.api.compute.server_views import detail_view, surroundings
 from kilonova.api.compute.servers import find_server
@@ -64,20 +63,23 @@ def rebuild(ctx: Context, request: Request) -> Reply:
     _refuse_what_nobody_does(asked)
     stored = _stored_request(ctx, instance)
     image = _image(ctx, instance, stored, asked["imageRef"])
-    check_key(ctx, asked)
+    key = read_key(ctx, asked) if "key_name" in asked else stored.key
     user_data = read_user_data(asked) if "user_data" in asked else stored.user_data
     if not host_is_up(ctx, instance.host):
         raise Conflict("The compute service of the server's host is down: it can be rebuilt once that is back.")
+    admin_pass = generated_password(ctx, asked)
     ctx.backend.conductor.operations.rebuilds.rebuild(
         instance,
         stored,
         image,
         ctx.requester,
         user_data=user_data,
+        key=key,
+        admin_pass=admin_pass,
         values={column: asked[field] for field, column in _COLUMNS.items() if field in asked},
         limits=ctx.backend.limits.of_project(instance.project_id),
     )
-    return _begun(ctx, request, instance, asked)
+    return _begun(ctx, request, instance, admin_pass)
 
 
 def _refuse_what_nobody_does(asked: Mapping[str, Any]) -> None:
@@ -110,7 +112,7 @@ def _image(ctx: Context, instance: Instance, stored: StoredRequest, image_ref: s
     return image
 
 
-def _begun(ctx: Context, request: Request, instance: Instance, asked: Mapping[str, Any]) -> Reply:
+def _begun(ctx: Context, request: Request, instance: Instance, admin_pass: str | None) -> Reply:
     """Return the server as it is now, as much of it as the microversion shows here."""
     with ctx.backend.database.read() as connection:
         present = instances.find(connection, instance.uuid) or instance
@@ -122,8 +124,8 @@ def _begun(ctx: Context, request: Request, instance: Instance, asked: Mapping[st
         view.pop("key_name")
     if request.version >= _SHOWS_USER_DATA:
         view["user_data"] = around.requests[present.uuid].user_data if present.uuid in around.requests else None
-    if ctx.backend.settings.api.enable_instance_password:
-        view["adminPass"] = asked.get("adminPass") or secrets.token_urlsafe(9)
+    if admin_pass is not None:
+        view["adminPass"] = admin_pass
     return Reply(202, {"server": view}, {"Location": view["links"][0]["href"]})
 
 

@@ -17,10 +17,14 @@ _OFTENEST_S = 1.0
 class Patience:
     """For how many seconds each chore lets things be; 0 or less: for ever.
 
-    ``reclaim``: soft-deleted servers.
+    ``reclaim``: soft-deleted servers. ``build``: builds. ``confirm``: resizes that nobody has confirmed.
+    ``unrescue``: servers that are rescued.
     """
 
     reclaim: float = 0
+    build: float = 0
+    confirm: float = 0
+    unrescue: float = 0
 
 
 class Timetable:
@@ -43,7 +47,13 @@ class Timetable:
 
     def _chores(self, patience: Patience) -> Iterator[PeriodicThread]:
         operations = self._conductor.operations
-        for seconds, name, some in ((patience.reclaim, "reclaim", operations.deletes.reclaim),):
+        chores: tuple[tuple[float, str, Callable[[timedelta], int]], ...] = (
+            (patience.reclaim, "reclaim", operations.deletes.reclaim),
+            (patience.build, "build timeouts", operations.builds.time_out),
+            (patience.confirm, "resize confirmations", operations.moves.confirm_unconfirmed),
+            (patience.unrescue, "rescue timeouts", operations.rescues.unrescue_forgotten),
+        )
+        for seconds, name, some in chores:
             if seconds > 0:
                 yield self._chore(name, some, seconds)
 

@@ -2,6 +2,7 @@
 """What can be done to servers that exist. A family of actions is a module."""
 
 from kilonova.conductor.agent_questions import AgentQuestions
+from kilonova.conductor.operations.builds import Builds
 from kilonova.conductor.operations.consoles import Consoles
 from kilonova.conductor.operations.deletes import Deletes
 from kilonova.conductor.operations.live_migrations import LiveMigrations
@@ -24,6 +25,7 @@ class Operations:
 
     def __init__(self, services: Services, runner: Runner, questions: AgentQuestions) -> None:
         starter = Starter(services, runner)
+        self.builds = Builds(starter)
         self.deletes = Deletes(starter)
         self.power = Power(starter)
         self.locks = Locks(starter)

@@ -11,6 +11,7 @@ from kilonova.db import instances, quotas, request_specs
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, OverQuota
 from kilonova.identifiers import new_uuid
+from kilonova.model.config_drive import PublicKey
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, VmState
 from kilonova.model.quota import Limits, QuotaRequest, Usage
@@ -33,16 +34,19 @@ class Rebuilds:
         *,
         user_data: str | None,
         values: Mapping[str, Any],
+        key: PublicKey | None = None,
+        admin_pass: str | None = None,
         limits: Limits | None = None,
     ) -> None:
         """Start to make the guest of a server anew from ``image``.
 
         ``request``: what was asked for the server until now. ``values``: columns of the instance that change with it.
+        ``key``: whose owner may log in. ``admin_pass``: for a guest with a config drive; it is not stored.
         ``limits``: the quotas in force where they are not in the database.
         Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate, OverQuota.
         """
         before = MadeOf.present(instance)
-        new = _changed(instance, request, image, user_data)
+        new = _changed(instance, request, image, user_data, key)
         key_name = values.get("key_name", instance.key_name)
         after = MadeOf(image.id, image.properties, key_name, before.request_spec_uuid if new is None else new.uuid)
         facts = RebuildFacts(
@@ -63,15 +67,19 @@ class Rebuilds:
             instances.change(tx, instance.uuid, **values)
             made_of(tx, instance.uuid, after, keep_request=True)
 
+        if instance.config_drive:
+            self._starter.services.config_drives.passwords.remember([instance.uuid], admin_pass)
         self._starter.start(REBUILD, facts, instance, who, begin)
 
 
-def _changed(instance: Instance, request: StoredRequest, image: Image, user_data: str | None) -> StoredRequest | None:
+def _changed(
+    instance: Instance, request: StoredRequest, image: Image, user_data: str | None, key: PublicKey | None
+) -> StoredRequest | None:
     """Return what is asked for a server from now on, for itself alone; None where that is what was asked before."""
     spec = replace(request.spec, image=image, instance_uuids=(instance.uuid,))
-    if (spec.image, user_data) == (request.spec.image, request.user_data):
+    if (spec.image, user_data, key) == (request.spec.image, request.user_data, request.key):
         return None
-    return StoredRequest(new_uuid(), spec, request.group_uuid, user_data)
+    return StoredRequest(new_uuid(), spec, request.group_uuid, user_data, key)
 
 
 def _require_quota(

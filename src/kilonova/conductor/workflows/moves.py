@@ -7,7 +7,7 @@ from kilonova.claims.claimer import Job, Order
 from kilonova.claims.moving import Moving
 from kilonova.claims.placing import Chosen
 from kilonova.conductor import story, turns
-from kilonova.conductor.guest_description import guest_of, image_data_for, reserved_for
+from kilonova.conductor.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     Completed,
@@ -39,6 +39,7 @@ class MoveFacts:
 
     ``requested``: the host that somebody wants it moved to, ``forced``: whatever the rules say of it.
     ``stays``: the source, too, comes into question.
+    ``forsaken``: the server is not what the move made of it any more, so that only the source is given up.
     ``runs``, ``paused``: how the guest was when the move began. ``touched``: it was powered off, or its copying began.
     """
 
@@ -51,6 +52,7 @@ class MoveFacts:
     paused: bool = False
     touched: bool = False
     forced: bool = False
+    forsaken: bool = False
 
     @property
     def host(self) -> str:
@@ -96,7 +98,9 @@ def guest_there(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
     instance, request, migration = found
     instance = replace(instance, flavor=migration.new_flavor)
     reserved = reserved_for(services.database, instance, request)
-    return guest_of(instance, request, reserved, run.row.since, image_data_for(services, run.facts.host, request))
+    host = run.facts.host
+    image_data, drive = image_data_for(services, host, request), config_drive_for(services, host, instance, request)
+    return guest_of(instance, request, reserved, run.row.since, image_data, drive)
 
 
 def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:

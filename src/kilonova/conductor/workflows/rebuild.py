@@ -12,7 +12,7 @@ that fails gives the server back what it was made of before, and leaves it in er
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kilonova.conductor.guest_description import guest_of, image_data_for, reserved_for
+from kilonova.conductor.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     NOTHING,
@@ -96,7 +96,8 @@ def _rebuild(services: Services, run: Run[RebuildFacts]) -> Effect:
     instance, request = found
     host = run.facts.host
     reserved = reserved_for(services.database, instance, request)
-    guest = guest_of(instance, request, reserved, run.row.since, image_data_for(services, host, request))
+    image_data, drive = image_data_for(services, host, request), config_drive_for(services, host, instance, request)
+    guest = guest_of(instance, request, reserved, run.row.since, image_data, drive)
     return SendToAgent(host, RebuildGuest(run.step_id, guest, run.facts.runs))
 
 

@@ -8,11 +8,24 @@ from dataclasses import dataclass, field, replace
 
 from kilonova.conductor.guest_description import guest_of, reserved_for
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import NOTHING, Completed, Effect, Ended, Gone, Run, SendToAgent, Step, Workflow
-from kilonova.conductor.workflows.outcomes import ended_in, settled
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Completed,
+    Effect,
+    Ended,
+    Gone,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+)
+from kilonova.conductor.workflows.outcomes import ended_in, settle, settled
 from kilonova.db import instances, request_specs
+from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import RescueGuest, UnrescueGuest
 from kilonova.model.image import Image
+from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
 
 
@@ -56,6 +69,16 @@ def _unrescue(_services: Services, run: Run[UnrescueFacts]) -> Effect:
     return SendToAgent(run.facts.host, UnrescueGuest(run.step_id, run.instance_uuid))
 
 
+def _settle(_services: Services, run: Run[RescueFacts], power_state: PowerState | None) -> Write:
+    """As in Nova, a server that is rescued is launched anew: ``rescue_timeout`` counts from then on."""
+
+    def write(tx: Transaction) -> None:
+        settle(tx, run, TRANSITIONS["rescue"].settled, power_state)
+        instances.change(tx, run.instance_uuid, launched_at=tx.now)
+
+    return write
+
+
 def _failed(_services: Services, run: Run[RescueFacts] | Run[UnrescueFacts]) -> Ended:
     """Leave the server in error, unless its host has never heard of it."""
     vm_state = None if run.failure.undone else TRANSITIONS[run.row.kind].failed
@@ -67,7 +90,7 @@ RESCUE = Workflow(
     RescueFacts,
     (Step("act", do=_rescue, undo=_forget_password, event="compute_rescue_instance"),),
     TRANSITIONS["rescue"],
-    settle=settled,
+    settle=_settle,
     unwound=_failed,
     action="rescue",
     done="rescued",

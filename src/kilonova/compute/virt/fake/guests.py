@@ -60,6 +60,7 @@ class SimulatedGuest:
     image_ref: str | None = None
     rescue_image_ref: str | None = None
     console: tuple[ConsoleEntry, ...] = ()
+    has_config_drive: bool = False
 
     def booted(self, how: str) -> "SimulatedGuest":
         """Return the guest as it runs after one more start."""
@@ -73,7 +74,9 @@ class SimulatedGuest:
     @classmethod
     def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
         ordered_at = guest.ordered_at or datetime.now(UTC).replace(tzinfo=None)  # a conductor of before says nothing
-        return cls(state, origin, guest.vcpus, guest.memory_mib, guest.root_gib, ordered_at, guest.image_ref)
+        size = guest.vcpus, guest.memory_mib, guest.root_gib
+        has_drive = guest.config_drive is not None
+        return cls(state, origin, *size, ordered_at, guest.image_ref, has_config_drive=has_drive)
 
 
 @dataclass(frozen=True, slots=True)

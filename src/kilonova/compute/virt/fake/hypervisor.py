@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.fake.disks import Disks
+from kilonova.compute.virt.fake.drives import Drives
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
 from kilonova.errors import DriverError, GuestMissing, UnsupportedGuest
 from kilonova.model.instance import GuestSpec, PowerState
@@ -44,9 +45,15 @@ class SimulatedHypervisor:
             "live migration": host.failing_live_migrations,
             "snapshot": host.failing_snapshots,
         }
-        self._disks = Disks(state_file.parent / "disks", host.name)
-        self._guests = GuestFile(host.name, state_file, on_gone=self._disks.remove)
+        folder = state_file.parent
+        self._disks, self._drives = Disks(folder / "disks", host.name), Drives(folder / "config_drives", host.name)
+        self._guests = GuestFile(host.name, state_file, on_gone=self._remove_disks)
         self._disks.keep_only(self._guests.places.keys())
+        self._drives.keep_only(self._guests.places.keys())
+
+    def _remove_disks(self, uuid: str) -> None:
+        self._disks.remove(uuid)
+        self._drives.remove(uuid)
 
     def _take(self, seconds: float) -> None:
         if seconds:
@@ -85,7 +92,14 @@ class SimulatedHypervisor:
         elif source not in {None, self._host.name}:
             self._disks.take_from(str(source), guest.uuid)
         made = SimulatedGuest.of(guest, state, origin)
-        self._guests.put(guest.uuid, guest=made.booted("first start") if state is PowerState.RUNNING else made, **also)
+        self._drives.make(guest)
+        try:
+            self._guests.put(
+                guest.uuid, guest=made.booted("first start") if state is PowerState.RUNNING else made, **also
+            )
+        except DriverError:
+            self._drives.keep_only(self._guests.places.keys())
+            raise
 
     def _is_to_fail(self, what: str) -> bool:
         left = self._failures_left[what]
