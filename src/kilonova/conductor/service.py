@@ -43,9 +43,9 @@ from kilonova.messaging.messages import (
     GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
+    HostsRegistered,
     HostsStarted,
     MigrationProgress,
-    Orphans,
     Question,
     QuestionRefused,
     StepReply,
@@ -205,7 +205,7 @@ class Conductor:
             case Heartbeat():
                 return self._note_heartbeat(question, speaker)
 
-    def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
+    def _register(self, message: HostsStarted, speaker: Speaker) -> HostsRegistered:
         """Register hypervisors that start and tell which of their guests have to go.
 
         Raises: Unavailable while the database is away: the agent asks again, and maybe another control process;
@@ -230,7 +230,7 @@ class Conductor:
         if speaker.agent and self.directory is not None:
             self.directory.refresh()
         reported.tell()
-        return Orphans(reported.removals, self.lease.duration.total_seconds())
+        return HostsRegistered(reported.removals, self.lease.duration.total_seconds())
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> Answer | Future[Answer]:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""

@@ -46,8 +46,8 @@ from kilonova.messaging.messages.rescues import (
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
     HeartbeatAnswer,
+    HostsRegistered,
     HostsStarted,
-    Orphans,
 )
 from kilonova.messaging.messages.snapshots import (
     CancelSnapshot,
@@ -88,13 +88,13 @@ __all__ = [
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
+    "HostsRegistered",
     "HostsStarted",
     "Interrupt",
     "LiveMigrate",
     "MigrationProgress",
     "MoveAway",
     "Order",
-    "Orphans",
     "PauseGuest",
     "PrepareLiveMigration",
     "Question",
@@ -161,4 +161,4 @@ AgentMessage = Order | Interrupt | AskGuests | GuestQuestion
 ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestsFound | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
-Answer = Orphans | HeartbeatAnswer
+Answer = HostsRegistered | HeartbeatAnswer
