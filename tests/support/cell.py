@@ -190,7 +190,7 @@ class Cell:
         self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
 
     def force_stop(self, uuid: str) -> None:
-        self.conductor.operations.power.force_stop(self.instance(uuid), asker("req-force-stop"))
+        self.conductor.operations.power.mend(self.instance(uuid), "force-stop", asker("req-force-stop"))
 
     def rescue(self, uuid: str) -> None:
         self.conductor.operations.rescues.rescue(self.instance(uuid), RESCUE_IMAGE, PASSWORD, asker("req-rescue"))
@@ -224,6 +224,17 @@ class Cell:
         who, register = asker("req-create-backup"), self._registered(image_id, uuid, image_type="backup")
         operations.create_backup(self.instance(uuid), image_id, rotation, who, register)
         return image_id
+
+    def shelve(self, uuid: str, *, offload: bool = True) -> None:
+        image_id, operations = new_uuid(), self.conductor.operations.shelving
+        register = self._registered(image_id, uuid, image_type="snapshot")
+        operations.shelve(self.instance(uuid), image_id, asker("req-shelve"), register, offload=offload)
+
+    def offload(self, uuid: str) -> None:
+        self.conductor.operations.shelving.offload(self.instance(uuid), asker("req-offload"))
+
+    def unshelve(self, uuid: str, host: str | None = None) -> None:
+        self.conductor.operations.shelving.unshelve(self.instance(uuid), asker("req-unshelve"), host=host)
 
     def _registered(self, image_id: str, uuid: str, **properties: str) -> Callable[[], None]:
         images = self.images
