@@ -115,6 +115,10 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
         "same host": Starter(_REVERT, (_ON_NODE1, _RESIZE_HERE), hosts=HOSTS[:1]),
         "off": Starter(_REVERT, (_ON_NODE1, _STOP, _MIGRATE)),
     },
+    "evacuate": {
+        "": Starter(_on_first(Cell.evacuate), (_boot_in_group,)),
+        "off": Starter(_on_first(Cell.evacuate), (_ON_NODE1, _STOP)),
+    },
     "rebuild": {
         "": Starter(_on_first(Cell.rebuild, OTHER_IMAGE, name="anew"), (_ON_NODE1,)),
         "same image, off": Starter(_on_first(Cell.rebuild), (_ON_NODE1, _STOP)),
@@ -141,4 +145,5 @@ INTERRUPTERS: Mapping[Interrupt, Act] = {
     Interrupt.ABORT: _on_first(Cell.abort),
     Interrupt.OTHER_ACTION: _on_first(Cell.power, "hard-reboot"),
     Interrupt.FORCE_COMPLETE: _on_first(Cell.force_complete),
+    Interrupt.EVACUATE: _on_first(Cell.evacuate),
 }

@@ -256,6 +256,10 @@ class Cell:
             values=values,
         )
 
+    def evacuate(self, uuid: str, host: str | None = None, *, forced: bool = False, stops: bool = False) -> None:
+        evacuations = self.conductor.operations.evacuations
+        evacuations.begin(self.instance(uuid), asker("req-evacuate"), host=host, forced=forced, stops=stops)
+
     def abort(self, uuid: str) -> None:
         if (migration := self.open_migration(uuid)) is not None:
             self.conductor.operations.live_migrations.abort(self.instance(uuid), migration, asker("req-abort"), OPEN)

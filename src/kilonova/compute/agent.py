@@ -174,6 +174,10 @@ class Agent:
             except DriverError as error:
                 LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
 
+    def tell_removed(self, removals: Iterable[Removal]) -> None:
+        """Tell which of the guests that had to go are still there."""
+        self._tell(guests_of([self], tuple(removal.instance_uuid for removal in removals)))
+
     def _work_for(self, waiting: _Waiting) -> Work | None:
         """Return the work for the first order of an instance; None when it waits for its turn at the host."""
         return self._work(waiting) if self._turnstile.enter(type(waiting.order), waiting) else None

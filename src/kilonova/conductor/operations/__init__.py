@@ -5,6 +5,7 @@ from kilonova.conductor.agent_questions import AgentQuestions
 from kilonova.conductor.operations.builds import Builds
 from kilonova.conductor.operations.consoles import Consoles
 from kilonova.conductor.operations.deletes import Deletes
+from kilonova.conductor.operations.evacuations import Evacuations
 from kilonova.conductor.operations.live_migrations import LiveMigrations
 from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
@@ -38,3 +39,4 @@ class Operations:
         self.snapshots = Snapshots(starter)
         self.shelving = Shelving(starter)
         self.rebuilds = Rebuilds(starter)
+        self.evacuations = Evacuations(starter)
