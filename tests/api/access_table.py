@@ -75,6 +75,9 @@ COMPUTE: Mapping[str, Access] = {
     "compute GET /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN),
     "compute PUT /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN, {"aggregate": {"name": "there"}}),
     "compute DELETE /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN, **_GONE),
+    "compute POST /v2.1/os-aggregates/{aggregate_id}/images": anywhere(
+        ADMIN, {"cache": [{"id": "155d900f-4e14-4e4c-a73d-069cbf4541e6"}]}
+    ),
     f"{_ON_AGGREGATE} add_host": anywhere(ADMIN, {"add_host": {"host": "gone"}}),
     f"{_ON_AGGREGATE} remove_host": anywhere(ADMIN, {"remove_host": {"host": "gone"}}),
     f"{_ON_AGGREGATE} set_metadata": anywhere(ADMIN, {"set_metadata": {"metadata": {"a": "b"}}}, **_GONE),

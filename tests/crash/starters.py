@@ -125,6 +125,7 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     },
     "live-migrate": {"": Starter(_on_first(Cell.live_migrate), (_boot_in_group,))},
     "create-image": {"": Starter(_CREATE_IMAGE, (_ON_NODE1,)), "off": Starter(_CREATE_IMAGE, (_ON_NODE1, _STOP))},
+    "cache-images": {"": Starter(lambda cell, _known: cell.cache_image())},
     "shelve": {
         "": Starter(_SHELVE, (_boot_in_group,)),
         "stays": Starter(_SHELVE_HERE, (_ON_NODE1,)),

@@ -7,6 +7,7 @@ from typing import Any
 from kilonova.conductor.workflow import Workflow
 from kilonova.conductor.workflows.batch import BATCH
 from kilonova.conductor.workflows.build import BUILD
+from kilonova.conductor.workflows.cache_images import CACHE_IMAGES
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.delete import DELETE
 from kilonova.conductor.workflows.evacuate import EVACUATE
@@ -51,6 +52,7 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         EVACUATE,
         CREATE_IMAGE,
         CREATE_BACKUP,
+        CACHE_IMAGES,
         SHELVE,
         SHELVE_OFFLOAD,
         UNSHELVE,
