@@ -41,6 +41,7 @@ from kilonova.conductor.workflow import (
     Step,
     UndoFailedError,
     Workflow,
+    is_unreachable,
 )
 from kilonova.db import instances
 from kilonova.db.transaction import Transaction
@@ -53,6 +54,14 @@ from kilonova.messaging.messages import StepReply, StepStatus, TaskReached
 LOG = logging.getLogger(__name__)
 
 
+#: What waits for an agent that starts is tried again as after so many failures.
+_WAITS_AS_AFTER = 2
+
+
+def _is_past(clock: Callable[[], float], when: float) -> bool:
+    return clock() >= when
+
+
 def nowhere(_host: str) -> bool:
     """Tell that a host which is not on the bus is not anywhere else either."""
     return False
@@ -62,6 +71,7 @@ class Runner:
     """The workflows of one process. ``registry``: kind → workflow. Safe to use from any thread.
 
     ``find_agent``: looks, waiting for the database, whether a host can be reached after all that seemed not to be.
+    ``agents_start_within_s``: how long, after this process has started, agents beyond it may take to start as well.
     """
 
     def __init__(
@@ -77,6 +87,7 @@ class Runner:
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
         find_agent: Callable[[str], bool] = nowhere,
+        agents_start_within_s: float = 0.0,
     ) -> None:
         self.services = services
         self.registry = registry
@@ -93,6 +104,7 @@ class Runner:
             self._database, lambda kind: registry[kind].transition, self._parking.is_parked
         )
         self._find_agent = find_agent
+        self._has_started = partial(_is_past, clock, clock() + agents_start_within_s)
         self._retries = Retries(pause_s, max_tries, clock)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
 
@@ -300,7 +312,8 @@ class Runner:
     def _send(self, run: Run[Any], effect: SendToAgent, *, resumed: bool) -> Run[Any] | None:
         """Send a message and park; a host that cannot be reached answers with an error at once.
 
-        Where another process has the host's agent, it gets the workflow.
+        Where another process has the host's agent, it gets the workflow. What this process takes up as it starts waits
+        for hosts that are not there: after a power cut their agents start when it does.
         """
         if effect.facts is not None:
             run = replace(run, facts=effect.facts)
@@ -309,6 +322,12 @@ class Runner:
         if refused is not None and self._find_agent(effect.host):
             refused = send()
         if refused is None or self._hand_over(run, effect.host):
+            return None
+        if resumed and is_unreachable(refused) and not self._has_started():
+            LOG.info(
+                "%s %s waits for host %s, whose agent may be starting", run.row.kind, run.instance_uuid, effect.host
+            )
+            self._retries.later(run.row.uuid, _WAITS_AS_AFTER)
             return None
         effect_of_refusal = self._meaning(run, refused)
         if isinstance(effect_of_refusal, Failed) and not resumed:  # the host has never heard of the step

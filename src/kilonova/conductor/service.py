@@ -138,6 +138,7 @@ class Conductor:
             max_tries=max_tries,
             response_timeout_s=response_timeout_s,
             find_agent=find_agent,
+            agents_start_within_s=0.0 if directory is None else self.lease.duration.total_seconds(),
         )
         if directory is not None:
             directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
