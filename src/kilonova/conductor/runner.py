@@ -41,7 +41,6 @@ from kilonova.conductor.workflow import (
     Step,
     UndoFailedError,
     Workflow,
-    is_unreachable,
 )
 from kilonova.db import instances
 from kilonova.db.transaction import Transaction
@@ -50,16 +49,9 @@ from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedT
 from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import StepReply, StepStatus, TaskReached
+from kilonova.messaging.rabbit.complaints import Complaints
 
 LOG = logging.getLogger(__name__)
-
-
-#: What waits for an agent that starts is tried again as after so many failures.
-_WAITS_AS_AFTER = 2
-
-
-def _is_past(clock: Callable[[], float], when: float) -> bool:
-    return clock() >= when
 
 
 def nowhere(_host: str) -> bool:
@@ -71,7 +63,6 @@ class Runner:
     """The workflows of one process. ``registry``: kind → workflow. Safe to use from any thread.
 
     ``find_agent``: looks, waiting for the database, whether a host can be reached after all that seemed not to be.
-    ``agents_start_within_s``: how long, after this process has started, agents beyond it may take to start as well.
     """
 
     def __init__(
@@ -87,7 +78,6 @@ class Runner:
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
         find_agent: Callable[[str], bool] = nowhere,
-        agents_start_within_s: float = 0.0,
     ) -> None:
         self.services = services
         self.registry = registry
@@ -104,7 +94,7 @@ class Runner:
             self._database, lambda kind: registry[kind].transition, self._parking.is_parked
         )
         self._find_agent = find_agent
-        self._has_started = partial(_is_past, clock, clock() + agents_start_within_s)
+        self._complaints = Complaints(LOG)
         self._retries = Retries(pause_s, max_tries, clock)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
 
@@ -312,27 +302,29 @@ class Runner:
     def _send(self, run: Run[Any], effect: SendToAgent, *, resumed: bool) -> Run[Any] | None:
         """Send a message and park; a host that cannot be reached answers with an error at once.
 
-        Where another process has the host's agent, it gets the workflow. What this process takes up as it starts waits
-        for hosts that are not there: after a power cut their agents start when it does.
+        Where another process has the host's agent, it gets the workflow.
         """
         if effect.facts is not None:
             run = replace(run, facts=effect.facts)
+        if self._is_left(run, effect.host):
+            return self._apply(run, Completed())
         send = partial(self._parking.send, run, effect, lambda: self._runs.replace(run), ask=resumed)
         refused = send()
         if refused is not None and self._find_agent(effect.host):
             refused = send()
         if refused is None or self._hand_over(run, effect.host):
             return None
-        if resumed and is_unreachable(refused) and not self._has_started():
-            LOG.info(
-                "%s %s waits for host %s, whose agent may be starting", run.row.kind, run.instance_uuid, effect.host
-            )
-            self._retries.later(run.row.uuid, _WAITS_AS_AFTER)
-            return None
         effect_of_refusal = self._meaning(run, refused)
         if isinstance(effect_of_refusal, Failed) and not resumed:  # the host has never heard of the step
             effect_of_refusal = Failed(replace(effect_of_refusal.failure, undone=True))
         return self._apply(run, effect_of_refusal)
+
+    def _is_left(self, run: Run[Any], host: str) -> bool:
+        """Tell whether something is being undone at a host that is taken for dead, and that its server leaves."""
+        if run.interrupt is not Interrupt.EVACUATE or not run.row.undoing:
+            return False
+        with self._database.read() as connection:
+            return instances.place_of(connection, run.instance_uuid)[0] == host
 
     def _meaning(self, run: Run[Any], reply: StepReply) -> Effect:
         step = self._step(run)
@@ -448,7 +440,9 @@ class Runner:
         """Log what nobody foresaw, and have the step tried again later, or not any more."""
         if isinstance(error, Unavailable):
             self._tell(Turn(run, run.row, Phase.BROKE, message=error.message))
-            LOG.warning("Tried again later: %s %s: %s", run.row.kind, run.instance_uuid, error.message)
+            # All of them when the database or the lease is gone, again and again: one line of a kind a minute.
+            text = f"Tried again later: {run.row.kind} {run.instance_uuid}: {error.message}"
+            self._complaints.complain(error.message, text)
             self._retries.later(run.row.uuid, run.row.tries + 1)
             return
         LOG.error("A step broke: %s %s", run.row.kind, run.instance_uuid, exc_info=error)

@@ -143,28 +143,3 @@ def test_the_rules_are_those_of_the_spec() -> None:
     for task, guest in product(_SOFT, _GUESTS):
         converted = T.REBOOT_PENDING_HARD in what_is_shown(task, guest)
         assert converted == (guest is not P.RUNNING)
-
-
-def test_a_control_process_that_starts_waits_for_agents_that_start_as_well(cell_of: NewCell) -> None:
-    """After a power cut it is there before they are."""
-    cell = cell_of(host("node1"))
-    (uuid,) = cell.boot()
-    cell.bus.run()
-    Story(cell, uuid).die_at(T.REBOOT_STARTED, P.SHUTDOWN)
-    again = cell.restart()
-    runner = again.conductor.runner
-    is_over = [False]
-    runner._has_started = lambda: is_over[0]
-    again.bus.cut_off = {"node1"}
-    for _ in range(3):
-        again.bus.run()
-        assert Story(again, uuid).task is T.REBOOT_STARTED
-        runner.retry_broken()
-    again.bus.cut_off = set()
-    assert Story(again, uuid).go_on()[-1] is None
-    assert again.check() == {uuid: VmState.ACTIVE}
-    again.power(uuid, "reboot")
-    again.bus.cut_off = {"node1"}
-    again.bus.run()
-    assert Story(again, uuid).task is None, "what begins now does not wait"
-    again.database.close()

@@ -23,6 +23,7 @@ from kilonova.messaging.messages.guests import (
     SuspendGuest,
     UnpauseGuest,
 )
+from kilonova.messaging.messages.images import CacheImages
 from kilonova.messaging.messages.live_migrations import (
     AbortLiveMigration,
     ActivateMigrated,
@@ -47,8 +48,8 @@ from kilonova.messaging.messages.rescues import (
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
     HeartbeatAnswer,
+    HostsRegistered,
     HostsStarted,
-    Orphans,
 )
 from kilonova.messaging.messages.snapshots import (
     CancelSnapshot,
@@ -76,6 +77,7 @@ __all__ = [
     "AskGuests",
     "AskPowerStates",
     "AskStep",
+    "CacheImages",
     "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
@@ -91,13 +93,13 @@ __all__ = [
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
+    "HostsRegistered",
     "HostsStarted",
     "Interrupt",
     "LiveMigrate",
     "MigrationProgress",
     "MoveAway",
     "Order",
-    "Orphans",
     "PauseGuest",
     "PowerStates",
     "PowerStatesAnswer",
@@ -158,6 +160,7 @@ Order = (
     | SnapshotGuest
     | UploadSnapshot
     | DiscardSnapshot
+    | CacheImages
 )
 #: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
 GuestQuestion = AskConsoleOutput
@@ -168,4 +171,4 @@ GuestReport = GuestsFound | PowerStates | PowerStatesAnswer
 ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestReport | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
-Answer = Orphans | HeartbeatAnswer
+Answer = HostsRegistered | HeartbeatAnswer
