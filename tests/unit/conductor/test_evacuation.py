@@ -432,3 +432,14 @@ def test_nothing_is_ordered_twice(cell: Cell) -> None:
     cell.bus.run()
     assert [type(message) for message in cell.bus.sent] == [RebuildGuest]
     assert not any(isinstance(message, (DestroyGuest, SpawnGuest)) for message in cell.bus.sent)
+
+
+def test_one_that_has_hardly_begun_gives_way_to_another(cell: Cell) -> None:
+    uuid = boot(cell)
+    cell.bus.cut_off = {"node1"}
+    cell.evacuate(uuid)
+    cell.evacuate(uuid)
+    cell.bus.run()
+    assert cell.instance(uuid).host == "node2"
+    assert [status for status, _, _ in migrations(cell, uuid)] == ["done", "error"]
+    cell.check()
