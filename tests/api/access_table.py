@@ -176,6 +176,9 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} revertResize": of_home(MEMBER, {"revertResize": None}),
     f"{_ACTION} migrate": of_home(MANAGER, {"migrate": None}),
     f"{_ACTION} os-migrateLive": of_home(MANAGER, _live(None)),
+    f"{_ACTION} shelve": of_home(MEMBER, {"shelve": None}),
+    f"{_ACTION} shelveOffload": of_home(ADMIN, {"shelveOffload": None}),
+    f"{_ACTION} unshelve": of_home(MEMBER, {"unshelve": None}),
     f"{_ACTION} createImage": of_home(MEMBER, {"createImage": {"name": "image"}}),
     f"{_ACTION} createBackup": of_home(
         MEMBER, {"createBackup": {"name": "backup", "backup_type": "daily", "rotation": 1}}

@@ -98,6 +98,11 @@ def test_locked_servers_are_found(control: Control) -> None:
     for wanted, found in (("true", locked), ("false", other)):
         listed = control.member.get(f"/servers?locked={wanted}").body["servers"]
         assert [each["id"] for each in listed] == [found]
+    for direction, found in (("asc", [other, locked]), ("desc", [locked, other])):
+        listed = control.member.get(f"/servers?sort_key=locked&sort_dir={direction}").body["servers"]
+        assert [each["id"] for each in listed] == found
+    newest_first = at(control, "2.72").get("/servers?sort_key=locked&sort_dir=asc").body["servers"]
+    assert [each["id"] for each in newest_first] == [other, locked]
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,18 @@ def _end_soft_delete(cell: Cell, _uuid: str, rng: random.Random) -> None:
         rng.choice([Cell.restore, Cell.restore, Cell.force_delete, lambda cell, _uuid: cell.reclaim()])(cell, uuid)
 
 
+def _shelve(cell: Cell, uuid: str, rng: random.Random) -> None:
+    """Shelve a server, or have a shelved one go on."""
+    here, away = _in_state(cell, VmState.SHELVED), _in_state(cell, VmState.SHELVED_OFFLOADED)
+    if (here or away) and rng.random() < 0.6:
+        if here and rng.random() < 0.5:
+            cell.offload(rng.choice(here))
+        else:
+            cell.unshelve(rng.choice(here + away))
+    else:
+        cell.shelve(uuid, offload=rng.random() < 0.5)
+
+
 #: How often each is asked for, compared with the others.
 _ACTS: Mapping[Act, int] = {
     Cell.delete: 3,
@@ -217,4 +229,5 @@ _ACTS: Mapping[Act, int] = {
     _live_migrate_and_interrupt: 4,
     _rebuild: 3,
     _make_image: 4,
+    _shelve: 6,
 }

@@ -59,6 +59,8 @@ _RESCUE = _on_first(Cell.rescue)
 _PAUSE, _SUSPEND = _on_first(Cell.power, "pause"), _on_first(Cell.power, "suspend")
 _RESIZE, _MIGRATE = _on_first(Cell.resize), _on_first(Cell.migrate)
 _RESIZE_HERE = _on_first(Cell.resize, stays=True)
+_SHELVE, _SHELVE_HERE = _on_first(Cell.shelve), _on_first(Cell.shelve, offload=False)
+_UNSHELVE = _on_first(Cell.unshelve)
 _CREATE_IMAGE, _CREATE_BACKUP = _on_first(Cell.create_image), _on_first(Cell.create_backup)
 _SOFT_DELETE = _on_first(Cell.delete, soft=True)
 _CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
@@ -72,6 +74,7 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "delete": {
         "": Starter(_on_first(Cell.delete), (_ON_NODE1,)),
         "resized": Starter(_on_first(Cell.delete), (_boot_in_group, _RESIZE)),
+        "shelved": Starter(_on_first(Cell.delete), (_boot_in_group, _SHELVE)),
         "soft-deleted": Starter(_on_first(Cell.force_delete), (_ON_NODE1, _SOFT_DELETE)),
     },
     "soft-delete": {
@@ -118,6 +121,17 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     },
     "live-migrate": {"": Starter(_on_first(Cell.live_migrate), (_boot_in_group,))},
     "create-image": {"": Starter(_CREATE_IMAGE, (_ON_NODE1,)), "off": Starter(_CREATE_IMAGE, (_ON_NODE1, _STOP))},
+    "shelve": {
+        "": Starter(_SHELVE, (_boot_in_group,)),
+        "stays": Starter(_SHELVE_HERE, (_ON_NODE1,)),
+        "paused": Starter(_SHELVE, (_ON_NODE1, _PAUSE)),
+        "off": Starter(_SHELVE_HERE, (_ON_NODE1, _STOP)),
+    },
+    "shelve-offload": {"": Starter(_on_first(Cell.offload), (_boot_in_group, _SHELVE_HERE))},
+    "unshelve": {
+        "": Starter(_UNSHELVE, (_boot_in_group, _SHELVE)),
+        "on its host": Starter(_UNSHELVE, (_ON_NODE1, _SHELVE_HERE)),
+    },
     "create-backup": {"": Starter(_CREATE_BACKUP, (_ON_NODE1, _CREATE_BACKUP))},
 }
 

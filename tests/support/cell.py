@@ -225,6 +225,17 @@ class Cell:
         operations.create_backup(self.instance(uuid), image_id, rotation, who, register)
         return image_id
 
+    def shelve(self, uuid: str, *, offload: bool = True) -> None:
+        image_id, operations = new_uuid(), self.conductor.operations.shelving
+        register = self._registered(image_id, uuid, image_type="snapshot")
+        operations.shelve(self.instance(uuid), image_id, asker("req-shelve"), register, offload=offload)
+
+    def offload(self, uuid: str) -> None:
+        self.conductor.operations.shelving.offload(self.instance(uuid), asker("req-offload"))
+
+    def unshelve(self, uuid: str, host: str | None = None) -> None:
+        self.conductor.operations.shelving.unshelve(self.instance(uuid), asker("req-unshelve"), host=host)
+
     def _registered(self, image_id: str, uuid: str, **properties: str) -> Callable[[], None]:
         images = self.images
         assert images is not None

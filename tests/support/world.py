@@ -25,6 +25,8 @@ SETTLED = {
     VmState.RESCUED,
     VmState.RESIZED,
     VmState.SOFT_DELETED,
+    VmState.SHELVED,
+    VmState.SHELVED_OFFLOADED,
     VmState.ERROR,
 }
 #: What the guest of a settled server does.
@@ -36,6 +38,7 @@ _STATES = {
     VmState.RESCUED: {PowerState.RUNNING},
     VmState.RESIZED: {PowerState.RUNNING, PowerState.SHUTDOWN},
     VmState.SOFT_DELETED: {PowerState.SHUTDOWN},
+    VmState.SHELVED: {PowerState.SHUTDOWN},
     VmState.ERROR: set(PowerState),
 }
 
@@ -145,6 +148,10 @@ def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) 
         assert row.task_state is None, row
         assert row.vm_state in SETTLED, row
         assert row.vm_state != VmState.ERROR or row.uuid in faults, row
+        assert row.vm_state != VmState.SHELVED_OFFLOADED or row.host is None, row
+        assert row.vm_state != VmState.SHELVED or row.host is not None, row
+        is_shelved = row.vm_state in {VmState.SHELVED, VmState.SHELVED_OFFLOADED}
+        assert not is_shelved or (row.shelved_image and row.shelved_at), row
     moved = {side.migration.instance_uuid: side.migration for side in server_migrations.other_sides(connection)}
     open_moves = connection.execute(sa.select(t.server_migrations).where(server_migrations.IS_OPEN)).all()
     assert {row.status for row in open_moves} <= {MigrationStatus.FINISHED}
@@ -215,6 +222,8 @@ def check_images(connection: Connection, images: Mapping[str, Mapping[str, Any]]
     """
     assert connection.execute(sa.select(t.unwanted_images)).all() == [], "images that nobody needs"
     own = {image_id: image for image_id, image in images.items() if "instance_uuid" in image["properties"]}
+    shelved = sa.select(t.instances.c.shelved_image).where(t.instances.c.deleted.is_(False))
+    assert set(connection.execute(shelved).scalars()) - {None} <= set(own), "a shelved server without its image"
     based_on = {image["data"] for image_id, image in images.items() if image_id not in own}
     for image_id, image in own.items():
         assert image["data"] in based_on, f"image {image_id} has not the data of its server: {image}"

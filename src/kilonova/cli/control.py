@@ -206,6 +206,8 @@ def _patience(chores: ChoreSettings) -> Patience:
         build=chores.instance_build_timeout_s,
         confirm=chores.resize_confirm_window_s,
         unrescue=chores.rescue_timeout_s,
+        offload=chores.shelved_offload_time_s,
+        offload_every_s=chores.shelved_poll_interval_s,
     )
 
 

@@ -23,8 +23,9 @@ from kilonova.identifiers import new_uuid
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import GuestAnswer, GuestQuestion
 
-#: An answer that takes longer makes its host a slow one: agents that are well answer in milliseconds.
-_SOON_S = 0.1
+#: An answer that takes longer makes its host a slow one: agents that are well answer in milliseconds, in tens of them
+#: on a busy machine.
+_SOON_S = 0.3
 _NO_AGENT = "The host of the instance cannot be reached."
 _TOO_OLD = "The host of the instance runs an older release, which cannot answer this."
 _NO_ANSWER = "The host of the instance does not answer."

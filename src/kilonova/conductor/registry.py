@@ -18,9 +18,11 @@ from kilonova.conductor.workflows.rescue import RESCUE, UNRESCUE
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.restore import RESTORE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+from kilonova.conductor.workflows.shelve import SHELVE, SHELVE_OFFLOAD
 from kilonova.conductor.workflows.snapshots import CREATE_BACKUP, CREATE_IMAGE
 from kilonova.conductor.workflows.soft_delete import SOFT_DELETE
 from kilonova.conductor.workflows.stop import FORCE_STOP, STOP
+from kilonova.conductor.workflows.unshelve import UNSHELVE
 
 #: kind → workflow
 REGISTRY: Mapping[str, Workflow[Any]] = {
@@ -47,6 +49,9 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         LIVE_MIGRATE,
         CREATE_IMAGE,
         CREATE_BACKUP,
+        SHELVE,
+        SHELVE_OFFLOAD,
+        UNSHELVE,
         REBUILD,
     )
 }

@@ -21,6 +21,22 @@ class ChoreSettings:
             name="reclaim_instance_interval",
         ),
     ] = 0
+    shelved_offload_time_s: Annotated[
+        int,
+        Option(
+            "Seconds after which a shelved server leaves its host. 0: at once; a negative value: only when somebody "
+            "asks for that.",
+            name="shelved_offload_time",
+        ),
+    ] = 0
+    shelved_poll_interval_s: Annotated[
+        int,
+        Option(
+            "Seconds between two looks for shelved servers that have to leave their hosts. 0 stands for 60; a negative "
+            "value: nobody looks.",
+            name="shelved_poll_interval",
+        ),
+    ] = 3600
     instance_build_timeout_s: Annotated[
         int,
         Option(

@@ -186,9 +186,9 @@ TRANSITIONS: Mapping[str, Transition] = {
     "shelve": Transition(
         "shelve",
         _WORKING,
-        shown=(T.SHELVING, T.SHELVING_IMAGE_PENDING_UPLOAD, T.SHELVING_IMAGE_UPLOADING),
+        shown=(T.SHELVING, T.SHELVING_IMAGE_PENDING_UPLOAD, T.SHELVING_IMAGE_UPLOADING, T.SHELVING_OFFLOADING),
         settled=S.SHELVED,
-        remark="Goes on as shelve-offload where shelved_offload_time is 0.",
+        remark="Ends in shelved_offloaded where shelved_offload_time is 0, and shows shelving_offloading only then.",
     ),
     "shelve-offload": Transition(
         "shelveOffload", _only(S.SHELVED), shown=(T.SHELVING_OFFLOADING,), settled=S.SHELVED_OFFLOADED
@@ -196,9 +196,9 @@ TRANSITIONS: Mapping[str, Transition] = {
     "unshelve": Transition(
         "unshelve",
         _only(S.SHELVED, S.SHELVED_OFFLOADED),
-        shown=(T.UNSHELVING, T.SPAWNING),
+        shown=(T.UNSHELVING, T.SPAWNING, T.POWERING_ON),
         settled=S.ACTIVE,
-        remark="A server that is still on its host shows powering-on instead of spawning.",
+        remark="Shows powering-on instead of spawning where it is still on its host.",
     ),
     "create-image": Transition(
         "createImage",

@@ -17,6 +17,7 @@ from kilonova.api.compute import (
     server_power,
     server_rebuild,
     server_rescues,
+    server_shelving,
 )
 from kilonova.api.compute.actions import run_action
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
@@ -31,6 +32,7 @@ _FAMILIES = (
     server_network_actions,
     server_power,
     server_rebuild,
+    server_shelving,
     server_rescues,
 )
 RULES = tuple(rule for family in _FAMILIES for rule in family.RULES)

@@ -244,6 +244,8 @@ def _sort(request: Request, is_admin: bool) -> tuple[tuple[str, bool], ...]:
     sort: dict[str, bool] = {}  # a column that is named again changes nothing
     for index, key in enumerate(keys):
         column = _SORT_KEYS.get(key)
+        if key == "locked" and request.version >= Version(2, 73):
+            column = "locked_by"
         if column is None:
             if request.version >= Version(2, 75):
                 raise invalid_parameter("sort_key", key, "It is not a sort key.")

@@ -18,10 +18,13 @@ class Patience:
     """For how many seconds each chore lets things be; 0 or less: for ever.
 
     ``reclaim``: soft-deleted servers. ``build``: builds. ``confirm``: resizes that nobody has confirmed.
-    ``unrescue``: servers that are rescued.
+    ``unrescue``: servers that are rescued. ``offload``: shelved ones, for which is looked every ``offload_every_s``; as
+    in Nova, 0 stands for a minute, and a negative value for never.
     """
 
     reclaim: float = 0
+    offload: float = 0
+    offload_every_s: float = 0
     build: float = 0
     confirm: float = 0
     unrescue: float = 0
@@ -47,6 +50,9 @@ class Timetable:
 
     def _chores(self, patience: Patience) -> Iterator[PeriodicThread]:
         operations = self._conductor.operations
+        if patience.offload > 0 and patience.offload_every_s >= 0:
+            every_s = patience.offload_every_s or _EVERY_S
+            yield self._chore("offload", operations.shelving.offload_due, patience.offload, every_s)
         chores: tuple[tuple[float, str, Callable[[timedelta], int]], ...] = (
             (patience.reclaim, "reclaim", operations.deletes.reclaim),
             (patience.build, "build timeouts", operations.builds.time_out),
@@ -57,10 +63,13 @@ class Timetable:
             if seconds > 0:
                 yield self._chore(name, some, seconds)
 
-    def _chore(self, name: str, some: Callable[[timedelta], int], seconds: float) -> PeriodicThread:
+    def _chore(
+        self, name: str, some: Callable[[timedelta], int], seconds: float, every_s: float | None = None
+    ) -> PeriodicThread:
         """Return the thread that does a chore, ``some`` of it at a time, for what is older than ``seconds``.
 
-        It looks every minute, and more often where that is long compared with the patience.
+        Unless ``every_s`` says how often, it looks every minute, and more often where that is long compared with the
+        patience.
         """
         patience = timedelta(seconds=seconds)
 
@@ -69,6 +78,7 @@ class Timetable:
                 if thread.rest(0):
                     return
 
-        every_s = min(_EVERY_S, max(_OFTENEST_S, seconds / 10))
+        if every_s is None:
+            every_s = min(_EVERY_S, max(_OFTENEST_S, seconds / 10))
         thread = PeriodicThread(name, work_off, every_s, complaint=f"A chore could not be done ({name})")
         return thread

@@ -11,6 +11,7 @@ from kilonova.conductor.operations.moves import Moves
 from kilonova.conductor.operations.power import Power
 from kilonova.conductor.operations.rebuilds import Rebuilds
 from kilonova.conductor.operations.rescues import Rescues
+from kilonova.conductor.operations.shelving import Shelving
 from kilonova.conductor.operations.snapshots import Snapshots
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.operations.states import States
@@ -35,4 +36,5 @@ class Operations:
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
         self.snapshots = Snapshots(starter)
+        self.shelving = Shelving(starter)
         self.rebuilds = Rebuilds(starter)

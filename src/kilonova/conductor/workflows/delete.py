@@ -26,7 +26,7 @@ from kilonova.conductor.workflow import (
 )
 from kilonova.conductor.workflows.outcomes import fail, leave_behind
 from kilonova.conductor.workflows.release import release_server
-from kilonova.db import departures, group_guards, instances
+from kilonova.db import departures, group_guards, instances, shelved
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, StepReply
 from kilonova.model.found_guest import Departure
@@ -108,6 +108,7 @@ def _vanish(_services: Services, run: Run[DeleteFacts], _power_state: PowerState
             departures.note(tx, host, run.instance_uuid, Departure.DELETED)
         release_server(tx, run.instance_uuid)
         group_guards.forget_members(tx, [run.instance_uuid])
+        shelved.forget_image(tx, run.instance_uuid)
         instances.mark_deleted(tx, run.instance_uuid)
 
     return vanish
