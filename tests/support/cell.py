@@ -190,7 +190,7 @@ class Cell:
         self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
 
     def force_stop(self, uuid: str) -> None:
-        self.conductor.operations.power.force_stop(self.instance(uuid), asker("req-force-stop"))
+        self.conductor.operations.power.mend(self.instance(uuid), "force-stop", asker("req-force-stop"))
 
     def rescue(self, uuid: str) -> None:
         self.conductor.operations.rescues.rescue(self.instance(uuid), RESCUE_IMAGE, PASSWORD, asker("req-rescue"))

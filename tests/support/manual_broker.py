@@ -23,6 +23,8 @@ from kilonova.messaging.messages import (
     ForceCompleteLiveMigration,
     GuestQuestion,
     GuestsFound,
+    PowerStates,
+    PowerStatesAnswer,
     Question,
     QuestionRefused,
     StepState,
@@ -149,7 +151,7 @@ class AgentEnd:
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         match message:
-            case GuestsFound():
+            case GuestsFound() | PowerStates() | PowerStatesAnswer():
                 awaited = ""
             case ConsoleOutput() | QuestionRefused():
                 awaited = message.asker

@@ -3,7 +3,8 @@
 
 from datetime import timedelta
 
-from kilonova.cli.simulated_hosts import hosts_of, scenario_of, simulate
+from kilonova.cli.simulated_hosts import hosts_of, power_reporting_of, scenario_of, simulate
+from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.process import AgentProcess
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.config.agent import AgentSettings
@@ -36,6 +37,6 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
     agents = simulate(hosts, settings.fake, settings.compute, settings.image_cache, bus, lambda: lease.is_held)
     reports = ReportTimer(bus, agents, settings.compute.running_deleted_instance_poll_interval_s)
     compute = settings.compute
-    return AgentProcess(
-        agents, bus, lease, compute.report_interval_s, reports, resources_s=compute.update_resources_interval_s
-    )
+    power = PowerReports(bus, agents, power_reporting_of(compute))
+    every_s, resources_s = compute.report_interval_s, compute.update_resources_interval_s
+    return AgentProcess(agents, bus, lease, every_s, reports, power, resources_s=resources_s)

@@ -23,7 +23,8 @@ from kilonova.cli.image_tickets import image_session, image_store
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
-from kilonova.cli.simulated_hosts import hosts_of, scenario_of
+from kilonova.cli.simulated_hosts import hosts_of, power_reporting_of, scenario_of
+from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.conductor.chores import Patience, Timetable
@@ -59,6 +60,7 @@ class ControlProcess:
     chores: Timetable
     application: WsgiApp
     reports: ReportTimer
+    power: PowerReports
     resources: ResourceTimer
     lock: IO[bytes] | None
     metrics_server: Server | None
@@ -85,6 +87,7 @@ class ControlProcess:
         if self.metrics_server is not None:
             self.metrics_server.stop()
         self.reports.stop()
+        self.power.stop()
         self.resources.stop()
         self.checkpointer.stop()
         self.purger.stop()
@@ -163,6 +166,10 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
         reports.start()
         undo.callback(reports.stop)
+        power = PowerReports(core.bus, core.agents, power_reporting_of(settings.compute))
+        power.came_up()
+        power.start()
+        undo.callback(power.stop)
         owner = core.conductor.owner
         resources = ResourceTimer(core.bus, core.agents, lambda: owner, settings.compute.update_resources_interval_s)
         resources.start()
@@ -197,7 +204,8 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         chores = Timetable(core.conductor, _patience(settings.chores))
         chores.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, chores, app, reports, resources, lock, metrics_server)
+    timers = reports, power, resources
+    return ControlProcess(settings, core, checkpointer, purger, chores, app, *timers, lock, metrics_server)
 
 
 def _patience(chores: ChoreSettings) -> Patience:
@@ -206,6 +214,7 @@ def _patience(chores: ChoreSettings) -> Patience:
         build=chores.instance_build_timeout_s,
         confirm=chores.resize_confirm_window_s,
         unrescue=chores.rescue_timeout_s,
+        reboot=chores.reboot_timeout_s,
         offload=chores.shelved_offload_time_s,
         offload_every_s=chores.shelved_poll_interval_s,
     )

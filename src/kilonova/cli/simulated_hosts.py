@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from kilonova.compute.agent import Agent
 from kilonova.compute.images import HostImages, ImageTransfers
+from kilonova.compute.power_reports import PowerReporting
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.compute.shutdowns import ShutdownTimes
 from kilonova.compute.turnstile import HostLimits
@@ -103,6 +104,15 @@ def ratios_of(compute: ComputeSettings) -> AllocationRatios:
         memory=compute.ram_allocation_ratio or compute.initial_ram_allocation_ratio,
         disk=compute.disk_allocation_ratio or compute.initial_disk_allocation_ratio,
         reserved_memory_mib=compute.reserved_host_memory_mib,
+    )
+
+
+def power_reporting_of(compute: ComputeSettings) -> PowerReporting:
+    """Return how agents tell in which states their guests are."""
+    return PowerReporting(
+        compute.sync_power_state_interval_s,
+        compute.handle_virt_lifecycle_events,
+        compute.resume_guests_state_on_host_boot,
     )
 
 

@@ -28,6 +28,7 @@ from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
     AskGuests,
+    AskPowerStates,
     AskStep,
     CancelSnapshot,
     ConductorMessage,
@@ -40,6 +41,7 @@ from kilonova.messaging.messages import (
     Interrupt,
     LiveMigrate,
     Order,
+    PowerStatesAnswer,
     RebootGuest,
     StepReply,
     StepState,
@@ -113,6 +115,9 @@ class Agent:
         if isinstance(message, AskGuests):
             asked = message.instance_uuids
             return Work(lane_of(message), lambda: self._tell(guests_of([self], asked)))
+        if isinstance(message, AskPowerStates):
+            question = message
+            return Work(lane_of(message), lambda: self._tell(self._states_asked_for(question)))
         uuid, lane = message.instance_uuid, lane_of(message)
         try:
             known = self._steps.begin(message.step)
@@ -301,6 +306,11 @@ class Agent:
             details = f"{type(error).__name__}: {error}"
             return StepReply(order.step, self.host, uuid, _BROKE, details, self._power_state(uuid))
         return StepReply(order.step, self.host, uuid, power_state=power_state)
+
+    def _states_asked_for(self, asked: AskPowerStates) -> PowerStatesAnswer:
+        present = self.driver.list_guests()
+        guests = {uuid: present[uuid] for uuid in asked.seen if uuid in present}
+        return PowerStatesAnswer(self.host, guests, asked.seen, asked.resume)
 
     def _power_state(self, uuid: str) -> PowerState:
         try:

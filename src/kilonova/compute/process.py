@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.compute.sessions import Sessions
@@ -31,8 +32,8 @@ class OpenBus(AgentBus, Protocol):
 class AgentProcess:
     """``lease``: what tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
 
-    ``reports``: tells from time to time which guests there are. ``resources_s``: seconds between two looks at whether
-    the hypervisors have changed.
+    ``reports``: tells from time to time which guests there are, ``power``: in which states they are. ``resources_s``:
+    seconds between two looks at whether the hypervisors have changed.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class AgentProcess:
         lease: Lease,
         interval_s: float,
         reports: ReportTimer,
+        power: PowerReports,
         *,
         resources_s: float = -1.0,
     ) -> None:
@@ -49,7 +51,8 @@ class AgentProcess:
         self._bus = bus
         self._lease = lease
         self._reports = reports
-        self._sessions = Sessions(agents, bus, lease, interval_s)
+        self._power = power
+        self._sessions = Sessions(agents, bus, lease, interval_s, on_begun=power.came_up)
         self._resources = ResourceTimer(bus, agents, lambda: self._sessions.session, resources_s)
         self._thread = PeriodicThread(
             "sessions",
@@ -65,12 +68,14 @@ class AgentProcess:
         self._bus.start()
         self._thread.start()
         self._reports.start()
+        self._power.start()
 
     def stop(self) -> None:
         """Finish what runs, leave what copies guests as it is, and tell what came of it."""
         LOG.info("Agents of %d hosts stop", len(self._agents))
         self._thread.ask_to_stop()
         self._reports.stop()
+        self._power.stop()
         self._resources.stop()
         for agent in self._agents:
             agent.stop()

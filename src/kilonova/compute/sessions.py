@@ -39,6 +39,7 @@ class Sessions:
 
     ``lease``: whether the agents may act. It counts from when a sign of life was sent, so it lapses before anybody
     counts the session as dead. ``interval_s``: seconds between two heartbeats, unless the lease wants more of them.
+    ``on_begun``: told when a session has begun.
     """
 
     def __init__(
@@ -49,7 +50,9 @@ class Sessions:
         interval_s: float,
         *,
         new_session: Callable[[], str] = new_uuid,
+        on_begun: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_begun = on_begun
         self._agents = tuple(agents)
         self._bus = bus
         self._lease = lease
@@ -105,6 +108,7 @@ class Sessions:
             self._lease.renew(since, timedelta(seconds=answer.lease_s))
         self._session = session
         LOG.info("Session %s begins: %d hosts are reported", session, len(self._agents))
+        self._on_begun()
 
     def _is_counted(self) -> bool:
         self._heartbeats += 1

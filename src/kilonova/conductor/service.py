@@ -21,6 +21,7 @@ from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
 from kilonova.conductor.parking import RESPONSE_TIMEOUT_S
+from kilonova.conductor.power_sync import PowerSync
 from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.runner import Runner, nowhere
@@ -46,6 +47,8 @@ from kilonova.messaging.messages import (
     HostsStarted,
     MigrationProgress,
     Orphans,
+    PowerStates,
+    PowerStatesAnswer,
     Question,
     QuestionRefused,
     StepReply,
@@ -142,6 +145,7 @@ class Conductor:
         self.heartbeats = Heartbeats(database, self.lease.duration)
         self.questions = AgentQuestions(bus, owner, find_agent, question_limits)
         self.operations = Operations(self._services, self.runner, self.questions)
+        self._power_sync = PowerSync(database, bus, self.operations.power, lambda: self.runner.may_act, find_agent)
         self.stuck = StuckWorkflows(database, self.runner, owner)
         self.strays = Strays(database, self.runner.guests)
         self._store = ServerStore(self._services, self.runner)
@@ -188,6 +192,10 @@ class Conductor:
                 self.operations.live_migrations.record_progress(message)
             case GuestsFound():
                 self.runner.guests.take(message)
+            case PowerStates():
+                self._power_sync.take(message)
+            case PowerStatesAnswer():
+                self._power_sync.judge(message)
             case ConsoleOutput() | QuestionRefused():
                 self.questions.take(message)
 

@@ -21,6 +21,14 @@ class ChoreSettings:
             name="reclaim_instance_interval",
         ),
     ] = 0
+    reboot_timeout_s: Annotated[
+        int,
+        Option(
+            "Seconds after which a soft reboot that has not ended becomes a hard one. 0: it never does.",
+            name="reboot_timeout",
+            min=0,
+        ),
+    ] = 0
     shelved_offload_time_s: Annotated[
         int,
         Option(

@@ -100,6 +100,23 @@ class ComputeSettings:
             min=0,
         ),
     ] = 120.0
+    sync_power_state_interval_s: Annotated[
+        int,
+        Option(
+            "Seconds between two reports of the power states of all guests of a host. 0 stands for 60; a negative "
+            "value for none.",
+            name="sync_power_state_interval",
+        ),
+    ] = 600
+    handle_virt_lifecycle_events: Annotated[
+        bool,
+        Option(
+            "Whether agents tell at once of guests that change their power state by themselves.", group="workarounds"
+        ),
+    ] = True
+    resume_guests_state_on_host_boot: Annotated[
+        bool, Option("Whether guests that ran before their host lost power run again when its agent starts.")
+    ] = False
     allow_resize_to_same_host: Annotated[
         bool, Option("Whether a resize may leave a server on the host where it is, if that has room.")
     ] = False

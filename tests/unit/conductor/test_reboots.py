@@ -2,13 +2,14 @@
 """What servers show of their reboots and stops, and what becomes of those that fail."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import instance_actions
+from kilonova.db import hanging_reboots, instance_actions
 from kilonova.db import tables as t
-from kilonova.errors import DriverError
+from kilonova.errors import ConcurrentUpdate, DriverError
 from kilonova.messaging.messages import RebootGuest, StepId, StopGuest, TaskReached
 from kilonova.model.image import Image
 from kilonova.model.instance import PowerState, TaskState, VmState
@@ -170,3 +171,26 @@ def test_an_image_says_how_long_its_guests_may_take_to_shut_down(
     cell.bus.run()
     assert [message.timeout_s for message in cell.bus.sent if isinstance(message, StopGuest)] == [expected]
     assert cell.check() == {uuid: VmState.STOPPED}
+
+
+def test_a_soft_reboot_that_hangs_becomes_a_hard_one(running: Running) -> None:
+    cell, uuid = running
+    end_hanging = cell.conductor.operations.power.end_hanging_reboots
+    cell.power(uuid, "reboot")
+    assert end_hanging(timedelta(seconds=60)) == 0, "it has just begun"
+    assert end_hanging(timedelta(0)) == 1
+    assert end_hanging(timedelta(0)) == 0, "a hard one is left alone"
+    cell.bus.run()
+    assert [message.hard for message in cell.bus.sent if isinstance(message, RebootGuest)] == [True]
+    assert cell.check() == {uuid: VmState.ACTIVE}
+
+
+def test_a_reboot_that_ends_in_time_is_not_rebooted_again(running: Running) -> None:
+    cell, uuid = running
+    cell.power(uuid, "reboot")
+    with cell.database.read() as connection:
+        (hanging,) = hanging_reboots.since(connection, cell.database.clock.now(), 10)
+    cell.bus.run()
+    with pytest.raises(ConcurrentUpdate):
+        cell.database.write(lambda tx: hanging_reboots.require_still(tx, hanging))
+    assert cell.conductor.operations.power.end_hanging_reboots(timedelta(0)) == 0

@@ -79,6 +79,12 @@ class VirtDriver(Protocol):
     def list_guests(self) -> Mapping[str, PowerState]:
         """Return every guest by instance uuid; one that is only kept is shut down."""
 
+    def changed_guests(self) -> Mapping[str, PowerState]:
+        """Return the guests whose power state has changed since the last call without being told to, by instance uuid.
+
+        One that is gone has none: NOSTATE. What is missed here is found by :meth:`list_guests`.
+        """
+
     def marked_guests(self) -> Mapping[str, datetime]:
         """Return instance uuid → ``GuestSpec.ordered_at``, for the guests that bear our mark.
 

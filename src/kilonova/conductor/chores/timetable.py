@@ -18,7 +18,8 @@ class Patience:
     """For how many seconds each chore lets things be; 0 or less: for ever.
 
     ``reclaim``: soft-deleted servers. ``build``: builds. ``confirm``: resizes that nobody has confirmed.
-    ``unrescue``: servers that are rescued. ``offload``: shelved ones, for which is looked every ``offload_every_s``; as
+    ``unrescue``: servers that are rescued. ``reboot``: soft reboots.
+    ``offload``: shelved ones, for which is looked every ``offload_every_s``; as
     in Nova, 0 stands for a minute, and a negative value for never.
     """
 
@@ -28,6 +29,7 @@ class Patience:
     build: float = 0
     confirm: float = 0
     unrescue: float = 0
+    reboot: float = 0
 
 
 class Timetable:
@@ -58,6 +60,7 @@ class Timetable:
             (patience.build, "build timeouts", operations.builds.time_out),
             (patience.confirm, "resize confirmations", operations.moves.confirm_unconfirmed),
             (patience.unrescue, "rescue timeouts", operations.rescues.unrescue_forgotten),
+            (patience.reboot, "hanging reboots", operations.power.end_hanging_reboots),
         )
         for seconds, name, some in chores:
             if seconds > 0:

@@ -32,13 +32,16 @@ class Starter:
         instance: Instance,
         who: Requester,
         write: Callable[[Transaction], object] = lambda _tx: None,
+        *,
+        check: Callable[[Transaction], object] = lambda _tx: None,
     ) -> None:
         """Store a workflow with its action and first task state, and have it begin.
 
-        What it may overtake walks back first. ``write(tx)``: what belongs into the same transaction.
-        Raises: NotFound, UnexpectedTaskState; whatever ``write`` raises.
+        What it may overtake walks back first. ``write(tx)``: what belongs into the same transaction; ``check(tx)``:
+        what is looked at in it before anything is changed.
+        Raises: NotFound, UnexpectedTaskState; whatever ``check`` and ``write`` raise.
         """
-        self.go_on(self._store(workflow, facts, instance, who, write))
+        self.go_on(self._store(workflow, facts, instance, who, write, check))
 
     def start_with_image(
         self,
@@ -90,12 +93,14 @@ class Starter:
         instance: Instance,
         who: Requester,
         write: Callable[[Transaction], object],
+        check: Callable[[Transaction], object] = lambda _tx: None,
     ) -> tuple[WorkflowRow, ...]:
         """Store a workflow with what belongs to it; return it after those that it interrupts."""
         transition = workflow.transition
         flow = self.row(workflow, instance, who)
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            check(tx)
             instances.change(
                 tx,
                 instance.uuid,

@@ -31,6 +31,7 @@ from kilonova.messaging.messages.live_migrations import (
     MigrationProgress,
     PrepareLiveMigration,
 )
+from kilonova.messaging.messages.power_states import AskPowerStates, PowerStates, PowerStatesAnswer
 from kilonova.messaging.messages.questions import (
     AskConsoleOutput,
     ConsoleOutput,
@@ -73,6 +74,7 @@ __all__ = [
     "Answer",
     "AskConsoleOutput",
     "AskGuests",
+    "AskPowerStates",
     "AskStep",
     "CancelSnapshot",
     "ConductorMessage",
@@ -85,6 +87,7 @@ __all__ = [
     "ForceCompleteLiveMigration",
     "GuestAnswer",
     "GuestQuestion",
+    "GuestReport",
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
@@ -96,6 +99,8 @@ __all__ = [
     "Order",
     "Orphans",
     "PauseGuest",
+    "PowerStates",
+    "PowerStatesAnswer",
     "PrepareLiveMigration",
     "Question",
     "QuestionRefused",
@@ -157,8 +162,10 @@ Order = (
 #: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
 GuestQuestion = AskConsoleOutput
 GuestAnswer = ConsoleOutput | QuestionRefused
-AgentMessage = Order | Interrupt | AskGuests | GuestQuestion
-ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestsFound | GuestAnswer
+AgentMessage = Order | Interrupt | AskGuests | AskPowerStates | GuestQuestion
+#: Reports of guests, and answers that no process in particular awaits.
+GuestReport = GuestsFound | PowerStates | PowerStatesAnswer
+ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestReport | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
 Answer = Orphans | HeartbeatAnswer

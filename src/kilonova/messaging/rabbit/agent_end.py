@@ -27,6 +27,8 @@ from kilonova.messaging.messages import (
     ForceCompleteLiveMigration,
     GuestQuestion,
     GuestsFound,
+    PowerStates,
+    PowerStatesAnswer,
     Question,
     QuestionRefused,
     StepState,
@@ -120,7 +122,7 @@ class RabbitAgentBus:
 
     def _awaits(self, message: ConductorMessage) -> str:
         match message:
-            case GuestsFound():
+            case GuestsFound() | PowerStates() | PowerStatesAnswer():
                 return ""
             case ConsoleOutput() | QuestionRefused():
                 return message.asker

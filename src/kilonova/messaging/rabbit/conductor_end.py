@@ -26,6 +26,7 @@ from kilonova.messaging.messages import (
     Question,
     StepReply,
     StepStatus,
+    TaskReached,
 )
 from kilonova.messaging.rabbit.complaints import Complaints
 from kilonova.messaging.rabbit.fair_turns import FairTurns
@@ -42,7 +43,7 @@ LOG = logging.getLogger(__name__)
 _MOST_BYTES = 64 * 2**20
 #: So much of the reason for dropping a message is not the writer's own words, of which there may be any number.
 _OURS = 20
-_REPLIES = StepReply | StepStatus | MigrationProgress | GuestAnswer
+_REPLIES = StepReply | StepStatus | TaskReached | MigrationProgress | GuestAnswer
 
 
 class RabbitConductorBus:

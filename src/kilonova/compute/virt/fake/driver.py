@@ -34,6 +34,10 @@ class FakeDriver(Reboots, Consoles, Rescues, Rebuilds, ColdMoves, LiveMigrations
         with self._lock:
             return {uuid: place.power_state for uuid, place in self._guests.places.items()}
 
+    def changed_guests(self) -> Mapping[str, PowerState]:
+        with self._lock:
+            return self._guests.take_changes()
+
     def marked_guests(self) -> Mapping[str, datetime]:
         with self._lock:
             places = self._guests.places.items()
