@@ -75,6 +75,9 @@ COMPUTE: Mapping[str, Access] = {
     "compute GET /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN),
     "compute PUT /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN, {"aggregate": {"name": "there"}}),
     "compute DELETE /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN, **_GONE),
+    "compute POST /v2.1/os-aggregates/{aggregate_id}/images": anywhere(
+        ADMIN, {"cache": [{"id": "155d900f-4e14-4e4c-a73d-069cbf4541e6"}]}
+    ),
     f"{_ON_AGGREGATE} add_host": anywhere(ADMIN, {"add_host": {"host": "gone"}}),
     f"{_ON_AGGREGATE} remove_host": anywhere(ADMIN, {"remove_host": {"host": "gone"}}),
     f"{_ON_AGGREGATE} set_metadata": anywhere(ADMIN, {"set_metadata": {"metadata": {"a": "b"}}}, **_GONE),
@@ -157,6 +160,7 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} removeFloatingIp": of_home(MEMBER, {"removeFloatingIp": {"address": "10.0.0.4"}}),
     f"{_ACTION} os-start": of_home(MEMBER, {"os-start": None}),
     f"{_ACTION} os-stop": of_home(MEMBER, {"os-stop": None}),
+    f"{_ACTION} evacuate": of_home(ADMIN, {"evacuate": {"host": "gone"}}),
     f"{_ACTION} rebuild": of_home(MEMBER, {"rebuild": {"imageRef": "3f0b7f2e-0a38-4d0a-bd0c-0a6b5a2f5f0e"}}),
     f"{_ACTION} pause": of_home(MEMBER, {"pause": None}),
     f"{_ACTION} unpause": of_home(MEMBER, {"unpause": None}),

@@ -4,8 +4,6 @@
 from datetime import datetime
 from typing import Any
 
-import pytest
-
 from kilonova.db import audit, instances, quotas
 from kilonova.db.transaction import Transaction
 from kilonova.model.instance import TaskState, VmState
@@ -37,12 +35,12 @@ def test_a_server_is_said_to_be_in_error_and_to_work_again(control: Control) -> 
     control.check()
 
 
-@pytest.mark.parametrize("vm_state", [state for state in VmState if state is not VmState.DELETED])
-def test_whatever_the_server_is_doing(control: Control, vm_state: VmState) -> None:
+def test_whatever_the_server_is_doing(control: Control) -> None:
     uuid = control.boot()["id"]
-    change(control, uuid, vm_state=vm_state, task_state=TaskState.REBOOTING, locked_by="admin")
-    assert act(control, uuid, **{"os-resetState": {"state": "active"}}).status == 202
-    assert shown(control, uuid) == ("ACTIVE", None)
+    for vm_state in set(VmState) - {VmState.DELETED, VmState.SOFT_DELETED}:
+        change(control, uuid, vm_state=vm_state, task_state=TaskState.REBOOTING, locked_by="admin")
+        assert act(control, uuid, **{"os-resetState": {"state": "active"}}).status == 202
+        assert shown(control, uuid) == ("ACTIVE", None)
 
 
 def test_one_that_was_soft_deleted_counts_again(control: Control) -> None:
@@ -61,10 +59,10 @@ def test_one_that_was_soft_deleted_counts_again(control: Control) -> None:
     control.check()
 
 
-@pytest.mark.parametrize("given", [None, {}, {"state": "stopped"}, {"state": None}, {"state": "active", "task": None}])
-def test_states_that_cannot_be_said(control: Control, given: Any) -> None:
+def test_states_that_cannot_be_said(control: Control) -> None:
     uuid = control.boot()["id"]
-    assert act(control, uuid, **{"os-resetState": given}).status == 400
+    for given in (None, {}, {"state": "stopped"}, {"state": None}, {"state": "active", "task": None}):
+        assert act(control, uuid, **{"os-resetState": given}).status == 400
     assert shown(control, uuid) == ("ACTIVE", None)
 
 

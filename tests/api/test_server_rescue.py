@@ -16,6 +16,7 @@ from kilonova.compute.virt.fake.guests import GuestFile, SimulatedGuest
 from kilonova.db import tables as t
 from support.api_client import Client
 from support.control import IMAGE, Control, start_control
+from support.glance_stand_in import image_cloud
 
 RESCUE_IMAGE = image_id("rescue-disk")
 SCENARIO = """
@@ -94,23 +95,21 @@ def test_without_a_word_it_is_its_own_image_and_a_password_that_is_told(control:
     assert control.check() == {}
 
 
-@pytest.mark.parametrize(
-    ("asked", "field"),
-    [
+def test_a_rescue_that_cannot_be(control: Control) -> None:
+    uuid = control.boot()["id"]
+    before = control.everything()
+    asked: list[tuple[Any, str]] = [
         ({"rescue_image_ref": "4f2a6b9e-0000-4000-8000-000000000000"}, "rescue_image_ref"),
         ({"rescue_image_ref": "cirros"}, "rescue_image_ref"),
         ({"rescue_image_ref": None}, "rescue_image_ref"),
         ({"adminPass": 7}, "adminPass"),
         ({"admin_pass": "x"}, "admin_pass"),
         ("now", "rescue"),
-    ],
-)
-def test_a_rescue_that_cannot_be(control: Control, asked: Any, field: str) -> None:
-    uuid = control.boot()["id"]
-    before = control.everything()
-    answer = act(control.member, uuid, rescue=asked)
-    assert answer.status == 400
-    assert field in answer.fault[1]
+    ]
+    for given, field in asked:
+        answer = act(control.member, uuid, rescue=given)
+        assert answer.status == 400, given
+        assert field in answer.fault[1]
     assert control.everything() == before
 
 
@@ -159,3 +158,30 @@ def test_no_password_is_kept_or_logged(control: Control, caplog: pytest.LogCaptu
         for table in t.metadata.sorted_tables:
             rows = [list(map(str, row)) for row in connection.execute(sa.select(table))]
             assert b"correct-horse" not in orjson.dumps(rows), table.name
+
+
+def test_the_host_fetches_the_rescue_image_by_ticket_and_without_it_the_guest_stays_as_it_is(
+    sqlite_template: Path, tmp_path: Path
+) -> None:
+    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
+    with image_cloud({IMAGE: b"own disk", RESCUE_IMAGE: b"rescue disk"}) as cloud:
+        control = start_control(tmp_path, scenario=SCENARIO, more=cloud.options)
+        cloud.application = control.process.application
+        control.add_flavor()
+        uuid = control.boot()["id"]
+        asked = {"rescue_image_ref": RESCUE_IMAGE}
+        cloud.glance.lost.add(RESCUE_IMAGE)
+        assert act(control.member, uuid, rescue=asked).status == 200
+        server = shown(control, uuid)
+        assert server["status"] == "ERROR"
+        assert f"Image {RESCUE_IMAGE} cannot be transferred" in server["fault"]["message"]
+        assert guest(control, uuid).rescue_image_ref is None
+        cloud.glance.lost.clear()
+        assert act(control.member, uuid, rescue=asked).status == 200
+        assert shown(control, uuid)["status"] == "RESCUE"
+        assert cloud.glance.reads[-1] == RESCUE_IMAGE
+        base = tmp_path / "hypervisors" / "_base"
+        assert sorted(path.read_bytes() for path in base.glob("*")) == [b"own disk", b"rescue disk"]
+        assert act(control.member, uuid, unrescue=None).status == 202
+        control.check()
+        control.process.close()

@@ -87,7 +87,7 @@ def courses() -> Iterator[Course]:
 _HARD_REBOOT = TRANSITIONS["hard-reboot"]
 _DESTROYING = {"delete", "shelve-offload"}
 #: A batch has no server of its own, and a server that is being deleted is not deleted again.
-_NOT_INTERRUPTED = {"batch", "delete"}
+_NOT_INTERRUPTED = {"batch", "cache-images", "delete"}
 
 
 def cases_of(seen: Mapping[Course, Seen]) -> list[Case]:

@@ -215,6 +215,10 @@ def _shelve(cell: Cell, uuid: str, rng: random.Random) -> None:
         cell.shelve(uuid, offload=rng.random() < 0.5)
 
 
+def _cache_image(cell: Cell, _uuid: str, _rng: random.Random) -> None:
+    cell.cache_image()
+
+
 #: How often each is asked for, compared with the others.
 _ACTS: Mapping[Act, int] = {
     Cell.delete: 3,
@@ -230,4 +234,5 @@ _ACTS: Mapping[Act, int] = {
     _rebuild: 3,
     _make_image: 4,
     _shelve: 6,
+    _cache_image: 1,
 }

@@ -115,12 +115,17 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
         "same host": Starter(_REVERT, (_ON_NODE1, _RESIZE_HERE), hosts=HOSTS[:1]),
         "off": Starter(_REVERT, (_ON_NODE1, _STOP, _MIGRATE)),
     },
+    "evacuate": {
+        "": Starter(_on_first(Cell.evacuate), (_boot_in_group,)),
+        "off": Starter(_on_first(Cell.evacuate), (_ON_NODE1, _STOP)),
+    },
     "rebuild": {
         "": Starter(_on_first(Cell.rebuild, OTHER_IMAGE, name="anew"), (_ON_NODE1,)),
         "same image, off": Starter(_on_first(Cell.rebuild), (_ON_NODE1, _STOP)),
     },
     "live-migrate": {"": Starter(_on_first(Cell.live_migrate), (_boot_in_group,))},
     "create-image": {"": Starter(_CREATE_IMAGE, (_ON_NODE1,)), "off": Starter(_CREATE_IMAGE, (_ON_NODE1, _STOP))},
+    "cache-images": {"": Starter(lambda cell, _known: cell.cache_image())},
     "shelve": {
         "": Starter(_SHELVE, (_boot_in_group,)),
         "stays": Starter(_SHELVE_HERE, (_ON_NODE1,)),
@@ -141,4 +146,5 @@ INTERRUPTERS: Mapping[Interrupt, Act] = {
     Interrupt.ABORT: _on_first(Cell.abort),
     Interrupt.OTHER_ACTION: _on_first(Cell.power, "hard-reboot"),
     Interrupt.FORCE_COMPLETE: _on_first(Cell.force_complete),
+    Interrupt.EVACUATE: _on_first(Cell.evacuate),
 }

@@ -39,6 +39,7 @@ from kilonova.db.transaction import BatchedWrite
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.mirror.mirror import Mirror
+from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
@@ -230,6 +231,11 @@ class Cell:
         register = self._registered(image_id, uuid, image_type="snapshot")
         operations.shelve(self.instance(uuid), image_id, asker("req-shelve"), register, offload=offload)
 
+    def cache_image(self, name: str = "rack") -> None:
+        """Have all hosts fetch the image of all servers, as the administrator of an aggregate does."""
+        everywhere = Aggregate(1, new_uuid(), name, tuple(host.name for host in self.hosts))
+        self.conductor.operations.image_caching.cache(everywhere, [IMAGE.id], asker("req-cache"), 2)
+
     def offload(self, uuid: str) -> None:
         self.conductor.operations.shelving.offload(self.instance(uuid), asker("req-offload"))
 
@@ -255,6 +261,10 @@ class Cell:
             key=request.key,
             values=values,
         )
+
+    def evacuate(self, uuid: str, host: str | None = None, *, forced: bool = False, stops: bool = False) -> None:
+        evacuations = self.conductor.operations.evacuations
+        evacuations.begin(self.instance(uuid), asker("req-evacuate"), host=host, forced=forced, stops=stops)
 
     def abort(self, uuid: str) -> None:
         if (migration := self.open_migration(uuid)) is not None:

@@ -3,7 +3,7 @@
 
 from datetime import timedelta
 
-from kilonova.cli.simulated_hosts import hosts_of, power_reporting_of, scenario_of, simulate
+from kilonova.cli.simulated_hosts import hosts_of, image_cache_of, power_reporting_of, scenario_of, simulate
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.process import AgentProcess
 from kilonova.compute.report_timer import ReportTimer
@@ -39,4 +39,5 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
     compute = settings.compute
     power = PowerReports(bus, agents, power_reporting_of(compute))
     every_s, resources_s = compute.report_interval_s, compute.update_resources_interval_s
-    return AgentProcess(agents, bus, lease, every_s, reports, power, resources_s=resources_s)
+    cache = image_cache_of(settings.fake, settings.image_cache)
+    return AgentProcess(agents, bus, lease, every_s, reports, power, resources_s=resources_s, image_cache=cache)

@@ -23,7 +23,8 @@ from kilonova.cli.image_tickets import image_session, image_store
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
-from kilonova.cli.simulated_hosts import hosts_of, power_reporting_of, scenario_of
+from kilonova.cli.simulated_hosts import hosts_of, image_cache_of, power_reporting_of, scenario_of
+from kilonova.compute.image_cache import ImageCacheManager
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.resource_timer import ResourceTimer
@@ -60,6 +61,7 @@ class ControlProcess:
     chores: Timetable
     application: WsgiApp
     reports: ReportTimer
+    image_cache: ImageCacheManager
     power: PowerReports
     resources: ResourceTimer
     lock: IO[bytes] | None
@@ -87,6 +89,7 @@ class ControlProcess:
         if self.metrics_server is not None:
             self.metrics_server.stop()
         self.reports.stop()
+        self.image_cache.stop()
         self.power.stop()
         self.resources.stop()
         self.checkpointer.stop()
@@ -165,6 +168,9 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             core = start_core(settings, database, hosts, undo, parts)
         reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
         reports.start()
+        image_cache = image_cache_of(settings.fake, settings.image_cache)
+        image_cache.start()
+        undo.callback(image_cache.stop)
         undo.callback(reports.stop)
         power = PowerReports(core.bus, core.agents, power_reporting_of(settings.compute))
         power.came_up()
@@ -204,7 +210,7 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         chores = Timetable(core.conductor, _patience(settings.chores))
         chores.start()
         undo.pop_all()
-    timers = reports, power, resources
+    timers = reports, image_cache, power, resources
     return ControlProcess(settings, core, checkpointer, purger, chores, app, *timers, lock, metrics_server)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.image_cache import ImageCacheManager
 from kilonova.compute.images import HostImages, ImageTransfers
 from kilonova.compute.power_reports import PowerReporting
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
@@ -95,6 +96,13 @@ def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTran
         verify=settings.verify,
         transfers=transfers,
     )
+
+
+def image_cache_of(fake: FakeSettings, settings: ImageCacheSettings) -> ImageCacheManager:
+    """Return who looks after what :func:`host_images` keep."""
+    reads = fake.state_dir is not None and fake.read_images
+    images = host_images(fake.state_dir, settings) if reads and fake.state_dir is not None else None
+    return ImageCacheManager(images, settings.manager_interval_s, settings.unused_min_age_s)
 
 
 def ratios_of(compute: ComputeSettings) -> AllocationRatios:

@@ -30,6 +30,7 @@ from kilonova.messaging.messages import (
     AskGuests,
     AskPowerStates,
     AskStep,
+    CacheImages,
     CancelSnapshot,
     ConductorMessage,
     DestroyGuest,
@@ -49,6 +50,7 @@ from kilonova.messaging.messages import (
     TaskReached,
 )
 from kilonova.model.found_guest import Removal
+from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import PowerState, TaskState
 
 LOG = logging.getLogger(__name__)
@@ -174,6 +176,10 @@ class Agent:
             except DriverError as error:
                 LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
 
+    def tell_removed(self, removals: Iterable[Removal]) -> None:
+        """Tell which of the guests that had to go are still there."""
+        self._tell(guests_of([self], tuple(removal.instance_uuid for removal in removals)))
+
     def _work_for(self, waiting: _Waiting) -> Work | None:
         """Return the work for the first order of an instance; None when it waits for its turn at the host."""
         return self._work(waiting) if self._turnstile.enter(type(waiting.order), waiting) else None
@@ -277,6 +283,9 @@ class Agent:
     def _carry_out(self, order: Order) -> StepReply | None:
         """Carry an order out; None when it was left halfway."""
         uuid = order.instance_uuid
+        if isinstance(order, CacheImages):
+            results = {image.image_id: self._cache(image) for image in order.images}
+            return StepReply(order.step, self.host, uuid, images=results)
         try:
             power_state = carry_out(
                 order,
@@ -306,6 +315,13 @@ class Agent:
             details = f"{type(error).__name__}: {error}"
             return StepReply(order.step, self.host, uuid, _BROKE, details, self._power_state(uuid))
         return StepReply(order.step, self.host, uuid, power_state=power_state)
+
+    def _cache(self, image: ImageData) -> CacheResult:
+        try:
+            return self.driver.cache_image(image)
+        except Exception:
+            LOG.exception("Host %s: image %s could not be fetched", self.host, image.image_id)
+            return CacheResult.ERROR
 
     def _states_asked_for(self, asked: AskPowerStates) -> PowerStatesAnswer:
         present = self.driver.list_guests()

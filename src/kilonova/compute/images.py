@@ -89,6 +89,22 @@ class HostImages:
             self._fetching.pop(file, None)
         return file
 
+    def has(self, image: ImageData) -> bool:
+        """Tell whether an image is there; one that is asked for is one that is used."""
+        return self._is_there(self._folder / _name_of(image))
+
+    def forget_unused(self, min_age_s: float) -> tuple[str, ...]:
+        """Remove the images that no guest is made of, and that nobody has used for so long; return their names."""
+        gone: list[str] = []
+        now = time.time()
+        for name, stat, path in self._all():
+            if stat.st_nlink > 1:
+                os.utime(path)
+            elif now - stat.st_mtime > min_age_s:
+                path.unlink(missing_ok=True)
+                gone.append(name)
+        return tuple(gone)
+
     def upload(self, image: ImageData, file: Path, check: Callable[[], None] = lambda: None) -> None:
         """Bring the data of an image that has none yet.
 
@@ -182,20 +198,26 @@ class HostImages:
     # --- all of them --------------------------------------------------------------------------------------------------
 
     def _make_room(self, newest: Path) -> None:
-        """Remove the images that were used longest ago, as far as all of them are too much."""
-        found = []
-        with os.scandir(self._folder) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
-                    if entry.name != newest.name and not entry.name.endswith(_UNFINISHED):
-                        found.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
-        room = self._max_bytes - newest.stat().st_size - sum(size for _, size, _ in found)
-        for _, size, path in sorted(found):
+        """Remove the images that were used longest ago, as far as all of them are too much.
+
+        Of one that a guest is made of, nothing would be gained.
+        """
+        found = [each for each in self._all() if each[0] != newest.name]
+        room = self._max_bytes - newest.stat().st_size - sum(stat.st_size for _, stat, _ in found)
+        for _, stat, path in sorted(found, key=lambda each: each[1].st_mtime):
             if room >= 0:
                 return
-            with contextlib.suppress(FileNotFoundError):
-                Path(path).unlink()
-            room += size
+            if stat.st_nlink == 1:
+                path.unlink(missing_ok=True)
+                room += stat.st_size
+
+    def _all(self) -> Iterator[tuple[str, os.stat_result, Path]]:
+        """Yield the files of all images, with their names. Disks of guests are further names of such a file."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    if not entry.name.endswith(_UNFINISHED):
+                        yield entry.name, entry.stat(), Path(entry.path)
 
 
 class _Watched:

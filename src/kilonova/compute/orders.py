@@ -12,6 +12,7 @@ from kilonova.compute.virt.base import VirtDriver
 from kilonova.messaging.messages import (
     AbandonMove,
     ActivateMigrated,
+    CacheImages,
     ConfirmMove,
     DestroyGuest,
     DiscardSnapshot,
@@ -129,6 +130,8 @@ def carry_out(
         case UploadSnapshot():
             with snapshots.run(order) as monitor:
                 driver.upload_snapshot(order.instance_uuid, order.image, monitor)
+        case CacheImages():
+            return PowerState.NOSTATE  # what it is about has none
         case DiscardSnapshot():
             driver.discard_snapshot(order.instance_uuid)
     return _state(driver, order.instance_uuid)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.image_cache import ImageCacheManager
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.resource_timer import ResourceTimer
@@ -33,7 +34,7 @@ class AgentProcess:
     """``lease``: what tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
 
     ``reports``: tells from time to time which guests there are, ``power``: in which states they are. ``resources_s``:
-    seconds between two looks at whether the hypervisors have changed.
+    seconds between two looks at whether the hypervisors have changed. ``image_cache``: looks after their images.
     """
 
     def __init__(
@@ -46,11 +47,13 @@ class AgentProcess:
         power: PowerReports,
         *,
         resources_s: float = -1.0,
+        image_cache: ImageCacheManager | None = None,
     ) -> None:
         self._agents = tuple(agents)
         self._bus = bus
         self._lease = lease
         self._reports = reports
+        self._image_cache = image_cache or ImageCacheManager(None, -1, None)
         self._power = power
         self._sessions = Sessions(agents, bus, lease, interval_s, on_begun=power.came_up)
         self._resources = ResourceTimer(bus, agents, lambda: self._sessions.session, resources_s)
@@ -68,6 +71,7 @@ class AgentProcess:
         self._bus.start()
         self._thread.start()
         self._reports.start()
+        self._image_cache.start()
         self._power.start()
 
     def stop(self) -> None:
@@ -75,6 +79,7 @@ class AgentProcess:
         LOG.info("Agents of %d hosts stop", len(self._agents))
         self._thread.ask_to_stop()
         self._reports.stop()
+        self._image_cache.stop()
         self._power.stop()
         self._resources.stop()
         for agent in self._agents:

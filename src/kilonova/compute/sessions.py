@@ -143,6 +143,8 @@ def _start_in_groups(
         for agent in group.values():
             bus.serve_agent(agent.host, agent.accept)
             agent.tell_late_replies()
+            if agent.host in orphans.removals:
+                agent.tell_removed(orphans.removals[agent.host])
 
 
 def report_again(agents: Sequence[Agent], bus: AgentBus, session: str) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 from kilonova.conductor.workflow import Workflow
 from kilonova.conductor.workflows.batch import BATCH
 from kilonova.conductor.workflows.build import BUILD
+from kilonova.conductor.workflows.cache_images import CACHE_IMAGES
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.delete import DELETE
+from kilonova.conductor.workflows.evacuate import EVACUATE
 from kilonova.conductor.workflows.inside_guest import CHANGE_PASSWORD, CRASH_DUMP
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.power import POWER
@@ -47,8 +49,10 @@ REGISTRY: Mapping[str, Workflow[Any]] = {
         CONFIRM_RESIZE,
         REVERT_RESIZE,
         LIVE_MIGRATE,
+        EVACUATE,
         CREATE_IMAGE,
         CREATE_BACKUP,
+        CACHE_IMAGES,
         SHELVE,
         SHELVE_OFFLOAD,
         UNSHELVE,

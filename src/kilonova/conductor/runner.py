@@ -304,6 +304,8 @@ class Runner:
         """
         if effect.facts is not None:
             run = replace(run, facts=effect.facts)
+        if self._is_left(run, effect.host):
+            return self._apply(run, Completed())
         send = partial(self._parking.send, run, effect, lambda: self._runs.replace(run), ask=resumed)
         refused = send()
         if refused is not None and self._find_agent(effect.host):
@@ -314,6 +316,13 @@ class Runner:
         if isinstance(effect_of_refusal, Failed) and not resumed:  # the host has never heard of the step
             effect_of_refusal = Failed(replace(effect_of_refusal.failure, undone=True))
         return self._apply(run, effect_of_refusal)
+
+    def _is_left(self, run: Run[Any], host: str) -> bool:
+        """Tell whether something is being undone at a host that is taken for dead, and that its server leaves."""
+        if run.interrupt is not Interrupt.EVACUATE or not run.row.undoing:
+            return False
+        with self._database.read() as connection:
+            return instances.place_of(connection, run.instance_uuid)[0] == host
 
     def _meaning(self, run: Run[Any], reply: StepReply) -> Effect:
         step = self._step(run)

@@ -108,7 +108,7 @@ class Conductor:
     ) -> None:
         self.database = database
         self.claimer = claimer
-        #: Whether there is an image service that hosts can bring images to.
+        #: Whether there is an image service from which, and to which, hosts can bring images.
         self.makes_images = image_keeper is not None
         self.owner = owner
         self.process = process or Process(owner)

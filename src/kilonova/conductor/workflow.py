@@ -34,7 +34,7 @@ TAKEN_OVER = (ConcurrentUpdate, NotFound, UnexpectedTaskState)
 
 
 class Interrupt(StrEnum):
-    """Why a workflow is to end, or to end sooner. All but the last have it walk back where it still can."""
+    """Why a workflow is to end, or to end sooner. All but ``FORCE_COMPLETE`` have it walk back where it still can."""
 
     DELETE = "delete"
     #: Another action takes its place. Journals have it under the name of the first action that did.
@@ -43,6 +43,8 @@ class Interrupt(StrEnum):
     #: It takes longer than the operator allows.
     TIMEOUT = "timeout"
     FORCE_COMPLETE = "force-complete"
+    #: The host of the server is taken for dead. Nothing that has to be undone there is asked of it any more.
+    EVACUATE = "evacuate"
 
 
 class HostIsBackError(Exception):

@@ -21,6 +21,7 @@ from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, OverQuota
 from kilonova.model.instance import TaskState, VmState
 from kilonova.model.quota import COUNTED, DEFAULT_CLASS, Limits, QuotaRequest, Usage, room_for, shortage
+from kilonova.model.server_migration import MigrationType
 
 #: User of the row that counts for a whole project.
 EVERYBODY = ""
@@ -56,6 +57,7 @@ _RAISE = ManyRows(
         .values({name: _Q[name] + given[f"more_{name}"] for name in COUNTED})
     ),
 )
+_RESIZES = server_migrations.IS_OPEN, t.server_migrations.c.migration_type == MigrationType.RESIZE.value
 #: Which servers count: all that are there, whatever their state, but none that is soft-deleted unless it is restored.
 _COUNTS = (
     _I.deleted.is_(False),
@@ -174,7 +176,7 @@ def _counted_while_resized(connection: Connection) -> Iterator[tuple[tuple[str, 
     """Yield (project, user) of servers that are being resized, and what they count beyond their present flavor."""
     wanted = sa.select(t.server_migrations.c.uuid, _I.project_id, _I.user_id, _I.flavor)
     joined = wanted.join_from(t.instances, t.server_migrations, t.server_migrations.c.instance_uuid == _I.uuid)
-    for uuid, project_id, user_id, flavor in connection.execute(joined.where(*_COUNTS, server_migrations.IS_OPEN)):
+    for uuid, project_id, user_id, flavor in connection.execute(joined.where(*_COUNTS, *_RESIZES)):
         both = server_migrations.get(connection, uuid).largest
         more = both.beyond(Usage.of(flavors.from_json(flavor)))
         if more != Usage():

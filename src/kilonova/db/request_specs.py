@@ -4,6 +4,7 @@
 One row for all instances of a request; it goes with the last of them.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -14,6 +15,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.prepared import PreparedInsert
+from kilonova.db.server_migrations import OtherSide
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound
@@ -118,7 +120,7 @@ def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
 def placed(connection: Connection) -> Iterator[PlacedServer]:
     """Return every server that has a host, with the flavor that it has and the image as it was when it was made.
 
-    One that is being moved comes twice: on the other host as it is, or will be, there.
+    One that is being moved comes once more: on the other host as it is, or will be, there.
     """
     server = t.instances.c
     columns = (server.uuid, server.name, server.host, server.project_id, server.flavor, t.request_specs.c.body)
@@ -128,12 +130,13 @@ def placed(connection: Connection) -> Iterator[PlacedServer]:
         .where(server.deleted.is_(False), server.host.is_not(None))
         .order_by(server.id)
     )
-    moving = {side.migration.instance_uuid: side for side in server_migrations.other_sides(connection)}
+    moving: dict[str, list[OtherSide]] = defaultdict(list)
+    for side in server_migrations.other_sides(connection):
+        moving[side.migration.instance_uuid].append(side)
     for row in heeding(connection.execute(joined)):
         image = None if row.body is None or row.body["image"] is None else Image(**row.body["image"])
         yield PlacedServer(row.uuid, row.name, row.host, row.project_id, flavors.from_json(row.flavor), image)
-        side = moving.get(row.uuid)
-        if side is not None:
+        for side in moving.get(row.uuid, ()):
             yield PlacedServer(row.uuid, row.name, side.host, row.project_id, side.flavor, image)
 
 

@@ -119,9 +119,21 @@ def open_of(connection: Connection, instance_uuids: Collection[str]) -> tuple[Se
 
 
 def open_at(connection: Connection, host: str) -> bool:
-    """Tell whether a migration from or to a service host is under way."""
+    """Tell whether a migration from or to a service host is under way. One that waits for its source alone is not."""
     here = sa.or_(_M.source_host == host, _M.dest_host == host)
-    return connection.execute(sa.select(_M.id).where(here, IS_OPEN).limit(1)).first() is not None
+    moving = IS_OPEN, _M.status != MigrationStatus.DONE.value
+    return connection.execute(sa.select(_M.id).where(here, *moving).limit(1)).first() is not None
+
+
+def evacuated_from(connection: Connection, hosts: Collection[str]) -> tuple[ServerMigration, ...]:
+    """Return the evacuations that are done, and whose sources, among these service hosts, have yet to clean up."""
+    found: list[ServerMigration] = []
+    names = sorted(hosts)
+    for start in range(0, len(names), 500):
+        here = _M.status == MigrationStatus.DONE.value, _M.source_host.in_(names[start : start + 500])
+        rows = connection.execute(sa.select(t.server_migrations).where(*here).order_by(_M.id)).mappings()
+        found += map(_migration, rows)
+    return tuple(found)
 
 
 def claimed(connection: Connection) -> tuple[ServerMigration, ...]:
@@ -255,7 +267,8 @@ def other_sides(connection: Connection, migration_uuid: str | None = None) -> It
         assert migration.dest_node is not None
         if migration.dest == migration.source:
             continue
-        moved = (row["present_host"], row["present_node"] or row["present_host"]) == migration.dest
+        present = row["present_host"], row["present_node"] or row["present_host"]
+        moved = migration.status is MigrationStatus.DONE or present == migration.dest
         host, node = migration.source if moved else (migration.dest_host, migration.dest_node)
         flavor = migration.old_flavor if moved else migration.new_flavor
         yield OtherSide(migration, host, node, flavor, row["group_uuid"], row["image_properties"] or {})

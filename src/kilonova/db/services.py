@@ -7,14 +7,14 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import aggregates, compute_nodes, host_agents, node_reports, server_migrations
+from kilonova.db import aggregates, compute_nodes, host_agents, moves, node_reports, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedService
 from kilonova.db.mirror_source import epoch
 from kilonova.db.statements import insert_missing
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
-from kilonova.errors import Conflict, NotFound
+from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.host import COMPUTE, Service
 
@@ -109,11 +109,18 @@ def update(
     reason: str | _Unset | None = UNSET,
     forced_down: bool | None = None,
 ) -> Service:
-    """Enable, disable, or declare down. What is not given stays. Raises: NotFound.
+    """Enable, disable, or declare down. What is not given stays.
 
     Disabling a nova-compute marks its providers with COMPUTE_STATUS_DISABLED, enabling takes the mark away.
+    Raises: NotFound; InvalidRequest for a host that is no longer to be down and still has guests of evacuated servers.
     """
     service = get(tx.connection, uuid)
+    if forced_down is False and service.forced_down and server_migrations.evacuated_from(tx.connection, [service.host]):
+        raise InvalidRequest(
+            f"Host {service.host} stays down: it has guests of servers that were evacuated. Its agent removes them when"
+            " it starts.",
+            field="forced_down",
+        )
     values: dict[str, Any] = {"updated_at": tx.now}
     if disabled is not None:
         values["disabled"] = disabled
@@ -165,6 +172,8 @@ def delete(tx: Transaction, uuid: str) -> None:
                 "these moves first.",
                 host=service.host,
             )
+        for evacuation in server_migrations.evacuated_from(tx.connection, [service.host]):
+            moves.clean_source(tx, evacuation)  # nobody is left who could clean up
         aggregates.forget_host(tx, service.host)
         compute_nodes.delete_of_host(tx, service.host)
         host_agents.forget_host(tx, service.host)

@@ -143,7 +143,7 @@ TRANSITIONS: Mapping[str, Transition] = {
     "evacuate": Transition(
         "evacuate",
         _REBUILDABLE,
-        ANY_TASK,
+        ANY_TASK - {T.DELETING, T.SOFT_DELETING},
         shown=_REBUILD,
         settled=S.ACTIVE,
         failed=S.ERROR,

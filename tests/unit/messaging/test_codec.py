@@ -80,6 +80,8 @@ def record() -> None:
 
 def missing(written: Any, read: Any) -> list[str]:
     """The parts of what was written that are not in what was read."""
+    if isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
+        return [each for one, other in zip(written, read, strict=True) for each in missing(one, other)]
     if not isinstance(written, dict) or not isinstance(read, dict):
         return [] if written == read else [f"{written!r} was read as {read!r}"]
     return [f"{name}: {each}" for name, value in written.items() for each in missing(value, read.get(name))]

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from kilonova.model.host import NodeReport
-from kilonova.model.image_data import ImageData
+from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
 
 #: So much of the end of a console is kept and told.
@@ -220,3 +220,6 @@ class VirtDriver(Protocol):
 
     def discard_snapshot(self, uuid: str) -> None:
         """Drop the copy of a guest's disk; absent is success. Raises: DriverError."""
+
+    def cache_image(self, image: ImageData) -> CacheResult:
+        """Fetch an image before a guest wants it, and say what came of that."""

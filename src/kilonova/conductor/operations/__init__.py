@@ -5,6 +5,8 @@ from kilonova.conductor.agent_questions import AgentQuestions
 from kilonova.conductor.operations.builds import Builds
 from kilonova.conductor.operations.consoles import Consoles
 from kilonova.conductor.operations.deletes import Deletes
+from kilonova.conductor.operations.evacuations import Evacuations
+from kilonova.conductor.operations.image_caching import ImageCaching
 from kilonova.conductor.operations.live_migrations import LiveMigrations
 from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
@@ -35,6 +37,8 @@ class Operations:
         self.states = States(starter)
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
+        self.image_caching = ImageCaching(starter)
         self.snapshots = Snapshots(starter)
         self.shelving = Shelving(starter)
         self.rebuilds = Rebuilds(starter)
+        self.evacuations = Evacuations(starter)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kilonova.conductor import story
 from kilonova.conductor.operations.starting import Starter
-from kilonova.conductor.workflow import Workflow
+from kilonova.conductor.workflow import Interrupt, Workflow
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
@@ -138,10 +138,11 @@ def start_move(
     who: Requester,
     limits: Limits | None = None,
     values: Mapping[str, Any] = MappingProxyType({}),
+    why: Interrupt = Interrupt.OTHER_ACTION,
 ) -> None:
     """Store a migration with its workflow. ``values``: columns of the instance that change with it.
 
-    Raises: ConcurrentUpdate when the server is no longer where it was.
+    ``why``: what else is under way has to end. Raises: ConcurrentUpdate when the server is no longer where it was.
     """
 
     def begin(tx: Transaction) -> None:
@@ -152,7 +153,7 @@ def start_move(
         if values:
             instances.change(tx, instance.uuid, **values)
 
-    starter.start(workflow, facts, instance, who, begin)
+    starter.start(workflow, facts, instance, who, begin, why=why)
 
 
 def migration_of(

@@ -34,14 +34,15 @@ class Starter:
         write: Callable[[Transaction], object] = lambda _tx: None,
         *,
         check: Callable[[Transaction], object] = lambda _tx: None,
+        why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> None:
         """Store a workflow with its action and first task state, and have it begin.
 
-        What it may overtake walks back first. ``write(tx)``: what belongs into the same transaction; ``check(tx)``:
-        what is looked at in it before anything is changed.
+        What it may overtake walks back first, and is told ``why``. ``write(tx)``: what belongs into the same
+        transaction; ``check(tx)``: what is looked at in it before anything is changed.
         Raises: NotFound, UnexpectedTaskState; whatever ``check`` and ``write`` raise.
         """
-        self.go_on(self._store(workflow, facts, instance, who, write, check))
+        self.go_on(self._store(workflow, facts, instance, who, write, check, why))
 
     def start_with_image(
         self,
@@ -94,6 +95,7 @@ class Starter:
         who: Requester,
         write: Callable[[Transaction], object],
         check: Callable[[Transaction], object] = lambda _tx: None,
+        why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> tuple[WorkflowRow, ...]:
         """Store a workflow with what belongs to it; return it after those that it interrupts."""
         transition = workflow.transition
@@ -108,7 +110,7 @@ class Starter:
                 expected_tasks=transition.tasks,
                 **({"task_state": transition.shown[0]} if transition.shown else {}),
             )
-            others = self.runner.interrupt(tx, instance.uuid, Interrupt.OTHER_ACTION)
+            others = self.runner.interrupt(tx, instance.uuid, why)
             row = workflow.first_row(replace(flow, waiting=bool(others)), facts)
             workflows.insert(tx, [row], self.services.owner)
             instance_actions.begin(tx, [action_of(workflow, instance, who)])

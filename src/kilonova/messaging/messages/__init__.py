@@ -23,6 +23,7 @@ from kilonova.messaging.messages.guests import (
     SuspendGuest,
     UnpauseGuest,
 )
+from kilonova.messaging.messages.images import CacheImages
 from kilonova.messaging.messages.live_migrations import (
     AbortLiveMigration,
     ActivateMigrated,
@@ -76,6 +77,7 @@ __all__ = [
     "AskGuests",
     "AskPowerStates",
     "AskStep",
+    "CacheImages",
     "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
@@ -158,6 +160,7 @@ Order = (
     | SnapshotGuest
     | UploadSnapshot
     | DiscardSnapshot
+    | CacheImages
 )
 #: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
 GuestQuestion = AskConsoleOutput

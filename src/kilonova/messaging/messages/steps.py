@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which step a message belongs to, what came of it, and how far it is."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kilonova.model.image_data import CacheResult
 from kilonova.model.instance import Fault, PowerState, TaskState
 
 
@@ -41,7 +43,7 @@ class StepReply:
 
     ``error`` is None for success; otherwise the owner of the server may read it, so it names no host.
     ``details`` are for administrators. ``fault_of`` is meant for failures only.
-    ``aborted``: the step failed because it was asked to.
+    ``aborted``: the step failed because it was asked to. ``images``: what came of each image that was to be cached.
     """
 
     step: StepId
@@ -52,6 +54,7 @@ class StepReply:
     power_state: PowerState = PowerState.NOSTATE
     fault_of: FaultOf = FaultOf.HOST
     aborted: bool = False
+    images: Mapping[str, CacheResult] = field(default_factory=dict)
 
     def as_fault(self) -> Fault:
         """Return the fault of an instance whose step failed."""

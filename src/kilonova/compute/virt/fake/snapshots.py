@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disks of guests of a simulated hypervisor become images, byte by byte."""
+"""Disks of guests of a simulated hypervisor become images, byte by byte; images are fetched beforehand."""
+
+import logging
 
 from kilonova.compute.virt.base import SnapshotMonitor
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.errors import DriverError
-from kilonova.model.image_data import ImageData
+from kilonova.model.image_data import CacheResult, ImageData
+
+LOG = logging.getLogger(__name__)
 
 
 class Snapshots(SimulatedHypervisor):
@@ -37,3 +41,15 @@ class Snapshots(SimulatedHypervisor):
 
     def discard_snapshot(self, uuid: str) -> None:
         self._disks.discard(uuid)
+
+    def cache_image(self, image: ImageData) -> CacheResult:
+        if self._images is None:
+            return CacheResult.UNSUPPORTED
+        if self._images.has(image):
+            return CacheResult.EXISTING
+        try:
+            self._images.fetch(image)
+        except DriverError as error:
+            LOG.warning("Host %s: %s", self._host.name, error.message)
+            return CacheResult.ERROR
+        return CacheResult.CACHED
