@@ -12,7 +12,7 @@ from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.bus import DeclinedError, Speaker
 from kilonova.messaging.local import LocalBus
-from kilonova.messaging.messages import Answer, Heartbeat, HeartbeatAnswer, HostsStarted, Orphans, Question
+from kilonova.messaging.messages import Answer, Heartbeat, HeartbeatAnswer, HostsRegistered, HostsStarted, Question
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus
 from support.broker import CONTROL, Broker
@@ -62,13 +62,13 @@ def test_another_control_process_answers_within_seconds(
 
     def answer(question: Question, _speaker: Speaker) -> Answer:
         answered.append(question)
-        return Orphans()
+        return HostsRegistered()
 
     ends.serve_conductor(lambda _: None, fails)
     another(answer)
     began = time.monotonic()
     for _ in range(2):  # the broker gives one of them to each
-        assert ends.agent.ask(HostsStarted((), session=ends.session)) == Orphans()
+        assert ends.agent.ask(HostsStarted((), session=ends.session)) == HostsRegistered()
     assert time.monotonic() - began < 20
     assert len(answered) == 2
 

@@ -31,7 +31,8 @@ from kilonova.messaging.messages import (
 )
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus
-from kilonova.messaging.rabbit.topology import from_agent, to_agent, to_control
+from kilonova.messaging.rabbit.letters import Delivery
+from kilonova.messaging.rabbit.topology import DELIVERED_AT_MOST, from_agent, to_agent, to_control
 from kilonova.messaging.routes import Route
 from support.broker import CONTROL, RESTRICTED, Broker
 from support.rabbit_ends import RabbitEnds, connected
@@ -314,3 +315,32 @@ def test_a_flood_of_one_agent_holds_nobody_up(broker: Broker, ends: RabbitEnds) 
     assert came["flood"] < 9000, "the flood was over before"
     assert slowest < 1.0
     honest.close()
+
+
+def test_a_message_over_which_readers_die_does_not_come_for_ever(ends: RabbitEnds, broker: Broker) -> None:
+    agent = ends.agent_name
+    ends.close()
+    queue = from_agent(agent)
+    with _connection(broker, agent) as writer, _connection(broker, CONTROL) as reader:
+        writer.channel().basic_publish(amqp.Message(b"poison"), queue, "")
+        channel = reader.channel()
+        wait_until(lambda: channel.queue_declare(queue, passive=True).message_count == 1, "it is there", at_most_s=10)
+        given = 0
+        while given < 10 * DELIVERED_AT_MOST and (found := channel.basic_get(queue)) is not None:
+            given += 1
+            channel.basic_reject(found.delivery_tag, requeue=True)  # as the broker does when its reader dies
+        assert 1 < given <= DELIVERED_AT_MOST + 1
+
+
+def test_a_message_of_any_size_is_not_read(ends: RabbitEnds, caplog: pytest.LogCaptureFixture) -> None:
+    huge = Delivery(b" " * (64 * 2**20 + 1), from_agent(ends.agent_name), ends.agent_name, 0, 0)
+    with caplog.at_level(logging.WARNING):
+        ends.conductor._hear(ends.agent_name, huge)
+    assert "It has 67108865 bytes, more than 67108864" in caplog.text
+
+
+def _connection(broker: Broker, user: str) -> amqp.Connection:
+    address = broker.transport(user).url.brokers[0]
+    connection = amqp.Connection(f"127.0.0.1:{address.port}", address.user, address.password or "")
+    connection.connect()
+    return connection

@@ -16,8 +16,8 @@ from kilonova.messaging.messages import (
     AgentMessage,
     Answer,
     AskStep,
+    HostsRegistered,
     HostsStarted,
-    Orphans,
     Question,
     StepId,
     StepReply,
@@ -98,4 +98,6 @@ class OneHost:
     def _answer(self, question: Question, _speaker: Speaker) -> Answer:
         assert isinstance(question, HostsStarted)
         now, found = datetime.now(UTC).replace(tzinfo=None), question.guests.items()
-        return Orphans({host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found})
+        return HostsRegistered(
+            {host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found}
+        )

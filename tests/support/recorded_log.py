@@ -135,8 +135,10 @@ def _report(number: int, **changed: Any) -> Callable[[Transaction], None]:
         )
         said = NodeReport(host, f"node{number}", capabilities, _INVENTORIES, ("HW_CPU_X86_AVX", "COMPUTE_NODE"))
         said = replace(said, **{"host_ip": f"10.0.0.{number}", **changed})
-        node = compute_nodes.report(tx, said)
-        node_reports.ensure_for_node(tx, node.uuid, said.hypervisor_hostname, said.inventories, said.traits)
+        (node,) = compute_nodes.report_all(tx, [said])
+        node_reports.ensure_all(
+            tx, [node_reports.ReportedProvider(node.uuid, said.hypervisor_hostname, said.inventories, said.traits)]
+        )
         aggregates.mirror_into_placement(tx, host)
 
     return job

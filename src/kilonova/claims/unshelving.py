@@ -8,9 +8,9 @@ from typing import ClassVar
 import sqlalchemy as sa
 
 from kilonova.claims.placing import Claim, FallsShort, require_isolation
-from kilonova.db import allocations, instance_actions, instances, isolation_guard
+from kilonova.db import consumers, instance_actions, instances, isolation_guard
 from kilonova.db import tables as t
-from kilonova.db.allocations import INSTANCE
+from kilonova.db.consumers import INSTANCE, Consumer
 from kilonova.db.instance_actions import EndedEvent
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
@@ -51,11 +51,9 @@ class Unshelving:
 
     @classmethod
     def record(cls, tx: Transaction, claims: Sequence[Claim]) -> None:
-        consumers = [
-            {"uuid": claim.instance_uuid, "project_id": claim.project_id, "user_id": claim.user_id, "kind": INSTANCE}
-            for claim in claims
-        ]
-        allocations.add_consumers(tx, consumers)
+        consumers.add(
+            tx, [Consumer(claim.instance_uuid, claim.project_id, claim.user_id, INSTANCE) for claim in claims]
+        )
         ended = [claim.placing.ended for claim in claims if isinstance(claim.placing, Unshelving)]
         instance_actions.add_events(tx, [event for event in ended if event is not None])
         for claim in claims:

@@ -194,12 +194,13 @@ def start_core(
         hears=lambda: bus.hears_agents,
     )
     upkeep.register()
-    resumed = conductor.membership.enter(announce)
     if directory is not None:
         directory.on_enrolled = bus.agents_changed
         if parts.connect is None:
             directory.start()
             undo.callback(directory.stop)
+    resumed = conductor.membership.enter(announce)
+    if directory is not None:
         bus.start()
     metrics.watch(
         Sources(

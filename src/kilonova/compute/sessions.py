@@ -16,7 +16,7 @@ from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
-from kilonova.messaging.messages import Heartbeat, HeartbeatAnswer, HostsStarted, Orphans
+from kilonova.messaging.messages import Heartbeat, HeartbeatAnswer, HostsRegistered, HostsStarted
 from kilonova.model.host import NODE_TRAITS, NodeReport
 
 LOG = logging.getLogger(__name__)
@@ -125,26 +125,26 @@ class Sessions:
 
 def _start_in_groups(
     agents: Sequence[Agent], bus: AgentBus, session: str, now: Callable[[], float] = float
-) -> Iterator[tuple[float, Orphans]]:
+) -> Iterator[tuple[float, HostsRegistered]]:
     """Start some agents after the other. Yields when each group was announced, by ``now``, and what was answered."""
     for agent in agents:
         agent.begin_session()
     for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
         group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
         since = now()
-        orphans = bus.ask(_report(group, session))
-        if isinstance(orphans, HeartbeatAnswer):
+        registered = bus.ask(_report(group, session))
+        if isinstance(registered, HeartbeatAnswer):
             raise Unavailable("The session was over before all hosts were reported; they are reported in another one.")
-        if not isinstance(orphans, Orphans):
+        if not isinstance(registered, HostsRegistered):
             raise Unavailable("What was answered to the report of the hosts was not meant for it.")
-        for host, removals in orphans.removals.items():
+        for host, removals in registered.removals.items():
             group[host].remove(removals)
-        yield since, orphans
+        yield since, registered
         for agent in group.values():
             bus.serve_agent(agent.host, agent.accept)
             agent.tell_late_replies()
-            if agent.host in orphans.removals:
-                agent.tell_removed(orphans.removals[agent.host])
+            if agent.host in registered.removals:
+                agent.tell_removed(registered.removals[agent.host])
 
 
 def report_again(agents: Sequence[Agent], bus: AgentBus, session: str) -> None:
@@ -155,7 +155,7 @@ def report_again(agents: Sequence[Agent], bus: AgentBus, session: str) -> None:
     for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
         group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
         answer = bus.ask(_report(group, session))
-        if isinstance(answer, Orphans):
+        if isinstance(answer, HostsRegistered):
             for host, removals in answer.removals.items():
                 group[host].remove(removals)
 

@@ -92,6 +92,10 @@ class AgentDirectory:
         if moved:
             self.on_moved(moved)
 
+    def has_all(self) -> bool:
+        """Tell whether every host that an agent is enrolled for is known to be somewhere."""
+        return self._routes.keys() >= self._enrolled.hosts()
+
     def look_up(self, host: str) -> bool:
         """Ask the database for a host that nobody seems to have. Tells whether it can be reached after all."""
         if host in self._routes:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from sqlalchemy.engine import Connection
 
@@ -30,6 +31,8 @@ LOG = logging.getLogger(__name__)
 _STEP = StepId("", "guests", 0)
 #: Longer names come from nobody who means well, and no column holds them.
 _LONGEST = 36
+#: So many guests of one host are looked at: each costs the database a look, and no host has as many.
+MOST_GUESTS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def _found(message: HostsStarted | GuestsFound) -> Found:
     return {
         host: {
             uuid: FoundGuest(state, message.marked.get(host, {}).get(uuid))
-            for uuid, state in guests.items()
+            for uuid, state in islice(guests.items(), MOST_GUESTS)
             if len(uuid) <= _LONGEST
         }
         for host, guests in message.guests.items()

@@ -49,6 +49,7 @@ from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedT
 from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import StepReply, StepStatus, TaskReached
+from kilonova.messaging.rabbit.complaints import Complaints
 
 LOG = logging.getLogger(__name__)
 
@@ -93,6 +94,7 @@ class Runner:
             self._database, lambda kind: registry[kind].transition, self._parking.is_parked
         )
         self._find_agent = find_agent
+        self._complaints = Complaints(LOG)
         self._retries = Retries(pause_s, max_tries, clock)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
 
@@ -438,7 +440,9 @@ class Runner:
         """Log what nobody foresaw, and have the step tried again later, or not any more."""
         if isinstance(error, Unavailable):
             self._tell(Turn(run, run.row, Phase.BROKE, message=error.message))
-            LOG.warning("Tried again later: %s %s: %s", run.row.kind, run.instance_uuid, error.message)
+            # All of them when the database or the lease is gone, again and again: one line of a kind a minute.
+            text = f"Tried again later: {run.row.kind} {run.instance_uuid}: {error.message}"
+            self._complaints.complain(error.message, text)
             self._retries.later(run.row.uuid, run.row.tries + 1)
             return
         LOG.error("A step broke: %s %s", run.row.kind, run.instance_uuid, exc_info=error)

@@ -44,9 +44,9 @@ from kilonova.messaging.messages import (
     GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
+    HostsRegistered,
     HostsStarted,
     MigrationProgress,
-    Orphans,
     PowerStates,
     PowerStatesAnswer,
     Question,
@@ -141,7 +141,13 @@ class Conductor:
         )
         if directory is not None:
             directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
-        self.membership = Membership(database, self.runner, self.process, self.lease)
+        self.membership = Membership(
+            database,
+            self.runner,
+            self.process,
+            self.lease,
+            (lambda: True) if directory is None else directory.has_all,
+        )
         self.heartbeats = Heartbeats(database, self.lease.duration)
         self.questions = AgentQuestions(bus, owner, find_agent, question_limits)
         self.operations = Operations(self._services, self.runner, self.questions)
@@ -207,7 +213,7 @@ class Conductor:
             case Heartbeat():
                 return self._note_heartbeat(question, speaker)
 
-    def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
+    def _register(self, message: HostsStarted, speaker: Speaker) -> HostsRegistered:
         """Register hypervisors that start and tell which of their guests have to go.
 
         Raises: Unavailable while the database is away: the agent asks again, and maybe another control process;
@@ -232,7 +238,7 @@ class Conductor:
         if speaker.agent and self.directory is not None:
             self.directory.refresh()
         reported.tell()
-        return Orphans(reported.removals, self.lease.duration.total_seconds())
+        return HostsRegistered(reported.removals, self.lease.duration.total_seconds())
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> Answer | Future[Answer]:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""

@@ -12,8 +12,9 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import allocations, compute_nodes, host_devices, instances, server_migrations
 from kilonova.db import tables as t
-from kilonova.db.allocations import INSTANCE, MIGRATION, ConsumerRequest
+from kilonova.db.allocations import ConsumerRequest
 from kilonova.db.audit_finding import Finding
+from kilonova.db.consumers import INSTANCE, MIGRATION
 from kilonova.db.request_specs import get_many as request_specs_of
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from kilonova.db import allocations, flavors, group_guards, host_devices, instances, quotas, server_migrations
 from kilonova.db import tables as t
-from kilonova.db.allocations import INSTANCE, MIGRATION
+from kilonova.db.consumers import INSTANCE, MIGRATION
 from kilonova.db.mirror_source import other_side_value
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound, OverQuota

@@ -22,9 +22,9 @@ from kilonova.messaging.messages import (
     Answer,
     AskStep,
     DestroyGuest,
+    HostsRegistered,
     HostsStarted,
     LiveMigrate,
-    Orphans,
     Question,
     RebootGuest,
     SpawnGuest,
@@ -56,7 +56,9 @@ class Replies:
     def answer(self, question: Question, _speaker: Speaker) -> Answer:
         assert isinstance(question, HostsStarted)
         now, found = datetime.now(UTC).replace(tzinfo=None), question.guests.items()
-        return Orphans({host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found})
+        return HostsRegistered(
+            {host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found}
+        )
 
 
 def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def test_every_hypervisor_is_announced_as_one_of_this_service(tmp_path: Path) ->
         def ask(self, question: Question) -> Answer:
             assert isinstance(question, HostsStarted)
             announced.append(question)
-            return Orphans({})
+            return HostsRegistered({})
 
     driver = fake(tmp_path, traits=("CUSTOM_A",))
     start_agents([Agent("node1", driver, Bus())], Bus())

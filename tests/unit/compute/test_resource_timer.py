@@ -9,7 +9,7 @@ import pytest
 
 from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.errors import Unavailable
-from kilonova.messaging.messages import Answer, HostsStarted, Orphans, Question
+from kilonova.messaging.messages import Answer, HostsRegistered, HostsStarted, Question
 from support.manual_bus import ManualBus
 from support.one_host import OneHost
 from support.waiting import wait_until
@@ -26,7 +26,7 @@ class Asked(ManualBus):
         if self.is_away:
             raise Unavailable("Nobody is there.")
         self.questions.append(question)
-        return Orphans()
+        return HostsRegistered()
 
 
 def grow(one: OneHost, vcpus: int) -> None:

@@ -18,10 +18,10 @@ from kilonova.messaging.messages import (
     AskStep,
     DestroyGuest,
     ForceCompleteLiveMigration,
+    HostsRegistered,
     HostsStarted,
     LiveMigrate,
     MigrationProgress,
-    Orphans,
     StepId,
     StopGuest,
 )
@@ -31,7 +31,7 @@ from support.rabbit_ends import RabbitEnds
 from support.waiting import wait_until
 
 STEP = StepId("w", "s", 1)
-ORPHANS = Orphans({"node1": (Removal("a", Departure.LEFT, datetime.fromisoformat("2026-01-01")),)})
+ORPHANS = HostsRegistered({"node1": (Removal("a", Departure.LEFT, datetime.fromisoformat("2026-01-01")),)})
 
 
 def progress(host: str) -> MigrationProgress:
@@ -157,7 +157,7 @@ def test_urgent_work_of_the_conductor_does_not_wait_behind_other_work(threaded: 
     bus, release, came = threaded, threading.Event(), threading.Event()
     urgent = progress("urgent")
     bus.serve_conductor(
-        lambda message: came.set() if message == urgent else release.wait(30) and None, lambda *_: Orphans()
+        lambda message: came.set() if message == urgent else release.wait(30) and None, lambda *_: HostsRegistered()
     )
     for _ in range(50):
         bus.tell(progress("slow"))

@@ -8,16 +8,16 @@ from kilonova.messaging.bus import Work
 from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
+    HostsRegistered,
     MigrationProgress,
-    Orphans,
     StepId,
     StepReply,
     StopGuest,
 )
 
 
-def nothing_to_say(*_asked: object) -> Orphans:
-    return Orphans()
+def nothing_to_say(*_asked: object) -> HostsRegistered:
+    return HostsRegistered()
 
 
 def progress(uuid: str) -> MigrationProgress:
@@ -33,7 +33,7 @@ def test_what_a_handler_raises_is_logged_and_the_next_message_comes(caplog: pyte
             raise ZeroDivisionError
         came.set()
 
-    bus.serve_conductor(handle, lambda *_: Orphans())
+    bus.serve_conductor(handle, lambda *_: HostsRegistered())
     bus.tell(progress("bad"))
     bus.tell(progress("good"))
     assert came.wait(10)

@@ -19,7 +19,7 @@ from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
     DestroyGuest,
-    Orphans,
+    HostsRegistered,
     RebootGuest,
     SpawnGuest,
     StartGuest,
@@ -102,7 +102,7 @@ class Sender:
         self._left = {uuid: list(orders(uuid)) for uuid in _GUESTS}
         self._under_way: dict[str, tuple[Run, SendToAgent]] = {}
         self._lock = threading.Lock()
-        bus.serve_conductor(self.handle, lambda *_: Orphans())
+        bus.serve_conductor(self.handle, lambda *_: HostsRegistered())
 
     @property
     def is_done(self) -> bool:

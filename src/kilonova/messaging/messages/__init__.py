@@ -48,8 +48,8 @@ from kilonova.messaging.messages.rescues import (
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
     HeartbeatAnswer,
+    HostsRegistered,
     HostsStarted,
-    Orphans,
 )
 from kilonova.messaging.messages.snapshots import (
     CancelSnapshot,
@@ -93,13 +93,13 @@ __all__ = [
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
+    "HostsRegistered",
     "HostsStarted",
     "Interrupt",
     "LiveMigrate",
     "MigrationProgress",
     "MoveAway",
     "Order",
-    "Orphans",
     "PauseGuest",
     "PowerStates",
     "PowerStatesAnswer",
@@ -171,4 +171,4 @@ GuestReport = GuestsFound | PowerStates | PowerStatesAnswer
 ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestReport | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
-Answer = Orphans | HeartbeatAnswer
+Answer = HostsRegistered | HeartbeatAnswer
