@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import pytest
+from direct_api import DirectApi
 
 from conftest import StockCloud
 
@@ -132,7 +133,7 @@ class TestOneServerWhereItIs:
     scenario: ClassVar = "moves"
 
     def test_it_stands_still_is_locked_rescued_and_looked_into(self, stock: StockCloud) -> None:
-        api, as_user = _Api(stock), partial(stock.do, cloud=DEMO)
+        api, as_user = DirectApi(stock.supervisor), partial(stock.do, cloud=DEMO)
         uuid = stock.show(*BOOT, "patient", cloud=DEMO)["id"]
         for command, status in (
             ("pause", "PAUSED"),
@@ -174,23 +175,3 @@ class TestOneServerWhereItIs:
             *("resetState", "resetState", "trigger_crash_dump", "changePassword", "unrescue", "rescue"),
             *("unlock", "lock", "resume", "suspend", "unpause", "pause", "create"),
         ]
-
-
-class _Api:
-    """The compute API asked directly: the client takes its time to start."""
-
-    def __init__(self, stock: StockCloud) -> None:
-        self._servers = f"http://127.0.0.1:{stock.supervisor.ports[0]}/compute/v2.1/servers"
-        self._session = stock.supervisor.session(DEMO)
-        self._session.headers["OpenStack-API-Version"] = "compute 2.100"
-
-    def server(self, uuid: str) -> dict[str, Any]:
-        shown: dict[str, Any] = self._session.get(f"{self._servers}/{uuid}", timeout=30).json()["server"]
-        return shown
-
-    def until(self, uuid: str, status: str) -> None:
-        """Wait until a server has a status, and nothing is under way for it."""
-        deadline = time.monotonic() + 30
-        while (found := self.server(uuid))["status"] != status or found["OS-EXT-STS:task_state"] is not None:
-            assert time.monotonic() < deadline, found
-            time.sleep(0.02)

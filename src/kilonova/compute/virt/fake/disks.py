@@ -45,7 +45,7 @@ class Disks:
                     raise
                 shutil.copyfile(data, draft)
             draft.replace(self._folder / uuid)
-            draft.unlink(missing_ok=True)  # nothing is renamed where both are names of one file already
+            draft.unlink(missing_ok=True)  # two names of the same file: then a rename leaves both as they are
         except OSError as error:
             raise DriverError(f"Host {self._host} cannot make a disk: {error.strerror}.") from error
 
