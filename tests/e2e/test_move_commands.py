@@ -94,6 +94,29 @@ class TestMoves:
         ]
         assert (listed[1]["Source Compute"], listed[1]["Dest Compute"]) == ("node3", "node2")
 
+    def test_servers_leave_a_host_that_is_declared_down_and_are_rebuilt(self, stock: StockCloud) -> None:
+        uuid = boot(stock, "left", host="node3")
+        assert "still in use" in stock.refused("server", "evacuate", uuid, cloud="kilonova")
+        stock.do("compute", "service", "set", "--down", "node3", "nova-compute")
+        (service,) = stock.show("compute", "service", "list", "--long", "--host", "node3")
+        assert (service["State"], service["Forced Down"]) == ("down", True)
+        assert "can't be the same" in stock.refused("server", "evacuate", "--host", "node3", uuid, cloud="kilonova")
+        assert "could not be found" in stock.refused("server", "evacuate", "--host", "node9", uuid, cloud="kilonova")
+        stock.do("--os-compute-api-version", "2.94", "server", "evacuate", "--host", "node2", uuid)
+        assert until(stock, uuid, "ACTIVE")[1] == "node2"
+        (listed,) = stock.show("server", "migration", "list", "--server", uuid, "--type", "evacuation")
+        assert (listed["Status"], listed["Source Compute"], listed["Dest Compute"]) == ("completed", "node3", "node2")
+        stock.do("compute", "service", "set", "--up", "node3", "nova-compute")
+        (service,) = stock.show("compute", "service", "list", "--host", "node3")
+        assert service["State"] == "up"
+
+        stock.do("server", "rebuild", "--image", "tiny", "--name", "anew", "--property", "a=b", "--wait", uuid)
+        shown = stock.show("server", "show", uuid)
+        assert (shown["name"], shown["status"], shown["properties"]) == ("anew", "ACTIVE", {"a": "b"})
+        assert shown["OS-EXT-SRV-ATTR:host"] == "node2"
+        listed = [each["Action"] for each in stock.show("server", "event", "list", uuid)]
+        assert listed[:2] == ["rebuild", "evacuate"]
+
     def test_a_live_migration_is_watched_aborted_and_forced(self, stock: StockCloud) -> None:
         uuid = boot(stock, "live", host="node3")
         elsewhere = ("server", "migrate", "--live-migration", "--host", "elsewhere", uuid)
