@@ -85,8 +85,9 @@ def courses() -> Iterator[Course]:
                 yield Course(kind, first, interrupted=step.name, why=why)
 
 
-#: Ended by an evacuation in the matrix, for all that are: what waits for hosts, what moves, and evacuations themselves.
-_LEFT = {"reboot", "rebuild", "resize", "live-migrate", "evacuate"}
+#: Ended by an evacuation in the matrix, for all that are: what waits for hosts, and what moves. Not evacuations: a first
+#: source that is alive cleans up with its next report, or when it is started again, so a kill leaves another world.
+_LEFT = {"reboot", "rebuild", "resize", "live-migrate"}
 _HARD_REBOOT = TRANSITIONS["hard-reboot"]
 _DESTROYING = {"delete", "shelve-offload"}
 #: A batch has no server of its own, and a server that is being deleted is not deleted again.
