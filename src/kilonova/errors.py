@@ -26,6 +26,8 @@
     │   ├── DeadlineExceeded      the time for the request is over
     │   └── ClientGone            nobody waits for the answer any more
     ├── DriverError           the hypervisor refused; another host may not
+    │   ├── GuestMissing          it does not have this guest
+    │   ├── Unsupported           it never can do this
     │   ├── UnsupportedGuest      it is well, but lacks what the guest asks for
     │   ├── ImageUnusable         it is well, and the image is gone, damaged or not to be had
     │   └── MigrationAborted      it did what it was asked to: the live migration ended early
@@ -151,12 +153,30 @@ class DriverError(KilonovaError):
     """The hypervisor refused; another host may not."""
 
 
+class GuestMissing(DriverError):
+    """The hypervisor does not have this guest."""
+
+    def __init__(self, uuid: str) -> None:
+        super().__init__(f"Guest {uuid} does not exist.")
+
+
+class Unsupported(DriverError):
+    """The hypervisor never can do this, to any guest."""
+
+
 class UnsupportedGuest(DriverError):
     """The hypervisor cannot make this guest and has nothing wrong with it: no failed build of the host."""
 
 
 class ImageUnusable(DriverError):
     """The image cannot be had, and the host has nothing wrong with it: no failed build of the host."""
+
+
+class SnapshotCancelled(DriverError):
+    """A snapshot was given up because it was asked to be."""
+
+    def __init__(self) -> None:
+        super().__init__("The snapshot was cancelled.")
 
 
 class MigrationAborted(DriverError):

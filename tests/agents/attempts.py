@@ -17,9 +17,9 @@ from kilonova.messaging.messages import (
     DestroyGuest,
     GuestsFound,
     Heartbeat,
+    HostsRegistered,
     HostsStarted,
     MigrationProgress,
-    Orphans,
     StepId,
     StepReply,
     StepState,
@@ -206,7 +206,7 @@ AT_CONTROL = (
     Dropped(
         "an order", lambda a: a.publish(DestroyGuest(StepId("", "x", 0), a.victim.server)), "agents send no Destroy"
     ),
-    Dropped("an answer", lambda a: a.publish(Orphans()), "agents send no Orphans"),
+    Dropped("an answer", lambda a: a.publish(HostsRegistered()), "agents send no HostsRegistered"),
     # What is no message.
     Dropped("nothing", lambda a: a.publish(b""), "truncated"),
     Dropped("no JSON", lambda a: a.publish(b"\x80\x04\x95cos\nsystem\n"), "malformed"),

@@ -159,15 +159,16 @@ def settle(cloud: AgentCloud) -> None:
 def test_a_flood_of_questions_holds_nobody_up(cloud: AgentCloud, attacker: Attacker) -> None:
     """What an agent reports is written by one thread for each message."""
     session = attacker.begin()
-    question = asked(HostsStarted((attacker.report(),), session=session))
     for _ in range(300):
-        attacker.publish_quickly(question)
+        attacker.publish_quickly(asked(HostsStarted((attacker.report(),), session=session)))
     honest = Attacker(cloud, attacker.victim)
     began = time.monotonic()
     honest.begin()
     assert time.monotonic() - began < 5.0
-    assert cloud.control.process.core.bus.waiting["conductor blocking"] > 20, "the flood was over before"
+    bus = cloud.control.process.core.bus
+    assert bus.waiting["conductor blocking"] > 0, "the flood was over before"
     honest.close()
+    wait_until(lambda: not bus.waiting["conductor blocking"], "the flood is over", at_most_s=60)
 
 
 def test_a_flood_of_heartbeats_occupies_no_thread(cloud: AgentCloud, attacker: Attacker) -> None:

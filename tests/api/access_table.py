@@ -29,6 +29,7 @@ class Access:
     """``home``: roles that pass with a token of the project that has what is asked for.
 
     ``elsewhere``: roles that pass with a token of another project; ``refused_elsewhere``: what the others get there.
+    ``is_absent``: nobody has the like of it in this cloud, so 404 is what those get who pass.
     ``body`` and ``query`` are right as far as policy is concerned; ``path`` stands in for values of the route.
     """
 
@@ -38,6 +39,7 @@ class Access:
     query: str = ""
     path: Mapping[str, str] | None = None
     refused_elsewhere: int = 403
+    is_absent: bool = False
 
 
 def anywhere(roles: Roles, body: Any = None, query: str = "", **path: str) -> Access:
@@ -48,6 +50,11 @@ def anywhere(roles: Roles, body: Any = None, query: str = "", **path: str) -> Ac
 def of_home(roles: Roles, body: Any = None, **path: str) -> Access:
     """Return the access to something of one project, which for others does not exist."""
     return Access(roles, ADMIN, body, path=path, refused_elsewhere=404)
+
+
+def absent_at_home(roles: Roles) -> Access:
+    """Return the access to something that no server has, which others are told of the server itself."""
+    return Access(roles, ADMIN, refused_elsewhere=404, is_absent=True)
 
 
 def _live(host: str | None) -> Any:
@@ -68,6 +75,9 @@ COMPUTE: Mapping[str, Access] = {
     "compute GET /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN),
     "compute PUT /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN, {"aggregate": {"name": "there"}}),
     "compute DELETE /v2.1/os-aggregates/{aggregate_id}": anywhere(ADMIN, **_GONE),
+    "compute POST /v2.1/os-aggregates/{aggregate_id}/images": anywhere(
+        ADMIN, {"cache": [{"id": "155d900f-4e14-4e4c-a73d-069cbf4541e6"}]}
+    ),
     f"{_ON_AGGREGATE} add_host": anywhere(ADMIN, {"add_host": {"host": "gone"}}),
     f"{_ON_AGGREGATE} remove_host": anywhere(ADMIN, {"remove_host": {"host": "gone"}}),
     f"{_ON_AGGREGATE} set_metadata": anywhere(ADMIN, {"set_metadata": {"metadata": {"a": "b"}}}, **_GONE),
@@ -130,19 +140,55 @@ COMPUTE: Mapping[str, Access] = {
     "compute GET /v2.1/servers/{server_id}/tags/{tag}": of_home(READER, tag="@tag"),
     "compute PUT /v2.1/servers/{server_id}/tags/{tag}": of_home(MEMBER, NO_BODY),
     "compute DELETE /v2.1/servers/{server_id}/tags/{tag}": of_home(MEMBER, tag="@tag"),
+    "compute GET /v2.1/servers/{server_id}/os-interface": of_home(READER),
+    "compute POST /v2.1/servers/{server_id}/os-interface": of_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/os-interface/{port_id}": absent_at_home(READER),
+    "compute DELETE /v2.1/servers/{server_id}/os-interface/{port_id}": absent_at_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/ips": of_home(READER),
+    "compute GET /v2.1/servers/{server_id}/ips/{network}": absent_at_home(READER),
+    "compute GET /v2.1/servers/{server_id}/os-security-groups": of_home(READER),
+    "compute GET /v2.1/servers/{server_id}/os-volume_attachments": of_home(READER),
+    "compute POST /v2.1/servers/{server_id}/os-volume_attachments": of_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(READER),
+    "compute PUT /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(MEMBER),
+    "compute DELETE /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(MEMBER),
+    f"{_ACTION} addSecurityGroup": of_home(MEMBER, {"addSecurityGroup": {"name": "g"}}),
+    f"{_ACTION} removeSecurityGroup": of_home(MEMBER, {"removeSecurityGroup": {"name": "g"}}),
+    f"{_ACTION} addFixedIp": of_home(MEMBER, {"addFixedIp": {"networkId": "n"}}),
+    f"{_ACTION} removeFixedIp": of_home(MEMBER, {"removeFixedIp": {"address": "10.0.0.4"}}),
+    f"{_ACTION} addFloatingIp": of_home(MEMBER, {"addFloatingIp": {"address": "10.0.0.4"}}),
+    f"{_ACTION} removeFloatingIp": of_home(MEMBER, {"removeFloatingIp": {"address": "10.0.0.4"}}),
     f"{_ACTION} os-start": of_home(MEMBER, {"os-start": None}),
     f"{_ACTION} os-stop": of_home(MEMBER, {"os-stop": None}),
+    f"{_ACTION} evacuate": of_home(ADMIN, {"evacuate": {"host": "gone"}}),
+    f"{_ACTION} rebuild": of_home(MEMBER, {"rebuild": {"imageRef": "3f0b7f2e-0a38-4d0a-bd0c-0a6b5a2f5f0e"}}),
     f"{_ACTION} pause": of_home(MEMBER, {"pause": None}),
     f"{_ACTION} unpause": of_home(MEMBER, {"unpause": None}),
     f"{_ACTION} suspend": of_home(MEMBER, {"suspend": None}),
     f"{_ACTION} resume": of_home(MEMBER, {"resume": None}),
-    f"{_ACTION} lock": of_home(MEMBER, {"lock": None}),
+    f"{_ACTION} lock": of_home(MEMBER, {"lock": None}, server_id="@locked_server"),
     f"{_ACTION} unlock": of_home(MEMBER, {"unlock": None}),
+    f"{_ACTION} os-getConsoleOutput": of_home(MEMBER, {"os-getConsoleOutput": {}}),
+    f"{_ACTION} rescue": of_home(MEMBER, {"rescue": None}),
+    f"{_ACTION} unrescue": of_home(MEMBER, {"unrescue": None}),
+    f"{_ACTION} changePassword": of_home(MEMBER, {"changePassword": {"adminPass": "secret"}}),
+    f"{_ACTION} trigger_crash_dump": of_home(MEMBER, {"trigger_crash_dump": None}),
+    f"{_ACTION} os-resetState": of_home(ADMIN, {"os-resetState": {"state": "active"}}),
+    f"{_ACTION} injectNetworkInfo": of_home(ADMIN, {"injectNetworkInfo": None}),
     f"{_ACTION} resize": of_home(MEMBER, {"resize": {"flavorRef": "gone"}}),
     f"{_ACTION} confirmResize": of_home(MEMBER, {"confirmResize": None}),
     f"{_ACTION} revertResize": of_home(MEMBER, {"revertResize": None}),
     f"{_ACTION} migrate": of_home(MANAGER, {"migrate": None}),
     f"{_ACTION} os-migrateLive": of_home(MANAGER, _live(None)),
+    f"{_ACTION} shelve": of_home(MEMBER, {"shelve": None}),
+    f"{_ACTION} shelveOffload": of_home(ADMIN, {"shelveOffload": None}),
+    f"{_ACTION} unshelve": of_home(MEMBER, {"unshelve": None}),
+    f"{_ACTION} createImage": of_home(MEMBER, {"createImage": {"name": "image"}}),
+    f"{_ACTION} createBackup": of_home(
+        MEMBER, {"createBackup": {"name": "backup", "backup_type": "daily", "rotation": 1}}
+    ),
+    f"{_ACTION} restore": of_home(MEMBER, {"restore": None}),
+    f"{_ACTION} forceDelete": of_home(MEMBER, {"forceDelete": None}, server_id="@new_server"),
     f"{_ACTION} reboot": of_home(MEMBER, {"reboot": {"type": "SOFT"}}),
     "compute GET /v2.1/servers/{server_id}/os-instance-actions": of_home(READER),
     "compute GET /v2.1/servers/{server_id}/os-instance-actions/{request_id}": of_home(READER),

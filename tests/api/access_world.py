@@ -14,6 +14,7 @@ from access_table import NO_BODY, Access
 
 from kilonova.api.compute import family as compute
 from kilonova.api.compute.family import ComputeFamily
+from kilonova.api.compute.removed import gone
 from kilonova.api.http import Endpoint
 from kilonova.api.operator.family import OperatorFamily
 from kilonova.api.placement.family import PlacementFamily
@@ -32,7 +33,7 @@ ACTIONS = {
     template: module.ACTIONS
     for module in compute.RESOURCES
     for template in module.ROUTES
-    if template.endswith("/action")
+    if template.endswith("/action") and hasattr(module, "ACTIONS")
 }
 NOWHERE = "5b674f73-0000-4000-8000-000000000000"
 
@@ -44,7 +45,9 @@ def walk() -> Iterator[tuple[str, Endpoint]]:
             for method, endpoint in endpoints.items():
                 actions = ACTIONS.get(template.removeprefix("/v2.1"), {"": endpoint})
                 if not template.startswith(OF_A_PROJECT):
-                    yield from ((f"{family.name} {method} {template} {name}".rstrip(), endpoint) for name in actions)
+                    for name, chosen in actions.items():
+                        if chosen.handler is not gone:  # what answers 410 to everybody
+                            yield f"{family.name} {method} {template} {name}".rstrip(), chosen
 
 
 ENDPOINTS = dict(walk())
@@ -76,7 +79,7 @@ class World:
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
         query = access.query.replace("@home", self.identity.projects[HOME])
         answer = send(self.process.application, method, f"/{family}{template}{query}", raw, headers)
-        if method == "DELETE" and answer.status < 300:
+        if answer.status < 300 and (method == "DELETE" or route.endswith("forceDelete")):
             self.spares.clear()
         return answer
 
@@ -125,6 +128,7 @@ class World:
 
 _SPARES: Mapping[str, Callable[[World], str]] = {
     "@new_server": World.new_server,
+    "@locked_server": World.new_server,
     "@new_group": World.new_group,
     "@item": World.new_item,
     "@tag": World.new_tag,
@@ -165,6 +169,9 @@ def _furnish(world: World) -> Mapping[str, str]:
         "flavor_id": "1",
         "key": "a",
         "tag": "t",
+        "port_id": NOWHERE,
+        "volume_id": NOWHERE,
+        "network": "private",
         "aggregate_id": "999999",
         "hypervisor_id": NOWHERE,
         "service_id": NOWHERE,

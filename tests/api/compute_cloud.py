@@ -72,8 +72,8 @@ class Cloud:
             found = []
             for node in nodes or (host,):
                 said = NodeReport(host, node, capabilities, inventories, host_ip="10.0.0.7")
-                found.append(compute_nodes.report(tx, said))
-                node_reports.ensure_for_node(tx, found[-1].uuid, node, inventories, ())
+                found += compute_nodes.report_all(tx, [said])
+                node_reports.ensure_all(tx, [node_reports.ReportedProvider(found[-1].uuid, node, inventories, ())])
             if up:
                 revive(tx, host)
             return found[0]

@@ -38,7 +38,7 @@ def check(world: World, route: str, access: Access) -> None:
         if role in passes:
             # What is looked up before policy is asked is there for these; what is looked up later need not be.
             right = answer.status < 500 and answer.status not in {401, 403, 405}
-            right &= not (answer.status == 404 and access.refused_elsewhere == 404)
+            right &= (answer.status == 404) == access.is_absent or access.refused_elsewhere != 404
         else:
             right = answer.status == (access.refused_elsewhere if scope == ELSEWHERE else 403)
         if not right:

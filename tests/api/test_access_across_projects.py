@@ -37,7 +37,7 @@ OWNED = {
 #: something of a tenant's only.
 OF_THE_CLOUD = frozenset(
     {"aggregate_id", "hypervisor_id", "service_id", "class_name", "key", "uuid", "resource_class", "name"}
-    | {"consumer_uuid", "request_id", "migration_id", "tag"}
+    | {"consumer_uuid", "request_id", "migration_id", "tag", "port_id", "volume_id", "network"}
 )
 #: What it answers is the same for every project.
 OF_EVERYBODY = {"compute GET /v2.1/os-quota-sets/{quota_project_id}/defaults"}

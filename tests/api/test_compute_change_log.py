@@ -124,9 +124,10 @@ def test_failed_builds_count_up_and_start_again(cloud: Cloud) -> None:
 def test_a_node_keeps_its_uuid_and_an_equal_report_writes_nothing(cloud: Cloud) -> None:
     first = cloud.add_host("node1")
     changes = changes_of(cloud)
-    again = cloud.database.write(lambda tx: compute_nodes.report(tx, report_of(first)))
+    (again,) = cloud.database.write(lambda tx: compute_nodes.report_all(tx, [report_of(first)]))
     assert (again, changes) == (first, [])
-    moved = cloud.database.write(lambda tx: compute_nodes.report(tx, replace(report_of(first), host_ip="10.0.0.8")))
+    other = replace(report_of(first), host_ip="10.0.0.8")
+    (moved,) = cloud.database.write(lambda tx: compute_nodes.report_all(tx, [other]))
     assert (moved.uuid, moved.host_ip) == (first.uuid, "10.0.0.8")
     assert [change.kind for change in changes] == ["node"]
     cloud.admin.delete("/os-services/1")

@@ -47,7 +47,7 @@ def test_dedicated_cpus_and_devices_are_given_once_and_come_back(control: Contro
     first = control.boot(flavorRef=pinned)
     assert first["status"] == "ACTIVE"
     with control.process.database.read() as connection:
-        share = host_devices.find_share(connection, first["id"])
+        share = {each.instance_uuid: each.share for each in host_devices.shares(connection)}.get(first["id"])
     assert share is not None
     assert (sorted(share.cells[0].pinned), share.devices) == ([4, 5], ((0, 1),))
     second = control.boot(flavorRef=pinned)

@@ -221,3 +221,33 @@ def test_only_administrators_sort_by_host(control: Control) -> None:
 
 def test_a_huge_limit_is_the_highest_there_is(control: Control) -> None:
     assert names(control.member, f"?limit={10**30}") == "fedcb"
+
+
+@pytest.mark.parametrize(
+    ("query", "by_admin", "by_member"),
+    [
+        ("", {"there"}, {"there"}),
+        ("?status=SOFT_DELETED", {"hidden"}, {"hidden"}),
+        ("?status=SOFT_DELETED&status=ACTIVE", {"there", "hidden"}, {"there", "hidden"}),
+        ("?vm_state=soft-delete", {"hidden"}, {"hidden"}),
+        ("?soft_deleted=true", {"there", "hidden"}, {"there"}),
+        ("?soft_deleted=false", {"there"}, {"there"}),
+        ("?deleted=true", {"gone", "hidden"}, {"there"}),
+        ("?deleted=true&soft_deleted=false", {"gone"}, {"there"}),
+        ("?deleted=true&soft_deleted=true", {"gone", "hidden"}, {"there"}),
+        ("?deleted=false&soft_deleted=true", {"there", "hidden"}, {"there"}),
+        ("?changes-since=2001-01-01T00:00:00Z", {"there", "hidden", "gone"}, {"there", "hidden", "gone"}),
+    ],
+)
+def test_soft_deleted_servers_are_listed_when_somebody_asks_for_them(
+    control: Control, query: str, by_admin: set[str], by_member: set[str]
+) -> None:
+    if not control.admin.get("/servers?name=hidden&soft_deleted=true&all_tenants=1").body["servers"]:
+        store(control, "there", 10, project="attic")
+        store(control, "hidden", 10, project="attic", vm_state=VmState.SOFT_DELETED)
+        store(control, "gone", 10, project="attic", gone=True)
+    owner = control.as_user("olga", "attic")
+    in_all = query + ("&" if query else "?") + "all_tenants=true&project_id=attic"
+    for client, path, expected in ((control.admin, in_all, by_admin), (owner, query, by_member)):
+        found = client.get(f"/servers{path}")
+        assert {each["name"] for each in found.body["servers"]} == expected, path

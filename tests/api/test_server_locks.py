@@ -3,8 +3,6 @@
 
 from typing import Any
 
-import pytest
-
 from support.api_client import Client
 from support.control import Control
 
@@ -98,28 +96,34 @@ def test_locked_servers_are_found(control: Control) -> None:
     for wanted, found in (("true", locked), ("false", other)):
         listed = control.member.get(f"/servers?locked={wanted}").body["servers"]
         assert [each["id"] for each in listed] == [found]
+    for direction, found in (("asc", [other, locked]), ("desc", [locked, other])):
+        listed = control.member.get(f"/servers?sort_key=locked&sort_dir={direction}").body["servers"]
+        assert [each["id"] for each in listed] == found
+    newest_first = at(control, "2.72").get("/servers?sort_key=locked&sort_dir=asc").body["servers"]
+    assert [each["id"] for each in newest_first] == [other, locked]
 
 
-@pytest.mark.parametrize(
-    ("version", "body", "status"),
-    [
-        ("2.1", None, 202),
-        ("2.72", {"locked_reason": "passed over"}, 202),
-        ("2.72", "anything", 202),
-        ("2.73", {}, 202),
-        ("2.73", {"locked_reason": "x" * 255}, 202),
-        ("2.73", {"locked_reason": "x" * 256}, 400),
-        ("2.73", {"locked_reason": ""}, 400),
-        ("2.73", {"locked_reason": None}, 400),
-        ("2.73", {"reason": "x"}, 400),
-        ("2.73", "anything", 400),
-    ],
-)
-def test_what_may_be_said_with_a_lock(control: Control, version: str, body: Any, status: int) -> None:
+SAID: list[tuple[str, Any, int]] = [
+    ("2.1", None, 202),
+    ("2.72", {"locked_reason": "passed over"}, 202),
+    ("2.72", "anything", 202),
+    ("2.73", {}, 202),
+    ("2.73", {"locked_reason": "x" * 255}, 202),
+    ("2.73", {"locked_reason": "x" * 256}, 400),
+    ("2.73", {"locked_reason": ""}, 400),
+    ("2.73", {"locked_reason": None}, 400),
+    ("2.73", {"reason": "x"}, 400),
+    ("2.73", "anything", 400),
+]
+
+
+def test_what_may_be_said_with_a_lock(control: Control) -> None:
     uuid = control.boot()["id"]
-    assert act(at(control, version), uuid, lock=body).status == status
-    reason = body["locked_reason"] if version == "2.73" and status == 202 and body else None
-    assert lock_of(control, uuid) == (status == 202, reason)
+    for version, body, status in SAID:
+        assert act(at(control, version), uuid, lock=body).status == status, (version, body)
+        reason = body["locked_reason"] if version == "2.73" and status == 202 and body else None
+        assert lock_of(control, uuid) == (status == 202, reason)
+        act(control.member, uuid, unlock=None)
 
 
 def test_before_their_versions_neither_is_shown(control: Control) -> None:

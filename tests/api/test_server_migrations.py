@@ -333,3 +333,35 @@ def test_managers_see_their_project_and_no_hosts(slow: Control) -> None:
     assert foreign.delete(f"/servers/{uuid}/migrations/{listed['id']}").status == 404
     assert manager.at("2.24").delete(f"/servers/{uuid}/migrations/{listed['id']}").status == 202
     slow.check()
+
+
+def test_a_second_live_migration_from_a_host_is_queued_until_the_first_is_over(slow: Control) -> None:
+    zone = {"client": slow.admin, "availability_zone": "nova:node1"}
+    first, second, third = (slow.boot(**zone)["id"] for _ in range(3))
+    go(slow, first, LIVE)
+    wait_until(lambda: _status(slow, first) == "running", "the first is copied")
+    number = migrations(slow, f"?instance_uuid={first}")[0]["id"]
+    for uuid in (second, third):
+        go(slow, uuid, LIVE)
+        wait_until(lambda uuid=uuid: _status(slow, uuid) == "queued", "it waits for its turn")  # type: ignore[misc]
+    assert server(slow, second)["status"] == "MIGRATING"
+    waiting = migrations(slow, f"?instance_uuid={second}")[0]["id"]
+    path = f"/servers/{second}/migrations/{waiting}"
+    refused(slow.admin.post(f"{path}/action", {"force_complete": None}), 400)
+    old = Client(slow.process.application, version="2.64")
+    assert "is queued" in refused(old.delete(path), 400)
+    assert Client(slow.process.application, version="2.65").delete(path).status == 202
+    wait_until(lambda: _status(slow, second) is None, "it is aborted although the first still runs")
+    assert migrations(slow, f"?instance_uuid={second}")[0]["status"] == "cancelled"
+    assert (_status(slow, first), _status(slow, third)) == ("running", "queued")
+    assert slow.admin.delete(f"/servers/{first}/migrations/{number}").status == 202
+    wait_until(lambda: _status(slow, third) == "running", "the next one has its turn")
+    last = migrations(slow, f"?instance_uuid={third}")[0]["id"]
+    assert slow.admin.post(f"/servers/{third}/migrations/{last}/action", {"force_complete": None}).status == 202
+    slow.settle()
+    slow.check()
+
+
+def _status(control: Control, uuid: str) -> str | None:
+    found = control.admin.get(f"/servers/{uuid}/migrations").body["migrations"]
+    return found[0]["status"] if found else None

@@ -9,12 +9,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from crash.points import Watch, WatchedBus, WatchedDatabase
+from crash.starters import OTHER_IMAGE
 from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.db import audit
 from kilonova.db import tables as t
 from kilonova.mirror.mirror import Mirror
 from kilonova.scenario.model import SimulatedHost
-from support.cell import Cell, start_cell
+from support.cell import IMAGE, Cell, start_cell
+from support.folder_images import FolderImages
 from support.mirrors import assert_equal
 
 #: A workflow that has not ended by then is stuck.
@@ -28,7 +30,11 @@ def open_cell(folder: Path, hosts: Sequence[SimulatedHost], watch: Watch, *, url
     database = WatchedDatabase(url or f"sqlite:///{folder / 'kilonova.db'}")
     database.watch = watch
     watch.database, watch.folder = database, folder
-    return start_cell(folder, tuple(hosts), bus=WatchedBus(watch), database=database, **options)
+    images = FolderImages(folder / "images")
+    for image in (IMAGE, OTHER_IMAGE):
+        if images.find(image.id) is None:
+            images.add(image.id, f"what servers of {image.name} are made of".encode())
+    return start_cell(folder, tuple(hosts), bus=WatchedBus(watch), database=database, images=images, **options)
 
 
 def close(cell: Cell) -> None:
@@ -45,6 +51,8 @@ def come_to_rest(cell: Cell, *, at_most_s: float = _AT_MOST_S) -> None:
         cell.conductor.runner.retry_broken()
         cell.conductor.runner.ask_overdue()
         time.sleep(0.005)
+    if cell.image_remover is not None:
+        cell.image_remover.turn()
 
 
 def _under_way(cell: Cell) -> list[str]:
@@ -80,6 +88,7 @@ def world(cell: Cell) -> list[Any]:
         for uuid, place in GuestFile("", file).places.items()
     }
     found = []
+    images = [] if cell.images is None else cell.images.all().values()
     with cell.database.read() as connection:
         for row in connection.execute(sa.select(t.instances).where(instance.deleted.is_(False))):
             moves = connection.execute(
@@ -89,5 +98,7 @@ def world(cell: Cell) -> list[Any]:
             )
             places = {host: seen for (uuid, host), seen in guests.items() if uuid == row.uuid}
             shown = [row.vm_state, row.host, row.flavor["flavor_id"], row.power_state]
-            found.append([*shown, sorted(places.items()), [list(move) for move in moves]])
+            own = [image for image in images if image["properties"].get("instance_uuid") == row.uuid]
+            kinds = sorted((image["properties"]["image_type"], image["data"] is not None) for image in own)
+            found.append([*shown, sorted(places.items()), [list(move) for move in moves], kinds])
     return sorted(found, key=str)

@@ -74,7 +74,7 @@ def courses() -> Iterator[Course]:
         for step in workflow.steps:
             if workflow.can_walk_back(step.name):
                 yield Course(kind, first, breaks=step.name, refused=True)
-                if kind != "delete":  # a guest that is gone cannot come back
+                if kind not in _DESTROYING:  # a guest that is gone cannot come back
                     yield Course(kind, first, breaks=step.name)
             if kind in _NOT_INTERRUPTED:
                 continue
@@ -85,8 +85,9 @@ def courses() -> Iterator[Course]:
 
 
 _HARD_REBOOT = TRANSITIONS["hard-reboot"]
+_DESTROYING = {"delete", "shelve-offload"}
 #: A batch has no server of its own, and a server that is being deleted is not deleted again.
-_NOT_INTERRUPTED = {"batch", "delete"}
+_NOT_INTERRUPTED = {"batch", "cache-images", "delete"}
 
 
 def cases_of(seen: Mapping[Course, Seen]) -> list[Case]:

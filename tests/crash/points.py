@@ -22,8 +22,17 @@ from kilonova.db import workflows
 from kilonova.db.database import Database
 from kilonova.db.transaction import BatchedWrite
 from kilonova.messaging.local import LocalBus
-from kilonova.messaging.messages import AgentMessage, ConductorMessage, MigrationProgress, StepReply, StepStatus
-from kilonova.model.instance import PowerState
+from kilonova.messaging.messages import (
+    AgentMessage,
+    ConductorMessage,
+    MigrationProgress,
+    StepReply,
+    StepStatus,
+    TaskReached,
+)
+from kilonova.model.instance import PowerState, TaskState
+
+_BEGINS = {TaskState.REBOOT_STARTED, TaskState.REBOOT_STARTED_HARD}
 
 
 class Moment(StrEnum):
@@ -157,7 +166,7 @@ class WatchedBus(LocalBus):
         self.run_in_conductor(lambda: self.tell(StepReply(message.step, host, uuid, power_state=state)))
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        if isinstance(message, StepReply | StepStatus | MigrationProgress):
+        if isinstance(message, StepReply | StepStatus | MigrationProgress) or is_at_work(message):
             whose = self._watch.whose(message)
             if whose is not None:
                 self._tell_of(whose, message, urgent=urgent)
@@ -166,7 +175,7 @@ class WatchedBus(LocalBus):
 
     def _tell_of(self, whose: tuple[str, str, bool], message: Any, *, urgent: bool) -> None:
         kind, step, undoing = whose
-        if isinstance(message, MigrationProgress):
+        if isinstance(message, MigrationProgress) or is_at_work(message):
             if not undoing:
                 self._watch.disturb(kind, step)
             self._watch(*whose, Moment.WORKING)
@@ -210,3 +219,8 @@ def _steps(item: Any) -> list[tuple[str, str, bool]]:
 def _turns_back(item: Any) -> bool:
     """Tell whether these turns say that a step has failed, which must succeed for it to be undone."""
     return isinstance(item, tuple) and any(turn.phase not in {Phase.STEP_DONE, Phase.DONE} for turn in item)
+
+
+def is_at_work(message: ConductorMessage) -> bool:
+    """Tell whether a hypervisor is about to begin, rather than that an order waits: that is said while one is sent."""
+    return isinstance(message, TaskReached) and message.task in _BEGINS

@@ -9,15 +9,16 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from crash.starters import OTHER_IMAGE
 from kilonova.db import instance_lists
 from kilonova.errors import KilonovaError
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import VmState
 from kilonova.scenario.model import SimulatedCell, SimulatedHost
-from support.cell import Cell, host
+from support.cell import IMAGE, Cell, host
 
 PINNED = Flavor("3", "pinned", vcpus=2, memory_mib=512, root_gib=1, extra_specs={"hw:cpu_policy": "dedicated"})
 FLAVORS = (
@@ -41,12 +42,16 @@ def hosts(rng: random.Random) -> tuple[SimulatedHost, ...]:
             memory_mib=8192,
             numa=numa if number % 2 else (),
             spawn_delay_s=rng.choice([0.0, 0.0, 0.02]),
+            shutdown_delay_s=rng.choice([0.0, 0.0, 0.03, -1.0]),
+            start_delay_s=rng.choice([0.0, 0.0, 0.02]),
             destroy_delay_s=rng.choice([0.0, 0.0, 0.02]),
             move_delay_s=rng.choice([0.0, 0.01, 0.03]),
             live_migration_s=rng.choice([0.0, 0.05, 0.2]),
             failing_spawns=rng.choice([0, 0, 1, 2]),
             failing_moves=rng.choice([0, 0, 1, -1]),
             failing_live_migrations=rng.choice([0, 0, 1]),
+            snapshot_delay_s=rng.choice([0.0, 0.0, 0.02]),
+            failing_snapshots=rng.choice([0, 0, 1]),
         )
 
     return tuple(one(number) for number in range(4))
@@ -108,16 +113,21 @@ class Load:
         if len(known) < rng.randrange(_SERVERS):
             count = rng.choice([1, 1, 2, 3])
             group = rng.choice([None, None, *self._groups])
-            self._promises.note(_MADE, *self._cell.boot(count, flavor=rng.choice(FLAVORS), group=group))
+            has_drive = rng.choice([True, False])
+            made = self._cell.boot(count, flavor=rng.choice(FLAVORS), group=group, config_drive=has_drive)
+            self._promises.note(_MADE, *made)
             return
         if not known:
             return
         uuid = rng.choice(known)
-        act = rng.choices(_ACTS, _WEIGHTS)[0]
+        act = rng.choices(list(_ACTS), list(_ACTS.values()))[0]
         if act is Cell.delete:
             self._promises.note(_ASKED_GONE, uuid)
             self._cell.delete(uuid)
             self._promises.note(_GONE, uuid)
+        elif act is _soft_delete:  # which deletes what it cannot keep
+            self._promises.note(_ASKED_GONE, uuid)
+            self._cell.delete(uuid, soft=True)
         else:
             act(self._cell, uuid, rng)
 
@@ -136,6 +146,15 @@ def _still(cell: Cell, uuid: str, rng: random.Random) -> None:
     if waiting and rng.random() < 0.6:
         kind, uuid = {"pause": "unpause", "suspend": "resume"}[kind], rng.choice(waiting)
     cell.power(uuid, kind)
+
+
+def _help(cell: Cell, uuid: str, rng: random.Random) -> None:
+    """Rescue a server, bring back one that is rescued, or reach into its guest."""
+    rescued = _in_state(cell, VmState.RESCUED)
+    if rescued and rng.random() < 0.6:
+        cell.unrescue(rng.choice(rescued))
+    else:
+        rng.choice([Cell.rescue, Cell.rescue, Cell.change_password, Cell.crash_dump])(cell, uuid)
 
 
 def _resize(cell: Cell, uuid: str, rng: random.Random) -> None:
@@ -157,11 +176,63 @@ def _live_migrate_and_interrupt(cell: Cell, uuid: str, rng: random.Random) -> No
     rng.choice([Cell.abort, Cell.abort, Cell.force_complete])(cell, uuid)
 
 
+def _make_image(cell: Cell, uuid: str, rng: random.Random) -> None:
+    if rng.random() < 0.5:
+        cell.create_image(uuid)
+    else:
+        cell.create_backup(uuid, rng.choice([0, 1, 2]))
+
+
+def _rebuild(cell: Cell, uuid: str, rng: random.Random) -> None:
+    cell.rebuild(uuid, rng.choice([IMAGE, OTHER_IMAGE]), user_data=rng.choice([None, "aGk="]))
+
+
 def _in_state(cell: Cell, state: VmState) -> list[str]:
     with cell.database.read() as connection:
-        page = instance_lists.list_page(connection, instance_lists.InstanceQuery())
+        page = instance_lists.list_page(connection, instance_lists.InstanceQuery(soft_deleted=True))
     return [each.uuid for each in page if each.vm_state is state]
 
 
-_ACTS: tuple[Act, ...] = (Cell.delete, _power, _still, _resize, _end_resize, _move, _live_migrate_and_interrupt)
-_WEIGHTS = (3, 4, 4, 5, 6, 4, 4)
+def _soft_delete(cell: Cell, uuid: str, _rng: random.Random) -> None:
+    cell.delete(uuid, soft=True)
+
+
+def _end_soft_delete(cell: Cell, _uuid: str, rng: random.Random) -> None:
+    """Restore a soft-deleted server, delete it for good, or have all of them reclaimed."""
+    for uuid in _in_state(cell, VmState.SOFT_DELETED)[:1]:
+        rng.choice([Cell.restore, Cell.restore, Cell.force_delete, lambda cell, _uuid: cell.reclaim()])(cell, uuid)
+
+
+def _shelve(cell: Cell, uuid: str, rng: random.Random) -> None:
+    """Shelve a server, or have a shelved one go on."""
+    here, away = _in_state(cell, VmState.SHELVED), _in_state(cell, VmState.SHELVED_OFFLOADED)
+    if (here or away) and rng.random() < 0.6:
+        if here and rng.random() < 0.5:
+            cell.offload(rng.choice(here))
+        else:
+            cell.unshelve(rng.choice(here + away))
+    else:
+        cell.shelve(uuid, offload=rng.random() < 0.5)
+
+
+def _cache_image(cell: Cell, _uuid: str, _rng: random.Random) -> None:
+    cell.cache_image()
+
+
+#: How often each is asked for, compared with the others.
+_ACTS: Mapping[Act, int] = {
+    Cell.delete: 3,
+    _soft_delete: 3,
+    _end_soft_delete: 3,
+    _power: 4,
+    _still: 4,
+    _help: 4,
+    _resize: 5,
+    _end_resize: 6,
+    _move: 4,
+    _live_migrate_and_interrupt: 4,
+    _rebuild: 3,
+    _make_image: 4,
+    _shelve: 6,
+    _cache_image: 1,
+}

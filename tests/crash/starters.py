@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from kilonova.conductor.workflow import Interrupt
+from kilonova.model.image import Image
 from kilonova.scenario.model import SimulatedHost
 from support.cell import Cell, host
 
@@ -19,6 +20,11 @@ HOSTS = (
     host("node2", vcpus=8, memory_mib=12288, live_migration_s=0.05),
     host("node3", vcpus=10, memory_mib=16384, live_migration_s=0.05),
 )
+#: Guests take a moment to shut down, and to start again: one that is rebooted can be met while it is off.
+_SLOW = (host("node1", vcpus=6, memory_mib=8192, shutdown_delay_s=0.05, start_delay_s=0.05),)
+
+
+OTHER_IMAGE = Image("0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4", "fedora")
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Starter:
 
 
 def _boot(cell: Cell, known: list[str], count: int = 1, **asked: Any) -> None:
-    known += cell.boot(count, **asked)
+    known += cell.boot(count, config_drive=True, **asked)
 
 
 def _boot_apart(cell: Cell, known: list[str]) -> None:
@@ -49,9 +55,14 @@ def _on_first(act: Callable[..., None], *args: Any, **facts: Any) -> Act:
 
 _ON_NODE1: Act = partial(_boot, force_host="node1")
 _STOP = _on_first(Cell.power, "stop")
+_RESCUE = _on_first(Cell.rescue)
 _PAUSE, _SUSPEND = _on_first(Cell.power, "pause"), _on_first(Cell.power, "suspend")
 _RESIZE, _MIGRATE = _on_first(Cell.resize), _on_first(Cell.migrate)
 _RESIZE_HERE = _on_first(Cell.resize, stays=True)
+_SHELVE, _SHELVE_HERE = _on_first(Cell.shelve), _on_first(Cell.shelve, offload=False)
+_UNSHELVE = _on_first(Cell.unshelve)
+_CREATE_IMAGE, _CREATE_BACKUP = _on_first(Cell.create_image), _on_first(Cell.create_backup)
+_SOFT_DELETE = _on_first(Cell.delete, soft=True)
 _CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
 
 STARTERS: Mapping[str, Mapping[str, Starter]] = {
@@ -63,15 +74,33 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "delete": {
         "": Starter(_on_first(Cell.delete), (_ON_NODE1,)),
         "resized": Starter(_on_first(Cell.delete), (_boot_in_group, _RESIZE)),
+        "shelved": Starter(_on_first(Cell.delete), (_boot_in_group, _SHELVE)),
+        "soft-deleted": Starter(_on_first(Cell.force_delete), (_ON_NODE1, _SOFT_DELETE)),
     },
+    "soft-delete": {
+        "": Starter(_SOFT_DELETE, (_boot_in_group,)),
+        "resized": Starter(_SOFT_DELETE, (_boot_in_group, _RESIZE)),
+    },
+    "restore": {"": Starter(_on_first(Cell.restore), (_ON_NODE1, _SOFT_DELETE))},
     "start": {"": Starter(_on_first(Cell.power, "start"), (_ON_NODE1, _STOP))},
     "stop": {"": Starter(_STOP, (_ON_NODE1,))},
-    "reboot": {"": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,))},
-    "hard-reboot": {"": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,))},
+    "force-stop": {"": Starter(_on_first(Cell.force_stop), (_ON_NODE1, _STOP))},
+    "reboot": {
+        "": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,)),
+        "off for a while": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,), hosts=_SLOW),
+    },
+    "hard-reboot": {
+        "": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,)),
+        "off for a while": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,), hosts=_SLOW),
+    },
     "pause": {"": Starter(_PAUSE, (_ON_NODE1,))},
     "unpause": {"": Starter(_on_first(Cell.power, "unpause"), (_ON_NODE1, _PAUSE))},
     "suspend": {"": Starter(_SUSPEND, (_ON_NODE1,))},
     "resume": {"": Starter(_on_first(Cell.power, "resume"), (_ON_NODE1, _SUSPEND))},
+    "rescue": {"": Starter(_RESCUE, (_ON_NODE1,)), "off": Starter(_RESCUE, (_ON_NODE1, _STOP))},
+    "unrescue": {"": Starter(_on_first(Cell.unrescue), (_ON_NODE1, _RESCUE))},
+    "change-password": {"": Starter(_on_first(Cell.change_password), (_ON_NODE1,))},
+    "crash-dump": {"": Starter(_on_first(Cell.crash_dump), (_ON_NODE1,))},
     "resize": {
         "": Starter(_RESIZE, (_boot_in_group,)),
         "same host": Starter(_RESIZE_HERE, (_ON_NODE1,), hosts=HOSTS[:1]),
@@ -86,12 +115,36 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
         "same host": Starter(_REVERT, (_ON_NODE1, _RESIZE_HERE), hosts=HOSTS[:1]),
         "off": Starter(_REVERT, (_ON_NODE1, _STOP, _MIGRATE)),
     },
+    "evacuate": {
+        "": Starter(_on_first(Cell.evacuate), (_boot_in_group,)),
+        "off": Starter(_on_first(Cell.evacuate), (_ON_NODE1, _STOP)),
+    },
+    "rebuild": {
+        "": Starter(_on_first(Cell.rebuild, OTHER_IMAGE, name="anew"), (_ON_NODE1,)),
+        "same image, off": Starter(_on_first(Cell.rebuild), (_ON_NODE1, _STOP)),
+    },
     "live-migrate": {"": Starter(_on_first(Cell.live_migrate), (_boot_in_group,))},
+    "create-image": {"": Starter(_CREATE_IMAGE, (_ON_NODE1,)), "off": Starter(_CREATE_IMAGE, (_ON_NODE1, _STOP))},
+    "cache-images": {"": Starter(lambda cell, _known: cell.cache_image())},
+    "shelve": {
+        "": Starter(_SHELVE, (_boot_in_group,)),
+        "stays": Starter(_SHELVE_HERE, (_ON_NODE1,)),
+        "paused": Starter(_SHELVE, (_ON_NODE1, _PAUSE)),
+        "off": Starter(_SHELVE_HERE, (_ON_NODE1, _STOP)),
+    },
+    "shelve-offload": {"": Starter(_on_first(Cell.offload), (_boot_in_group, _SHELVE_HERE))},
+    "unshelve": {
+        "": Starter(_UNSHELVE, (_boot_in_group, _SHELVE)),
+        "on its host": Starter(_UNSHELVE, (_ON_NODE1, _SHELVE_HERE)),
+    },
+    "create-backup": {"": Starter(_CREATE_BACKUP, (_ON_NODE1, _CREATE_BACKUP))},
 }
 
 INTERRUPTERS: Mapping[Interrupt, Act] = {
     Interrupt.DELETE: _on_first(Cell.delete),
+    Interrupt.TIMEOUT: lambda cell, _known: cell.time_out_builds(),
     Interrupt.ABORT: _on_first(Cell.abort),
     Interrupt.OTHER_ACTION: _on_first(Cell.power, "hard-reboot"),
     Interrupt.FORCE_COMPLETE: _on_first(Cell.force_complete),
+    Interrupt.EVACUATE: _on_first(Cell.evacuate),
 }

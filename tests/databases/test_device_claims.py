@@ -134,7 +134,7 @@ def test_delete_gives_everything_back(start: Callable[..., Cell]) -> None:
     (busy,) = devices_of(cell)
     assert busy != idle
     with cell.database.read() as connection:
-        share = host_devices.find_share(connection, uuids[0])
+        share = {each.instance_uuid: each.share for each in host_devices.shares(connection)}.get(uuids[0])
     assert share is not None
     assert [len(part.pinning) for part in share.cells] == [2]
     for uuid in uuids:
@@ -220,7 +220,7 @@ HARDWARE = HostDevices(
 
 
 def reported(database: Database, devices: HostDevices) -> HostDevices:
-    database.write(lambda tx: host_devices.report(tx, "node", devices))
+    database.write(lambda tx: host_devices.report_all(tx, {"node": devices}))
     with database.read() as connection:
         return host_devices.get(connection, "node")
 

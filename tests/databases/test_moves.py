@@ -120,7 +120,7 @@ def test_whatever_is_undone_gives_the_server_back_what_it_had(
     (uuid,) = servers(cell, flavor=PINNED)
     before, home = held(cell), server(cell, uuid)
     with cell.database.read() as connection:
-        share = host_devices.find_share(connection, uuid)
+        share = {each.instance_uuid: each.share for each in host_devices.shares(connection)}.get(uuid)
         generations = connection.execute(sa.select(t.consumers.c.generation)).scalars().all()
     wanted = move(cell, uuid, to=LARGE)
     cell.claimer.place(wanted)
@@ -133,7 +133,7 @@ def test_whatever_is_undone_gives_the_server_back_what_it_had(
     assert (after.host, after.node, after.flavor) == (home.host, home.node, home.flavor)
     assert migration_of(cell, wanted).status is ends
     with cell.database.read() as connection:
-        assert host_devices.find_share(connection, uuid) == share
+        assert {each.instance_uuid: each.share for each in host_devices.shares(connection)}.get(uuid) == share
         (generation,) = connection.execute(sa.select(t.consumers.c.generation)).scalars()
     assert generation > generations[0]
     with pytest.raises(ConcurrentUpdate):

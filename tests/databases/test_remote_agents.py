@@ -12,10 +12,12 @@ import sqlalchemy as sa
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import Sessions
 from kilonova.compute.virt.fake import FakeDriver
+from kilonova.conductor.membership import Membership
 from kilonova.conductor.workflow import AGENT_TOO_OLD
 from kilonova.db import agent_sessions, enrolment, host_agents, instance_actions
 from kilonova.db import tables as t
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
 from kilonova.errors import Forbidden
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
@@ -99,6 +101,10 @@ class World:
     def check(self, cell: Cell) -> dict[str, str]:
         with cell.database.read() as connection:
             return check_world(connection, guests_on_disk(self.hypervisors))
+
+    def notice_silence(self) -> None:
+        """Have processes count as down that nobody has heard of for the time that is left to them."""
+        self._opened[0].write(lambda tx: host_agents.mark_silent(tx, tx.now - host_agents.LEASE))
 
     def close(self) -> None:
         for database in self._opened:
@@ -197,6 +203,51 @@ def test_a_guest_that_a_late_reply_tells_of_is_asked_for_where_its_agent_is_by_n
     assert [message.instance_uuids for message in sent(one, AskGuests)] == [(stray,)]
 
 
+def test_who_counts_as_dead_takes_nothing_over(world: World, one: Cell, agent: AgentProcess) -> None:
+    """Two control processes that both have lost their lease would take the same work from each other without end."""
+    other = world.control()
+    (uuid,) = one.boot()
+    world.pass_time(OVER)
+    assert other.conductor.membership.resume() == 0
+    assert one.conductor.membership.resume() == 0
+    agent.sessions.turn()
+    other.renew_leases()
+    world.look(other)
+    world.run(other)
+    assert world.check(other) == {uuid: VmState.ACTIVE}
+
+
+@pytest.mark.parametrize("waits", ["for all agents", "for a lease"])
+def test_a_process_that_starts_waits_for_agents_before_it_takes_up_what_others_left(
+    world: World, one: Cell, waits: str
+) -> None:
+    """Else what a cloud that was stopped as a whole has left unfinished would find no host."""
+    heir = world.control()
+    one.boot()
+    world.pass_time(OVER)
+    has_all, now = [False], [0.0]
+    membership = Membership(
+        heir.database,
+        heir.conductor.runner,
+        Process("starting"),
+        Lease(host_agents.LEASE, clock=world.seconds),
+        lambda: has_all[0],
+        lambda: now[0],
+    )
+
+    def owners() -> set[str]:
+        with heir.database.read() as connection:
+            return set(connection.execute(sa.select(t.workflows.c.owner)).scalars())
+
+    assert membership.enter(lambda: None) == 0
+    membership.resume_later()
+    assert owners() == {one.conductor.owner}
+    has_all[0] = waits == "for all agents"
+    now[0] = 0.0 if has_all[0] else host_agents.LEASE.total_seconds() + 1
+    membership.resume_later()
+    assert owners() == {"starting"}
+
+
 def test_no_workflow_is_handed_over_to_a_session(world: World, one: Cell, agent: AgentProcess) -> None:
     other = world.control()
     (uuid,) = other.boot()
@@ -291,10 +342,35 @@ def test_a_host_counts_as_gone_only_when_its_agent_may_not_act_any_more(
     assert one.find(uuid) is not None, "its agent may be about to come back"
     world.pass_time(OVER)
     one.renew_leases()
+    world.notice_silence()
     world.look(one)
     world.run(one)
     assert one.find(uuid) is None
     assert AgentProcess(world, "agent", "node").begin().driver.list_guests() == {}
+
+
+def test_a_host_that_counts_as_up_is_waited_for_however_long_nobody_could_be_heard(
+    world: World, one: Cell, agent: AgentProcess
+) -> None:
+    """The broker was away, say: its silence means nothing, and a server that is to be built there is not given up."""
+    (uuid,) = one.boot()
+    one.bus.run()
+    world.broker.is_down = True
+    for _ in range(10):
+        world.pass_time(OVER)
+        one.renew_leases()
+        world.look(one)
+        one.conductor.runner.ask_hosts(["node"])
+        one.conductor.runner.ask_overdue()
+        one.bus.run()
+    later = world.control()
+    (asked_meanwhile,) = later.boot()
+    later.bus.run()
+    world.broker.is_down = False
+    agent.sessions.turn()
+    world.look(one, later)
+    world.run(one, later)
+    assert world.check(one) == {uuid: VmState.ACTIVE, asked_meanwhile: VmState.ACTIVE}
 
 
 def test_the_broker_is_away_for_longer_than_the_lease(world: World, one: Cell, agent: AgentProcess) -> None:

@@ -99,7 +99,7 @@ def test_mirrors_follow_hosts_that_change_processes_within_a_transaction(databas
     numbers = np.array([mirror._state.node_ids.host(host) for host in "abc"], dtype=np.int32)
     seen = [mirror._state._hosts.up(numbers).tolist()]
     database.write(lambda tx: tx.execute(sa.update(t.processes).values(last_seen_at=LONG_AGO)))
-    database.write(lambda tx: host_agents.mark_silent(tx, DOWN_TIME, besides="other"))
+    database.write(lambda tx: host_agents.mark_silent(tx, tx.now - DOWN_TIME, besides="other"))
     mirror.catch_up()
     seen.append(mirror._state._hosts.up(numbers).tolist())
     assert seen == [[True, False, True], [True, False, False]]
@@ -124,20 +124,36 @@ def test_a_session_that_has_lapsed_stays_so_until_it_registers_anew(database: Da
     assert living(database) == {"session 1"}
 
 
+class Listener:
+    """Listens to the other processes of a database while time passes for all of them."""
+
+    def __init__(self, database: Database, name: str = "listener") -> None:
+        self.hears = True
+        self._database = database
+        self._now = 0.0
+        self._silence = Silence(database, DOWN_TIME, listener=name, hears=lambda: self.hears, clock=lambda: self._now)
+        self._silence.look()
+
+    def wait(self, passed: timedelta, *, stopped: bool = False) -> None:
+        for part in range(1 if stopped else 10):
+            pass_time(self._database, passed / (1 if stopped else 10))
+            self._now += passed.total_seconds() / (1 if stopped else 10)
+            if part < 9:
+                self._silence.look()
+        self._silence.look()
+
+
 def test_silence_is_one_change_and_so_is_coming_back(database: Database, commits: list[Commit]) -> None:
     register(database, SESSION, *(f"host{number}" for number in range(1200)))
     register(database, Process("listener"), "other")
-    silence = Silence(database, DOWN_TIME, listener="listener")
+    listener = Listener(database)
     del commits[:]
     for _ in range(3):
-        pass_time(database, DOWN_TIME * 0.9)
+        listener.wait(DOWN_TIME * 0.9)
         beat(database, "session 1")
-        silence.look()
     assert commits == []
     assert service_of(database, "host7").is_up
-    pass_time(database, DOWN_TIME * 1.1)
-    silence.look()
-    silence.look()
+    listener.wait(DOWN_TIME * 1.1)
     (down,) = (change for commit in commits for change in commit.changes if change.kind != "service")
     assert (down.kind, down.key) == ("process", "session 1")
     assert down.value.silent_since is not None
@@ -148,6 +164,31 @@ def test_silence_is_one_change_and_so_is_coming_back(database: Database, commits
     (up,) = (change for commit in commits for change in commit.changes if change.kind != "service")
     assert up.value.silent_since is None
     assert service_of(database, "host1199").is_up
+
+
+def test_silence_counts_only_while_somebody_listens(database: Database) -> None:
+    """Else all hosts would be down at once after an outage of the broker, the database or all control processes."""
+    register(database, SESSION, "a")
+    register(database, Process("listener"), "other")
+
+    def is_up() -> bool:
+        return service_of(database, "a").is_up
+
+    pass_time(database, DOWN_TIME * 20)
+    listener = Listener(database)
+    assert is_up(), "it has just begun to listen"
+    listener.hears = False
+    listener.wait(DOWN_TIME * 5)
+    listener.hears = True
+    listener.wait(DOWN_TIME * 5, stopped=True)
+    listener.wait(DOWN_TIME * 0.5)
+    listener.hears = False
+    listener.wait(DOWN_TIME * 5)
+    listener.hears = True
+    listener.wait(DOWN_TIME * 0.4)
+    assert is_up(), "for half the time and two fifths of it somebody has listened"
+    listener.wait(DOWN_TIME * 0.3)
+    assert not is_up()
 
 
 def test_heartbeats_are_written_together(database: Database) -> None:
@@ -179,10 +220,10 @@ def test_control_processes_are_services_of_their_machine(database: Database) -> 
     assert not service_of(database, "control2", "nova-conductor").is_up
     pass_time(database, DOWN_TIME * 2)
     beat(database, "one")
-    database.write(lambda tx: host_agents.mark_silent(tx, DOWN_TIME))
+    database.write(lambda tx: host_agents.mark_silent(tx, tx.now - DOWN_TIME))
     assert service_of(database, "control1", "nova-scheduler").is_up, "one of two is alive"
     pass_time(database, DOWN_TIME * 2)
-    database.write(lambda tx: host_agents.mark_silent(tx, DOWN_TIME))
+    database.write(lambda tx: host_agents.mark_silent(tx, tx.now - DOWN_TIME))
     again = service_of(database, "control1", "nova-scheduler")
     assert not again.is_up
     assert again.last_seen_at is not None
@@ -239,14 +280,14 @@ def test_processes_whose_clocks_are_hours_apart_agree_on_who_lives(at: Callable[
     register(late, Process("late"), "b")
     for database in (early, late):
         assert living(database) == {"early", "late"}
-        Silence(database, DOWN_TIME, listener="").look()
+        Listener(database, "").wait(DOWN_TIME / 2)
         assert beat(database, "early", "late") == {"early", "late"}
         assert service_of(database, "a").is_up
         assert abs(database.clock.now() - utc_now()) < timedelta(seconds=1)
     assert abs(early.write(lambda tx: tx.now) - late.write(lambda tx: tx.now)) < timedelta(seconds=5)
-    pass_time(early, LEASE * 2)
+    listener = Listener(early, "")
+    listener.wait(LEASE * 2)
     assert beat(late, "late") == set()
-    Silence(early, DOWN_TIME, listener="").look()
     assert living(early) == living(late) == set()
     assert not service_of(late, "b").is_up
 

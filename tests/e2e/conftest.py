@@ -84,17 +84,21 @@ class Clouds:
     """At most one cloud at a time, kept for as long as tests ask for the same scenario."""
 
     folders: pytest.TempPathFactory
-    scenario: str = ""
+    kind: tuple[str, str] = ("", "")
     supervisor: Supervisor | None = None
 
-    def of(self, scenario: str) -> StockCloud:
-        """Return the cloud of a scenario, with the rules' walk in the log of its control process."""
-        if self.supervisor is None or scenario != self.scenario:
+    def of(self, scenario: str, options: str = "") -> StockCloud:
+        """Return the cloud of a scenario, with the rules' walk in the log of its control process.
+
+        ``options``: lines of its configuration file, in [DEFAULT].
+        """
+        if self.supervisor is None or (scenario, options) != self.kind:
             self.stop()
             folder = self.folders.mktemp(scenario)
-            (folder / "debug.conf").write_text("[DEFAULT]\ndebug = true\n")
-            arguments = ("--scenario", scenario, "--config-file", str(folder / "debug.conf"))
-            self.scenario, self.supervisor = scenario, Supervisor(folder / "data", arguments=arguments).start()
+            (folder / "more.conf").write_text(f"[DEFAULT]\ndebug = true\n{options}\n")
+            arguments = ("--scenario", scenario, "--config-file", str(folder / "more.conf"))
+            self.kind = scenario, options
+            self.supervisor = Supervisor(folder / "data", arguments=arguments).start()
             self.supervisor.until_ready()
         return StockCloud(self.supervisor)
 
@@ -113,5 +117,8 @@ def clouds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clouds]:
 
 @pytest.fixture(scope="class")
 def stock(request: pytest.FixtureRequest, clouds: Clouds) -> StockCloud:
-    """The cloud of the scenario that the test class names; classes of the same one in a row share it."""
-    return clouds.of(request.cls.scenario)
+    """The cloud of the scenario that the test class names; classes of the same one in a row share it.
+
+    A class may name ``options``, too.
+    """
+    return clouds.of(request.cls.scenario, getattr(request.cls, "options", ""))

@@ -52,6 +52,17 @@ class AgentCloud:
             for each in self.get("/servers/detail")["servers"]
         }
 
+    def boots(self, uuid: str) -> list[str]:
+        """Return how a server was started, as its agent tells of its console."""
+        answer = self._session.post(
+            f"http://127.0.0.1:{self.supervisor.ports[0]}/compute/v2.1/servers/{uuid}/action",
+            json={"os-getConsoleOutput": {}},
+            timeout=30,
+        )
+        assert answer.status_code == 200, answer.text
+        lines = answer.json()["output"].splitlines()
+        return [line.rpartition(": ")[2] for line in lines if " Boot at " in line]
+
     def agents(self) -> dict[str, list[str]]:
         done = subprocess.run(
             [sys.executable, "-m", "kilonova", "compute", "agents", "--data", str(self.folder), "--json"],
@@ -80,6 +91,7 @@ def test_a_cloud_with_agents_dies_with_its_supervisor_and_goes_on_with_fewer_age
     cloud.boot(HOSTS)
     wait_until(lambda: set(cloud.servers().values()) == hosts, "a server is on every host", at_most_s=60)
     before = cloud.servers()
+    assert {"first start"} == {how for uuid in before for how in cloud.boots(uuid)}
     assert (folder / "agents" / "agent1.conf").stat().st_mode & 0o777 == 0o600
     for name in ("agent1.conf", "agent1.hosts.conf"):
         text = (folder / "agents" / name).read_text()

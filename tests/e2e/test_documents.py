@@ -2,6 +2,7 @@
 """What the documents show, done again with the stock client against whole clouds."""
 
 import json
+import time
 from pathlib import Path
 from typing import ClassVar
 
@@ -180,10 +181,15 @@ class TestHostAggregates:
         assert "$ openstack" not in again.stdout
 
 
+_INTERVAL_S = 20
+_RECLAIM = f"reclaim_instance_interval = {_INTERVAL_S}"
+
+
 class TestTrove:
     """The article on Trove hosts: a filter of one's own, three computes, six servers."""
 
     scenario: ClassVar = "trove"
+    options: ClassVar = _RECLAIM
 
     def test_tagged_images_go_to_the_trove_host_and_no_others_do(self, stock: StockCloud, tmp_path: Path) -> None:
         stock.do("aggregate", "create", "Trove")
@@ -207,6 +213,49 @@ class TestTrove:
         assert any("(compute2, compute2) ram:" in line and line.endswith("is NOT a trove node") for line in walk)
         assert any("(compute3, compute3) ram:" in line and line.endswith("is a trove node") for line in walk)
         assert "TroveImageFilter: 1 left: (compute3, compute3)" in log
+
+
+class TestReclaim:
+    """The article on soft deletes and reclaim_instance_interval, in the cloud of the one on Trove."""
+
+    scenario: ClassVar = "trove"
+    options: ClassVar = _RECLAIM
+
+    def test_a_deleted_server_can_be_restored_until_it_is_reclaimed(self, stock: StockCloud) -> None:
+        mine = "kilonova-demo"
+        image = ("--image", "cirros-no-tags", "--flavor", "m1.tiny", "--wait")
+        uuids = {
+            name: stock.show("server", "create", *image, name, cloud=mine)["id"] for name in ("kept", "old", "forced")
+        }
+        begun = time.monotonic()
+        stock.do("server", "delete", uuids["old"], uuids["kept"], cloud=mine)
+        hidden = stock.show("server", "list", "--status", "SOFT_DELETED", cloud=mine)
+        assert {server["Name"] for server in hidden} == {"old", "kept"}
+        stock.do("server", "restore", uuids["kept"], cloud=mine)
+        assert time.monotonic() - begun < _INTERVAL_S, "this machine is too slow for the test"
+        shown = stock.show("server", "show", uuids["kept"], cloud=mine)
+        assert shown["status"] in {"ACTIVE", "SOFT_DELETED"}
+        assert "409" in stock.refused("server", "restore", uuids["forced"])
+        stock.do("server", "delete", "--force", uuids["forced"], cloud=mine)
+        listed = {server["Name"]: server["Status"] for server in stock.show("server", "list", cloud=mine)}
+        assert listed.get("kept") == "ACTIVE"
+        assert "old" not in listed
+
+        since_the_delete_began = time.monotonic() - begun
+        if since_the_delete_began < _INTERVAL_S - 3:
+            assert stock.show("server", "show", uuids["old"], cloud=mine)["status"] == "SOFT_DELETED"
+        while stock.run("server", "show", uuids["old"], cloud=mine).returncode == 0:
+            assert time.monotonic() - begun < _INTERVAL_S + 70
+            time.sleep(1)
+        assert time.monotonic() - begun > _INTERVAL_S
+        assert "No Server found" in stock.refused("server", "show", uuids["forced"])
+        actions = stock.show("server", "event", "list", uuids["old"], cloud=mine)
+        assert [each["Action"] for each in actions] == ["delete", "create"]
+        events = stock.show("server", "event", "show", uuids["old"], actions[0]["Request ID"])["events"]
+        assert [each["event"] for each in events] == ["compute_terminate_instance", "compute_soft_delete_instance"]
+        log = (stock.supervisor.folder / "log" / "control.log").read_text()
+        assert f"Server {uuids['old']} reclaimed: it has been soft-deleted since" in log
+        stock.do("server", "delete", "--force", uuids["kept"], cloud=mine)
 
 
 class TestTenants:

@@ -6,7 +6,7 @@ import os
 import socket
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -248,3 +248,46 @@ class TestImagesByTicket:
         assert control.memory_info().rss - before < 48 * MIB
         for each in (image, copy):
             cloud.delete(each)
+
+    def test_images_backups_and_shelved_servers_with_the_stock_clients(self, cloud: Cloud, tmp_path: Path) -> None:
+        stock, data = cloud.stock, os.urandom(2 * MIB + 5)
+        base = cloud.new_image(data)
+
+        def saved(image_id: str) -> bytes:
+            stock.do("image", "save", "--file", str(tmp_path / image_id), image_id, cloud=DEMO)
+            return (tmp_path / image_id).read_bytes()
+
+        boot = ("server", "create", "--flavor", "m1.tiny", "--image", base.id, "--wait")
+        server = stock.show(*boot, "vm", cloud=DEMO)["id"]
+        made = stock.show("server", "image", "create", "--name", "golden", "--wait", server, cloud=DEMO)
+        assert (made["name"], made["status"], made["size"]) == ("golden", "active", len(data))
+        assert saved(made["id"]) == data
+        for number in range(2):
+            daily = ("--type", "daily", "--rotate", "1", "--wait", "--name", f"night-{number}")
+            stock.do("server", "backup", "create", *daily, server, cloud=DEMO)
+        until(lambda: names(stock) == ["golden", "night-1"])
+        stock.do("server", "shelve", "--offload", "--wait", server, cloud=DEMO)
+        assert stock.show("server", "show", server, cloud=DEMO)["status"] == "SHELVED_OFFLOADED"
+        shelved = stock.show("image", "list", "--name", "vm-shelved", cloud=DEMO)[0]["ID"]
+        assert saved(shelved) == data
+        stock.do("image", "delete", base.id, cloud=DEMO)
+        stock.do("server", "unshelve", "--wait", server, cloud=DEMO)
+        until(lambda: "vm-shelved" not in names(stock))
+        last = stock.show("server", "image", "create", "--name", "last", "--wait", server, cloud=DEMO)["id"]
+        assert saved(last) == data
+        listed = stock.show("server", "event", "list", server, cloud=DEMO)
+        assert {each["Action"] for each in listed} == {"create", "createImage", "createBackup", "shelve", "unshelve"}
+        stock.do("server", "delete", "--wait", server, cloud=DEMO)
+
+
+def names(stock: StockCloud) -> list[str]:
+    """Return the names of the images of servers that the user has."""
+    listed = stock.show("image", "list", "--private", cloud=DEMO)
+    return sorted(each["Name"] for each in listed if each["Name"] != "own")
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers are resized and migrated with the stock client, and what it shows meanwhile."""
+"""Servers are resized and migrated with the stock client, and what it shows meanwhile; what is done where one is."""
 
 import time
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -123,3 +124,73 @@ class TestMoves:
             "live-migration",
             "create",
         ]
+
+
+class TestOneServerWhereItIs:
+    """Everything that is done to a server without moving it, by its user, on the same cloud."""
+
+    scenario: ClassVar = "moves"
+
+    def test_it_stands_still_is_locked_rescued_and_looked_into(self, stock: StockCloud) -> None:
+        api, as_user = _Api(stock), partial(stock.do, cloud=DEMO)
+        uuid = stock.show(*BOOT, "patient", cloud=DEMO)["id"]
+        for command, status in (
+            ("pause", "PAUSED"),
+            ("unpause", "ACTIVE"),
+            ("suspend", "SUSPENDED"),
+            ("resume", "ACTIVE"),
+        ):
+            as_user("server", command, uuid)
+            api.until(uuid, status)
+        as_user("server", "lock", "--reason", "being looked at", uuid)
+        assert "is locked" in stock.refused("server", "rescue", uuid)
+        shown = api.server(uuid)
+        assert (shown["locked"], shown["locked_reason"]) == (True, "being looked at")
+        as_user("server", "unlock", uuid)
+
+        as_user("server", "rescue", "--image", "tiny", "--password", "correct-horse", uuid)
+        api.until(uuid, "RESCUE")
+        assert "rescue from image" in as_user("console", "log", "show", uuid)
+        assert "vm_state rescued" in stock.refused("server", "stop", uuid)
+        as_user("server", "unrescue", uuid)
+        api.until(uuid, "ACTIVE")
+
+        as_user("server", "set", "--password", "another-horse", uuid)
+        api.until(uuid, "ACTIVE")
+        as_user("server", "dump", "create", uuid)
+        last = as_user("console", "log", "show", "--lines", "2", uuid).splitlines()
+        assert [line.partition("] ")[2] for line in last if line] == [
+            "The password of the administrator was set",
+            "Non-maskable interrupt: a crash dump was written",
+        ]
+        for state in ("error", "active"):
+            stock.do("server", "set", "--auto-approve", "--state", state, uuid)
+            assert api.server(uuid)["status"] == state.upper()
+        assert "os-admin-actions:reset_state" in stock.refused(
+            "server", "set", "--auto-approve", "--state", "error", uuid
+        )
+        actions = [each["Action"] for each in stock.show("server", "event", "list", uuid, cloud=DEMO)]
+        assert actions == [
+            *("resetState", "resetState", "trigger_crash_dump", "changePassword", "unrescue", "rescue"),
+            *("unlock", "lock", "resume", "suspend", "unpause", "pause", "create"),
+        ]
+
+
+class _Api:
+    """The compute API asked directly: the client takes its time to start."""
+
+    def __init__(self, stock: StockCloud) -> None:
+        self._servers = f"http://127.0.0.1:{stock.supervisor.ports[0]}/compute/v2.1/servers"
+        self._session = stock.supervisor.session(DEMO)
+        self._session.headers["OpenStack-API-Version"] = "compute 2.100"
+
+    def server(self, uuid: str) -> dict[str, Any]:
+        shown: dict[str, Any] = self._session.get(f"{self._servers}/{uuid}", timeout=30).json()["server"]
+        return shown
+
+    def until(self, uuid: str, status: str) -> None:
+        """Wait until a server has a status, and nothing is under way for it."""
+        deadline = time.monotonic() + 30
+        while (found := self.server(uuid))["status"] != status or found["OS-EXT-STS:task_state"] is not None:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.02)

@@ -16,7 +16,7 @@ import pytest
 
 from kilonova.messaging.bus import Work
 from kilonova.messaging.lanes import AgentLane
-from kilonova.messaging.messages import AgentMessage, ConductorMessage, Orphans, StepId, StepReply, StopGuest
+from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsRegistered, StepId, StepReply, StopGuest
 from support.broker import SETTLED_S, Broker
 from support.proxies import Proxy
 from support.rabbit_ends import RabbitEnds, connected
@@ -39,7 +39,7 @@ class Traffic:
         self.replies: list[int] = []
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._send)
-        ends.serve_conductor(self._take_reply, lambda *_: Orphans())
+        ends.serve_conductor(self._take_reply, lambda *_: HostsRegistered())
         for host in _HOSTS:
             ends.serve_agent(host, self._accept)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kilonova.identifiers import new_uuid
-from kilonova.messaging.messages import Orphans, StepId, StepReply, StopGuest
+from kilonova.messaging.messages import HostsRegistered, StepId, StepReply, StopGuest
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 from kilonova.messaging.rabbit.transport_url import Tls, Transport
 from support.broker import CONTROL, Broker
@@ -24,7 +24,7 @@ def test_an_agent_with_a_certificate_and_a_control_process_with_a_password(broke
         return broker.tls_transport(user, Tls(broker.authority.ca_file, own.cert_file, own.key_file))
 
     ends, replies = RabbitEnds(broker, transport=transport), []
-    ends.serve_conductor(replies.append, lambda *_: Orphans())
+    ends.serve_conductor(replies.append, lambda *_: HostsRegistered())
     ends.serve_agent("node1", lambda message: ends.tell(StepReply(message.step, "node1", "x" * 300_000)))
     for number in range(50):
         ends.cast("node1", StopGuest(StepId("w", "s", number), "a"))

@@ -11,13 +11,18 @@ from typing import Any
 import amqp
 import pytest
 
+from kilonova.errors import AgentTooOld
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.codec import Envelope, encode
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
+    AskConsoleOutput,
     AskStep,
+    ConsoleOutput,
     Heartbeat,
     HeartbeatAnswer,
+    PauseGuest,
+    QuestionRefused,
     StepId,
     StepReply,
     StepState,
@@ -26,7 +31,8 @@ from kilonova.messaging.messages import (
 )
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus
-from kilonova.messaging.rabbit.topology import from_agent, to_agent, to_control
+from kilonova.messaging.rabbit.letters import Delivery
+from kilonova.messaging.rabbit.topology import DELIVERED_AT_MOST, from_agent, to_agent, to_control
 from kilonova.messaging.routes import Route
 from support.broker import CONTROL, RESTRICTED, Broker
 from support.rabbit_ends import RabbitEnds, connected
@@ -194,6 +200,48 @@ def test_a_reply_goes_to_the_control_process_that_awaits_it(broker: Broker, ends
     second.close()
 
 
+def test_an_answer_about_a_guest_goes_to_the_control_process_that_asked(
+    broker: Broker, ends: RabbitEnds, heard: Heard
+) -> None:
+    others: list[Any] = []
+    second = RabbitConductorBus(broker.transport(CONTROL), new_uuid(), ends.routes, LocalBus())
+    second.serve_conductor(others.append, heard.answer)
+    second.start()
+    connected(second)
+
+    def answer(message: Any) -> None:
+        ends.tell(ConsoleOutput(message.question, "node1", "a", message.asker, "words"), urgent=True)
+
+    ends.agent.serve_agent("node1", answer)
+    for number in range(10):
+        ends.cast("node1", AskConsoleOutput("a", f"ours {number}", ends.process))
+        second.cast("node1", AskConsoleOutput("a", f"theirs {number}", second._process))
+    wait_until(lambda: len(heard.messages) + len(others) == 20, "all answers come")
+    assert {message.question for message in heard.messages} == {f"ours {number}" for number in range(10)}
+    assert {message.question for message in others} == {f"theirs {number}" for number in range(10)}
+    second.close()
+
+
+def test_a_question_for_another_session_is_refused_rather_than_waited_for(ends: RabbitEnds, heard: Heard) -> None:
+    ends.routes.hosts["node1"] = Route(ends.agent_name, "an earlier session")
+    ends.cast("node1", AskConsoleOutput("a", "q", ends.process))
+    wait_until(lambda: heard.messages, "it is refused")
+    (refusal,) = heard.messages
+    assert isinstance(refusal, QuestionRefused)
+    assert (refusal.question, refusal.host, refusal.instance_uuid) == ("q", "node1", "a")
+
+
+def test_an_agent_of_an_older_release_is_not_sent_what_it_does_not_know(ends: RabbitEnds) -> None:
+    came: list[Any] = []
+    ends.agent.serve_agent("node1", came.append)
+    ends.routes.hosts["node1"] = Route(ends.agent_name, ends.session, version=3)
+    with pytest.raises(AgentTooOld):
+        ends.cast("node1", PauseGuest(STEP, "a"))
+    ends.cast("node1", StopGuest(STEP, "a"))
+    wait_until(lambda: came, "what it knows comes")
+    assert came == [StopGuest(STEP, "a")]
+
+
 def test_queues_that_an_operator_has_made(
     broker: Broker, ends: RabbitEnds, heard: Heard, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -267,3 +315,32 @@ def test_a_flood_of_one_agent_holds_nobody_up(broker: Broker, ends: RabbitEnds) 
     assert came["flood"] < 9000, "the flood was over before"
     assert slowest < 1.0
     honest.close()
+
+
+def test_a_message_over_which_readers_die_does_not_come_for_ever(ends: RabbitEnds, broker: Broker) -> None:
+    agent = ends.agent_name
+    ends.close()
+    queue = from_agent(agent)
+    with _connection(broker, agent) as writer, _connection(broker, CONTROL) as reader:
+        writer.channel().basic_publish(amqp.Message(b"poison"), queue, "")
+        channel = reader.channel()
+        wait_until(lambda: channel.queue_declare(queue, passive=True).message_count == 1, "it is there", at_most_s=10)
+        given = 0
+        while given < 10 * DELIVERED_AT_MOST and (found := channel.basic_get(queue)) is not None:
+            given += 1
+            channel.basic_reject(found.delivery_tag, requeue=True)  # as the broker does when its reader dies
+        assert 1 < given <= DELIVERED_AT_MOST + 1
+
+
+def test_a_message_of_any_size_is_not_read(ends: RabbitEnds, caplog: pytest.LogCaptureFixture) -> None:
+    huge = Delivery(b" " * (64 * 2**20 + 1), from_agent(ends.agent_name), ends.agent_name, 0, 0)
+    with caplog.at_level(logging.WARNING):
+        ends.conductor._hear(ends.agent_name, huge)
+    assert "It has 67108865 bytes, more than 67108864" in caplog.text
+
+
+def _connection(broker: Broker, user: str) -> amqp.Connection:
+    address = broker.transport(user).url.brokers[0]
+    connection = amqp.Connection(f"127.0.0.1:{address.port}", address.user, address.password or "")
+    connection.connect()
+    return connection

@@ -69,8 +69,10 @@ def report(host: str, node: str, has: dict[str, int], traits: frozenset[str], ki
         capabilities = Capabilities("fake", kind, (("x86_64", "fake", "hvm"),), {"model": kind})
         listed = tuple(Inventory(name, total, total // 4, allocation_ratio=1.5) for name, total in has.items())
         metrics = {"cpu.percent": float(kind)} if kind % 2 else {}
-        found = compute_nodes.report(tx, NodeReport(host, node, capabilities, listed, tuple(traits), metrics=metrics))
-        node_reports.ensure_for_node(tx, found.uuid, node, listed, tuple(traits))
+        (found,) = compute_nodes.report_all(
+            tx, [NodeReport(host, node, capabilities, listed, tuple(traits), metrics=metrics)]
+        )
+        node_reports.ensure_all(tx, [node_reports.ReportedProvider(found.uuid, node, listed, tuple(traits))])
         aggregates.mirror_into_placement(tx, host)
 
     return job
@@ -87,7 +89,7 @@ def process(number: int, hosts: frozenset[str], what: int) -> Operation:
                 host_agents.register(tx, Process(uuid), hosts, host_agents.LEASE)
             case 2:
                 tx.execute(mine.values(last_seen_at=LONG_AGO))
-                host_agents.mark_silent(tx, host_agents.LEASE)
+                host_agents.mark_silent(tx, tx.now - host_agents.LEASE)
             case 3:
                 host_agents.keep_alive(tx, [uuid], host_agents.LEASE)
             case _:

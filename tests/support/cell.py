@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.retries import MAX_TRIES
 from kilonova.conductor.service import Conductor
+from kilonova.conductor.unwanted_images import ImageRemover
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.conductor import ConductorSettings
@@ -30,16 +32,18 @@ from kilonova.config.database import DatabaseSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.operator import OperatorSettings
 from kilonova.config.settings import Settings
-from kilonova.db import host_agents, instances, server_groups, server_migrations
+from kilonova.db import host_agents, instances, request_specs, server_groups, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import BatchedWrite
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.mirror.mirror import Mirror
+from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.new_image import NewImage
 from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.requester import Requester
@@ -47,15 +51,23 @@ from kilonova.model.server_group import ServerGroup
 from kilonova.model.server_migration import OPEN, ServerMigration
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from kilonova.scheduler.settings import SchedulerConfig
+from support.folder_images import FolderImages
 from support.manual_bus import ManualBus
-from support.world import check_guests, check_world, guests_on_disk
+from support.world import check_guests, check_images, check_world, guests_on_disk
 
 SMALL = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
 BIGGER = Flavor("2", "m1.small", vcpus=2, memory_mib=1024, root_gib=2)
 IMAGE = Image("70a599e0-31e7-49b7-b260-868f441e862b", "cirros")
-#: Hosts have room for exactly what they have.
+RESCUE_IMAGE = Image("1c3ab1b5-0cd4-4a6e-9a4e-3b4a7f2a4c11", "rescue", properties={"hw_rescue_bus": "virtio"})
+PASSWORD = "correct-horse-battery"
+#: Hosts have room for exactly what they have, and little patience with guests.
 AS_BIG_AS_IT_IS = ComputeSettings(
-    cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0, disk_allocation_ratio=1.0, reserved_host_memory_mib=0
+    cpu_allocation_ratio=1.0,
+    ram_allocation_ratio=1.0,
+    disk_allocation_ratio=1.0,
+    reserved_host_memory_mib=0,
+    shutdown_timeout_s=0.1,
+    wait_soft_reboot_s=0.1,
 )
 #: The same, as simulated hypervisors are told.
 PLAIN = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
@@ -99,6 +111,8 @@ class Cell:
     conductor: Conductor
     drivers: Mapping[str, Any] = field(default_factory=dict)
     agents: Sequence[Agent] = ()
+    images: FolderImages | None = None
+    image_remover: ImageRemover | None = None
 
     def boot(
         self,
@@ -108,6 +122,7 @@ class Cell:
         group: str | None = None,
         image: Image = IMAGE,
         at_least: int | None = None,
+        config_drive: bool = False,
         **asked: Any,
     ) -> list[str]:
         """Ask for servers in one request, and return their uuids."""
@@ -124,6 +139,7 @@ class Cell:
                 flavor,
                 task_state=TaskState.SCHEDULING,
                 image_ref=image.id,
+                config_drive="True" if config_drive else "",
                 reservation_id=reservation,
                 launch_index=index,
             )
@@ -146,11 +162,48 @@ class Cell:
         self.database.write(lambda tx: server_groups.create(tx, group, limit=-1))
         return group.uuid
 
-    def delete(self, uuid: str) -> None:
-        self.conductor.operations.deletes.delete(self.instance(uuid), asker("req-delete"))
+    def delete(self, uuid: str, *, soft: bool = False) -> None:
+        self.conductor.operations.deletes.delete(self.instance(uuid), asker("req-delete"), soft=soft)
+
+    def restore(self, uuid: str) -> None:
+        self.conductor.operations.deletes.restore(self.instance(uuid), asker("req-restore"))
+
+    def force_delete(self, uuid: str) -> None:
+        self.conductor.operations.deletes.force(self.instance(uuid), asker("req-force-delete"))
+
+    def reclaim(self, interval_s: float = 0.0) -> int:
+        """Begin to delete what has been soft-deleted for longer than that."""
+        return self.conductor.operations.deletes.reclaim(timedelta(seconds=interval_s))
+
+    def time_out_builds(self, age_s: float = 0.0) -> int:
+        """Give up the builds that began longer ago than that."""
+        return self.conductor.operations.builds.time_out(timedelta(seconds=age_s))
+
+    def confirm_unconfirmed(self, window_s: float = 0.0) -> int:
+        """Confirm the resizes that have waited for longer than that."""
+        return self.conductor.operations.moves.confirm_unconfirmed(timedelta(seconds=window_s))
+
+    def unrescue_forgotten(self, age_s: float = 0.0) -> int:
+        """Unrescue the servers that were rescued longer ago than that."""
+        return self.conductor.operations.rescues.unrescue_forgotten(timedelta(seconds=age_s))
 
     def power(self, uuid: str, kind: str) -> None:
         self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
+
+    def force_stop(self, uuid: str) -> None:
+        self.conductor.operations.power.mend(self.instance(uuid), "force-stop", asker("req-force-stop"))
+
+    def rescue(self, uuid: str) -> None:
+        self.conductor.operations.rescues.rescue(self.instance(uuid), RESCUE_IMAGE, PASSWORD, asker("req-rescue"))
+
+    def unrescue(self, uuid: str) -> None:
+        self.conductor.operations.rescues.unrescue(self.instance(uuid), asker("req-unrescue"))
+
+    def change_password(self, uuid: str) -> None:
+        self.conductor.operations.rescues.change_password(self.instance(uuid), PASSWORD, asker("req-password"))
+
+    def crash_dump(self, uuid: str) -> None:
+        self.conductor.operations.rescues.crash_dump(self.instance(uuid), asker("req-dump"))
 
     def resize(self, uuid: str, flavor: Flavor = BIGGER, *, stays: bool = False) -> None:
         self.conductor.operations.moves.resize(self.instance(uuid), flavor, asker("req-resize"), stays=stays)
@@ -160,6 +213,58 @@ class Cell:
 
     def live_migrate(self, uuid: str, host: str | None = None) -> None:
         self.conductor.operations.live_migrations.begin(self.instance(uuid), asker("req-live-migrate"), host=host)
+
+    def create_image(self, uuid: str) -> str:
+        image_id, operations = new_uuid(), self.conductor.operations.snapshots
+        who, register = asker("req-create-image"), self._registered(image_id, uuid, image_type="snapshot")
+        operations.create_image(self.instance(uuid), image_id, who, register)
+        return image_id
+
+    def create_backup(self, uuid: str, rotation: int = 1) -> str:
+        image_id, operations = new_uuid(), self.conductor.operations.snapshots
+        who, register = asker("req-create-backup"), self._registered(image_id, uuid, image_type="backup")
+        operations.create_backup(self.instance(uuid), image_id, rotation, who, register)
+        return image_id
+
+    def shelve(self, uuid: str, *, offload: bool = True) -> None:
+        image_id, operations = new_uuid(), self.conductor.operations.shelving
+        register = self._registered(image_id, uuid, image_type="snapshot")
+        operations.shelve(self.instance(uuid), image_id, asker("req-shelve"), register, offload=offload)
+
+    def cache_image(self, name: str = "rack") -> None:
+        """Have all hosts fetch the image of all servers, as the administrator of an aggregate does."""
+        everywhere = Aggregate(1, new_uuid(), name, tuple(host.name for host in self.hosts))
+        self.conductor.operations.image_caching.cache(everywhere, [IMAGE.id], asker("req-cache"), 2)
+
+    def offload(self, uuid: str) -> None:
+        self.conductor.operations.shelving.offload(self.instance(uuid), asker("req-offload"))
+
+    def unshelve(self, uuid: str, host: str | None = None) -> None:
+        self.conductor.operations.shelving.unshelve(self.instance(uuid), asker("req-unshelve"), host=host)
+
+    def _registered(self, image_id: str, uuid: str, **properties: str) -> Callable[[], None]:
+        images = self.images
+        assert images is not None
+        image = NewImage(image_id, "image", properties={"instance_uuid": uuid, **properties})
+        return lambda: images.create(image)
+
+    def rebuild(self, uuid: str, image: Image = IMAGE, *, user_data: str | None = None, **values: Any) -> None:
+        instance = self.instance(uuid)
+        with self.database.read() as connection:
+            request = request_specs.get_many(connection, [instance])[uuid]
+        self.conductor.operations.rebuilds.rebuild(
+            instance,
+            request,
+            image,
+            asker("req-rebuild"),
+            user_data=user_data or request.user_data,
+            key=request.key,
+            values=values,
+        )
+
+    def evacuate(self, uuid: str, host: str | None = None, *, forced: bool = False, stops: bool = False) -> None:
+        evacuations = self.conductor.operations.evacuations
+        evacuations.begin(self.instance(uuid), asker("req-evacuate"), host=host, forced=forced, stops=stops)
 
     def abort(self, uuid: str) -> None:
         if (migration := self.open_migration(uuid)) is not None:
@@ -221,6 +326,8 @@ class Cell:
         with self.database.read() as connection:
             states = check_world(connection, guests_on_disk(self.folder / "hypervisors"))
             check_guests(connection, self.folder / "hypervisors")
+            if self.images is not None:
+                check_images(connection, self.images.all(), self.folder / "hypervisors")
         assert not self.mirror.assumed()
         assert not self.conductor.runner.known
         assert not self.conductor.runner.waits_for_agents
@@ -229,7 +336,8 @@ class Cell:
     def restart(self, bus: Any = None, database: Database | None = None, **changed: Any) -> "Cell":
         """A new process on the same files. The old one is not told."""
         hosts = tuple(replace(host, **changed) for host in self.hosts)
-        return start_cell(self.folder, hosts, bus=bus, database=database or Database(str(self.database.url)))
+        database = database or Database(str(self.database.url))
+        return start_cell(self.folder, hosts, bus=bus, database=database, images=self.images)
 
 
 def start_cell(
@@ -241,6 +349,7 @@ def start_cell(
     engine: Any = None,
     driver: OutsideDriver | None = None,
     max_attempts: int = 3,
+    counts_failed_builds: bool = True,
     piece: int = 100,
     lease: Lease | None = None,
     limits: Limits = NO_LIMITS,
@@ -248,8 +357,9 @@ def start_cell(
     max_tries: int = MAX_TRIES,
     pause_s: Callable[[int], float] = lambda _tries: 0.0,
     connect: Connect | None = None,
+    images: FolderImages | None = None,
 ) -> Cell:
-    """Start what is behind the APIs as every control process does."""
+    """Start what is behind the APIs as every control process does. ``images``: for a cloud with an image service."""
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
     config = replace(config or SchedulerConfig(), max_attempts=max_attempts)
     settings = Settings(
@@ -258,7 +368,10 @@ def start_cell(
         compute=AS_BIG_AS_IT_IS,
         scheduler=config,
         operator=OperatorSettings(decision_retention=1000),
-        conductor=ConductorSettings(lease_time_s=host_agents.LEASE.total_seconds()),
+        conductor=ConductorSettings(
+            lease_time_s=host_agents.LEASE.total_seconds(),
+            consecutive_build_service_disable_threshold=10 if counts_failed_builds else 0,
+        ),
     )
     (folder / "hypervisors").mkdir(exist_ok=True)
     parts = Parts(
@@ -271,12 +384,15 @@ def start_cell(
         piece=piece,
         pause_s=pause_s,
         max_tries=max_tries,
+        image_keeper=images,
+        transfers=images,
     )
     with ExitStack() as undo:
         core = start_core(settings, database, hosts, undo, parts)
         undo.pop_all()
     drivers = {agent.host: agent.driver for agent in core.agents}
-    return Cell(folder, hosts, database, core.bus, core.mirror, core.claimer, core.conductor, drivers, core.agents)
+    parts_of_it = core.bus, core.mirror, core.claimer, core.conductor, drivers, core.agents
+    return Cell(folder, hosts, database, *parts_of_it, images, core.image_remover)
 
 
 def new_cell(template: Path, folder: Path, *hosts: SimulatedHost, **options: Any) -> Cell:

@@ -7,31 +7,75 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qsl
 
 from support.http_clients import serving
+
+_FILTERS = {"visibility", "sort", "limit"}
 
 
 @dataclass
 class GlanceStandIn:
-    """Has ``images`` that everybody may use. ``lost``: images that are shown, and whose data is gone."""
+    """Has ``images``, image id → data, that everybody may use; those that are queued have None.
 
-    images: dict[str, bytes] = field(default_factory=dict)
+    ``lost``: images that are shown, and whose data is gone. ``properties``: image id → what else is known of it.
+    ``refuses``: the status that a new image is answered with; None: 201, for an image that is made.
+    """
+
+    images: dict[str, bytes | None] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     reads: list[str] = field(default_factory=list)
+    properties: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refuses: int | None = None
+    tokens: list[str] = field(default_factory=list)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
-        _, _, _, image_id, *rest = environ["PATH_INFO"].split("/")
-        data = self.images.get(image_id)
-        if data is None or (rest and image_id in self.lost):
-            start_response("404 Not Found", [])
-            return []
-        start_response("200 OK", [])
-        if rest:
-            self.reads.append(image_id)
-            return [data]
-        image = {"id": image_id, "name": "own", "status": "active", "size": len(data)}
-        image |= {"os_hash_algo": "sha512", "os_hash_value": hashlib.sha512(data).hexdigest()}
-        return [json.dumps(image).encode()]
+        _, _, _, *rest = environ["PATH_INFO"].split("/")
+        status, answer = self._answer(environ, *rest)
+        start_response(f"{status} Whatever", [])
+        return [answer if isinstance(answer, bytes) else json.dumps(answer).encode()] if answer is not None else []
+
+    def _answer(self, environ: dict[str, Any], *path: str) -> tuple[int, Any]:
+        match environ["REQUEST_METHOD"], *path:
+            case "POST", *_:
+                return self._create(environ, json.loads(environ["wsgi.input"].read()))
+            case ("GET",):
+                wanted = [pair for pair in parse_qsl(environ["QUERY_STRING"]) if pair[0] not in _FILTERS]
+                found = [self.shown(image_id) for image_id in reversed(self.images)]
+                return 200, {"images": [each for each in found if all(each.get(k) == v for k, v in wanted)]}
+            case _, image_id, *_ if image_id not in self.images:
+                return 404, None
+            case "GET", image_id:
+                return 200, self.shown(image_id)
+            case "GET", image_id, _ if image_id in self.lost:
+                return 404, None
+            case "GET", image_id, _:
+                self.reads.append(image_id)
+                return 200, self.images[image_id]
+            case "PUT", image_id, _:
+                self.images[image_id] = environ["wsgi.input"].read()
+                return 204, None
+            case "DELETE", image_id:
+                del self.images[image_id]
+                return 204, None
+        raise AssertionError(path)
+
+    def _create(self, environ: dict[str, Any], asked: dict[str, Any]) -> tuple[int, Any]:
+        self.tokens.append(environ["HTTP_X_AUTH_TOKEN"])
+        if self.refuses is not None:
+            return self.refuses, None
+        self.images[asked["id"]] = None
+        self.properties[asked["id"]] = {**asked, "owner": "wonder"}
+        return 201, self.shown(asked["id"])
+
+    def shown(self, image_id: str) -> dict[str, Any]:
+        """Return an image as it is told of."""
+        data = self.images[image_id]
+        image = {"id": image_id, "name": "own", **self.properties.get(image_id, {})}
+        if data is None:
+            return {**image, "status": "queued"}
+        hashed = {"os_hash_algo": "sha512", "os_hash_value": hashlib.sha512(data).hexdigest()}
+        return {**image, "status": "active", "size": len(data), **hashed}
 
 
 @dataclass
@@ -49,8 +93,9 @@ class ImageCloud:
 @contextmanager
 def image_cloud(images: dict[str, bytes]) -> Iterator[ImageCloud]:
     """Serve both. ``options``: what a control process is told of them."""
-    cloud = ImageCloud(GlanceStandIn(images), "")
-    with serving(cloud.glance) as glance, serving(cloud) as control:
+    cloud = ImageCloud(GlanceStandIn(dict(images)), "")
+    streams = lambda method, _path: method == "PUT"  # noqa: E731
+    with serving(cloud.glance, streams=streams) as glance, serving(cloud, streams=streams) as control:
         cloud.options = (
             f"[glance]\nendpoint_override = http://127.0.0.1:{glance.port}\n[service_user]\nauth_type = none\n"
             f"[images]\nendpoint = http://127.0.0.1:{control.port}/\n"

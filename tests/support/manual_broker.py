@@ -19,9 +19,14 @@ from kilonova.messaging.messages import (
     AgentMessage,
     Answer,
     ConductorMessage,
+    ConsoleOutput,
     ForceCompleteLiveMigration,
+    GuestQuestion,
     GuestsFound,
+    PowerStates,
+    PowerStatesAnswer,
     Question,
+    QuestionRefused,
     StepState,
     StepStatus,
 )
@@ -86,6 +91,13 @@ class ControlEnd(ManualBus):
     def agents_changed(self) -> None:
         """Do nothing: all agents are heard."""
 
+    @property
+    def hears_agents(self) -> bool:
+        return not self.broker.is_down
+
+    def hears(self, host: str) -> bool:
+        return (self.hears_agents and self.routes.is_alive(host)) or super().hears(host)
+
     def cast(self, host: str, message: AgentMessage) -> None:
         route = self.routes.of(host)
         if route is None:
@@ -138,17 +150,24 @@ class AgentEnd:
         return end.answer(question, Speaker(self._name, self._version))
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        workflow = "" if isinstance(message, GuestsFound) else message.step.workflow
-        awaits = self._broker.controls.get(self._awaited.get(workflow, ""))
+        match message:
+            case GuestsFound() | PowerStates() | PowerStatesAnswer():
+                awaited = ""
+            case ConsoleOutput() | QuestionRefused():
+                awaited = message.asker
+            case _:
+                awaited = self._awaited.get(message.step.workflow, "")
+        awaits = self._broker.controls.get(awaited)
         for end in (awaits,) if awaits is not None else tuple(self._broker.controls.values())[:1]:
             end.hear(message, urgent=urgent)
 
     def take(self, letter: Letter) -> None:
         message: Any = letter.message
-        self._awaited[message.step.workflow] = letter.sender
+        if not isinstance(message, GuestQuestion):
+            self._awaited[message.step.workflow] = letter.sender
         if letter.session == self._session:
             self._own.cast(letter.host, message)
-        elif not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
+        elif not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration | GuestQuestion):
             self.tell(StepStatus(message.step, letter.host, message.instance_uuid, StepState.UNKNOWN), urgent=True)
 
     def step(self) -> bool:

@@ -43,6 +43,13 @@ class ManualBus:
     def waiting(self) -> Mapping[str, int]:
         return {"work": len(self._work)}
 
+    @property
+    def hears_agents(self) -> bool:
+        return True
+
+    def hears(self, host: str) -> bool:
+        return host in self._agents and host not in self.cut_off
+
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._agents[host] = accept
 
@@ -95,7 +102,11 @@ class ManualBus:
         """Put an agent's work where it belongs, and do what waits behind it later."""
         if work is not None:
             add = self.run_urgently if work.lane is AgentLane.INTERRUPT else self.run_in_conductor
-            add(lambda: self._take(work.run()))
+            add(lambda: self._do(work))
+
+    def _do(self, work: Work) -> None:
+        for behind in work.run() or ():
+            self._take(behind)
 
     def step(self) -> bool:
         """Do one piece of work. Returns whether there was any."""

@@ -9,14 +9,15 @@ from typing import Any, TypeVar
 
 from kilonova.compute.agent import Agent
 from kilonova.compute.removals import RunningDeleted
+from kilonova.compute.turnstile import HostLimits
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.messaging.bus import Speaker
 from kilonova.messaging.messages import (
     AgentMessage,
     Answer,
     AskStep,
+    HostsRegistered,
     HostsStarted,
-    Orphans,
     Question,
     StepId,
     StepReply,
@@ -53,6 +54,7 @@ class OneHost:
         driver: type[FakeDriver] = FakeDriver,
         may_act: Callable[[], bool] = lambda: True,
         running_deleted: RunningDeleted | None = None,
+        limits: HostLimits | None = None,
         **facts: Any,
     ) -> None:
         self.name = name
@@ -61,7 +63,7 @@ class OneHost:
         self.bus = ManualBus(event=event)
         self.bus.serve_conductor(self.told.append, self._answer)
         self.driver = driver(SimulatedHost(name, **facts), self.file, AllocationRatios())
-        self.agent = Agent(name, self.driver, self.bus, may_act=may_act, running_deleted=running_deleted)
+        self.agent = Agent(name, self.driver, self.bus, may_act=may_act, running_deleted=running_deleted, limits=limits)
         self.bus.serve_agent(name, self.agent.accept)
 
     def send(self, message: AgentMessage) -> None:
@@ -96,4 +98,6 @@ class OneHost:
     def _answer(self, question: Question, _speaker: Speaker) -> Answer:
         assert isinstance(question, HostsStarted)
         now, found = datetime.now(UTC).replace(tzinfo=None), question.guests.items()
-        return Orphans({host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found})
+        return HostsRegistered(
+            {host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found}
+        )

@@ -23,7 +23,7 @@ def silence(tx: Transaction, host: str, seconds: float = 3600) -> None:
     mine = sa.select(t.host_agents.c.process).where(t.host_agents.c.host == host).scalar_subquery()
     then = tx.now - timedelta(seconds=seconds)
     tx.execute(sa.update(t.processes).where(t.processes.c.uuid == mine).values(last_seen_at=then))
-    host_agents.mark_silent(tx, host_agents.LEASE)
+    host_agents.mark_silent(tx, tx.now - host_agents.LEASE)
 
 
 def pass_time(database: Database, passed: timedelta, tables: Sequence[sa.Table] = (t.processes,)) -> None:

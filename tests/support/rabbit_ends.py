@@ -28,6 +28,9 @@ class FixedRoutes:
     def of(self, host: str) -> Route | None:
         return self.hosts.get(host)
 
+    def is_alive(self, host: str) -> bool:
+        return host in self.hosts
+
     def enrolled(self) -> Collection[str]:
         return frozenset(self.agents)
 
@@ -93,6 +96,13 @@ class RabbitEnds:
 
     def run_blocking(self, work: Callable[[], None]) -> None:
         self.conductor.run_blocking(work)
+
+    @property
+    def hears_agents(self) -> bool:
+        return self.conductor.hears_agents
+
+    def hears(self, host: str) -> bool:
+        return self.conductor.hears(host)
 
     @property
     def waiting(self) -> Mapping[str, int]:

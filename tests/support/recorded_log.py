@@ -135,8 +135,10 @@ def _report(number: int, **changed: Any) -> Callable[[Transaction], None]:
         )
         said = NodeReport(host, f"node{number}", capabilities, _INVENTORIES, ("HW_CPU_X86_AVX", "COMPUTE_NODE"))
         said = replace(said, **{"host_ip": f"10.0.0.{number}", **changed})
-        node = compute_nodes.report(tx, said)
-        node_reports.ensure_for_node(tx, node.uuid, said.hypervisor_hostname, said.inventories, said.traits)
+        (node,) = compute_nodes.report_all(tx, [said])
+        node_reports.ensure_all(
+            tx, [node_reports.ReportedProvider(node.uuid, said.hypervisor_hostname, said.inventories, said.traits)]
+        )
         aggregates.mirror_into_placement(tx, host)
 
     return job
@@ -215,7 +217,7 @@ def _hosts_of(tx: Transaction, process: int, *hosts: str) -> None:
 
 def _fall_silent(tx: Transaction) -> None:
     tx.execute(sa.update(t.processes).values(last_seen_at=datetime(2023, 11, 14)))  # noqa: DTZ001 - as the tables keep it
-    host_agents.mark_silent(tx, host_agents.LEASE)
+    host_agents.mark_silent(tx, tx.now - host_agents.LEASE)
 
 
 def _equip(tx: Transaction) -> None:

@@ -26,6 +26,13 @@ class UnreliableBus:
         self._held: list[Callable[[], None]] = []
         self.counts = {"lost": 0, "doubled": 0, "held": 0}
 
+    @property
+    def hears_agents(self) -> bool:
+        return bool(self.inner.hears_agents)
+
+    def hears(self, host: str) -> bool:
+        return bool(self.inner.hears(host))
+
     def serve_agent(self, host: str, accept: Accept) -> None:
         self.inner.serve_agent(host, accept)
 

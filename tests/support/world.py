@@ -17,14 +17,28 @@ from kilonova.db import tables as t
 from kilonova.model.instance import PowerState, VmState
 from kilonova.model.server_migration import OPEN, MigrationStatus
 
-SETTLED = {VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESIZED, VmState.ERROR}
+SETTLED = {
+    VmState.ACTIVE,
+    VmState.STOPPED,
+    VmState.PAUSED,
+    VmState.SUSPENDED,
+    VmState.RESCUED,
+    VmState.RESIZED,
+    VmState.SOFT_DELETED,
+    VmState.SHELVED,
+    VmState.SHELVED_OFFLOADED,
+    VmState.ERROR,
+}
 #: What the guest of a settled server does.
 _STATES = {
     VmState.ACTIVE: {PowerState.RUNNING},
     VmState.STOPPED: {PowerState.SHUTDOWN},
     VmState.PAUSED: {PowerState.PAUSED},
     VmState.SUSPENDED: {PowerState.SUSPENDED},
+    VmState.RESCUED: {PowerState.RUNNING},
     VmState.RESIZED: {PowerState.RUNNING, PowerState.SHUTDOWN},
+    VmState.SOFT_DELETED: {PowerState.SHUTDOWN},
+    VmState.SHELVED: {PowerState.SHUTDOWN},
     VmState.ERROR: set(PowerState),
 }
 
@@ -119,7 +133,8 @@ def holders(connection: Connection) -> set[tuple[str, str, str]]:
     claimed = migration.status.in_(sorted(OPEN)), migration.dest_host.is_not(None), instance.deleted.is_(False)
     joined = sa.select(t.server_migrations).join(t.instances, instance.uuid == migration.instance_uuid)
     for row in connection.execute(joined.where(*claimed)):
-        found[row.instance_uuid] = row.dest_host, row.dest_node
+        if row.status != MigrationStatus.DONE:  # then the server may have gone on from there
+            found[row.instance_uuid] = row.dest_host, row.dest_node
         found[row.uuid] = row.source_host, row.source_node
     return {(uuid, host, nodes.get((host, node), "")) for uuid, (host, node) in found.items()}
 
@@ -134,14 +149,21 @@ def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) 
         assert row.task_state is None, row
         assert row.vm_state in SETTLED, row
         assert row.vm_state != VmState.ERROR or row.uuid in faults, row
-    moved = {side.migration.instance_uuid: side.migration for side in server_migrations.other_sides(connection)}
-    open_moves = connection.execute(sa.select(t.server_migrations).where(server_migrations.IS_OPEN)).all()
+        assert row.vm_state != VmState.SHELVED_OFFLOADED or row.host is None, row
+        assert row.vm_state != VmState.SHELVED or row.host is not None, row
+        is_shelved = row.vm_state in {VmState.SHELVED, VmState.SHELVED_OFFLOADED}
+        assert not is_shelved or (row.shelved_image and row.shelved_at), row
+    left = evacuated(connection)
+    resizes = [side.migration for side in server_migrations.other_sides(connection) if not side.migration.has_left]
+    moved = {migration.instance_uuid: migration for migration in resizes}
+    under_way = sa.select(t.server_migrations).where(server_migrations.IS_OPEN)
+    open_moves = connection.execute(under_way.where(t.server_migrations.c.status != MigrationStatus.DONE)).all()
     assert {row.status for row in open_moves} <= {MigrationStatus.FINISHED}
     resized = sorted(row.uuid for row in rows if row.vm_state == VmState.RESIZED)
     assert sorted(row.instance_uuid for row in open_moves) == resized, "a move without its server"
     placed = {(row.host, row.uuid) for row in rows if row.host is not None}
     placed |= {(host, uuid) for uuid, migration in moved.items() for host in migration.hosts}
-    there = {(host, uuid) for host, uuids in guests.items() for uuid in uuids}
+    there = {(host, uuid) for host, uuids in guests.items() for uuid in uuids} - (left - placed)
     assert there == placed, f"guests too many: {there - placed}; missing: {placed - there}; {rows}"
     providers = {
         (row.uuid, row.host) for row in connection.execute(sa.select(t.compute_nodes.c.uuid, t.compute_nodes.c.host))
@@ -163,6 +185,13 @@ def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) 
     return {row.uuid: row.vm_state for row in rows}
 
 
+def evacuated(connection: Connection) -> set[tuple[str, str]]:
+    """Return (host, server) where a server was evacuated from a host that has yet to come back and clean up."""
+    migration = t.server_migrations.c
+    done = sa.select(migration.source_host, migration.instance_uuid).where(migration.status == MigrationStatus.DONE)
+    return {(row.source_host, row.instance_uuid) for row in connection.execute(done)}
+
+
 def check_guests(connection: Connection, *folders: Path) -> None:
     """Each server has one guest, as big as its flavor says, in the state that it shows; a resized one also a kept one.
 
@@ -170,10 +199,15 @@ def check_guests(connection: Connection, *folders: Path) -> None:
     """
     files = [file for folder in folders for file in folder.glob("*.json")]
     places = {(file.stem, uuid): place for file in files for uuid, place in GuestFile("", file).places.items()}
+    left = evacuated(connection)
+    drives = {(file.parent.name, file.stem) for folder in folders for file in folder.glob("config_drives/*/*")}
+    made = {key: [each for each in (place.guest, place.kept) if each is not None] for key, place in places.items()}
+    assert drives == {key for key, found in made.items() if any(each.has_config_drive for each in found)}
     moves = connection.execute(sa.select(t.server_migrations).where(server_migrations.IS_OPEN)).all()
-    kept = {(row.source_host, row.instance_uuid) for row in moves}
-    assert {key for key, place in places.items() if place.kept is not None} == kept
+    kept = {(row.source_host, row.instance_uuid) for row in moves} - left
     rows = connection.execute(sa.select(t.instances).where(t.instances.c.deleted.is_(False))).all()
+    places = {key: place for key, place in places.items() if key not in left - {(row.host, row.uuid) for row in rows}}
+    assert {key for key, place in places.items() if place.kept is not None} == kept
     faulty = set(connection.execute(sa.select(t.instance_faults.c.instance_uuid)).scalars())
     guests = {key: place.guest for key, place in places.items() if place.guest is not None}
     assert set(guests) == {(row.host, row.uuid) for row in rows if row.host is not None}
@@ -186,7 +220,31 @@ def check_guests(connection: Connection, *folders: Path) -> None:
             assert guest.state in _STATES[row.vm_state], (row.uuid, row.vm_state, guest)
         if row.vm_state != VmState.ERROR and row.uuid not in faulty:
             assert guest.state == row.power_state, (row.uuid, row.vm_state, row.power_state, guest)
+        if row.vm_state != VmState.ERROR and row.uuid not in faulty:
+            assert guest.image_ref in {None, row.image_ref}, (row.uuid, row.image_ref, guest)
+        assert guest.has_config_drive == bool(row.config_drive), row.uuid
+        if row.uuid not in faulty and row.vm_state != VmState.SOFT_DELETED:  # which comes back from its own disk
+            assert (guest.rescue_image_ref is not None) == (row.vm_state == VmState.RESCUED), (row.vm_state, guest)
         assert (guest.vcpus, guest.memory_mib) == (flavor["vcpus"], flavor["memory_mib"]), (flavor, guest)
+
+
+def check_images(connection: Connection, images: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
+    """Every image has its data, which came from what its server was made of; hosts keep the disks of guests only.
+
+    ``images``: as :class:`support.folder_images.FolderImages` has them. ``folder``: of the simulated hypervisors.
+    """
+    assert connection.execute(sa.select(t.unwanted_images)).all() == [], "images that nobody needs"
+    own = {image_id: image for image_id, image in images.items() if "instance_uuid" in image["properties"]}
+    shelved = sa.select(t.instances.c.shelved_image).where(t.instances.c.deleted.is_(False))
+    assert set(connection.execute(shelved).scalars()) - {None} <= set(own), "a shelved server without its image"
+    based_on = {image["data"] for image_id, image in images.items() if image_id not in own}
+    for image_id, image in own.items():
+        assert image["data"] in based_on, f"image {image_id} has not the data of its server: {image}"
+    for file in folder.glob("*.json"):
+        places = set(GuestFile("", file).places)
+        disks = {disk.name for disk in (folder / "disks" / file.stem).glob("*")}
+        left = {name for name in disks - places if not name.endswith(".brought") or name.split(".")[0] not in places}
+        assert not left, f"disks and copies of nobody on {file.stem}: {left}"
 
 
 def guests_on_disk(folder: Path) -> dict[str, set[str]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from cloud_of_agents import OfAgents
 from upgrade_clouds import FIXTURES, Cloud, DataFolder, OnPostgreSQL, opened, program
 from upgrade_facts import facts, get
 
@@ -27,13 +28,18 @@ _POWER = {"build", "delete", "start", "stop", "reboot", "hard-reboot"}
 _LEFT = {"0007": _POWER, "0009": _POWER | {"resize", "migrate", "live-migrate", "revert-resize"}}
 
 
-@pytest.fixture(params=[(revision, name) for revision in _LEFT for name in (DataFolder.name, OnPostgreSQL.name)])
+#: The latter was made when there were agents in control processes only: they become processes of their own.
+_CLOUDS = [(revision, name) for revision in _LEFT for name in (DataFolder.name, OnPostgreSQL.name)]
+
+
+@pytest.fixture(params=[*_CLOUDS, ("0009", OfAgents.name)])
 def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cloud]:
     """What the earlier release left, with the present release started on it."""
     revision, name = request.param
     fixture = FIXTURES / f"schema-{revision}"
     scenario = fixture / "scenario.yaml"
-    _unpack(fixture / f"{name}.tar.xz", tmp_path)
+    archive = OnPostgreSQL.name if name == OfAgents.name else name
+    _unpack(fixture / f"{archive}.tar.xz", tmp_path)
     shutil.copytree(tmp_path / "data" / "hypervisors", tmp_path / "before" / "hypervisors")
     if name == DataFolder.name:
         other = tmp_path / "other"  # whoever looks at the file tidies up what the kill left
@@ -49,7 +55,10 @@ def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cloud]:
     psql = [program("psql"), "--quiet", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-f", tmp_path / "data" / "dump.sql"]
     address = server.url("upgraded").replace("+psycopg", "")
     subprocess.run([*psql, address], check=True, capture_output=True, timeout=60)
-    found = OnPostgreSQL(tmp_path, scenario, server.url("upgraded"))
+    if name == OfAgents.name:
+        found = OfAgents(tmp_path, scenario, server.url("upgraded"), request.getfixturevalue("broker"))
+    else:
+        found = OnPostgreSQL(tmp_path, scenario, server.url("upgraded"))
     _require_untouched(found, revision)
     found.start()
     yield found

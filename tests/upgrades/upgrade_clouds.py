@@ -87,15 +87,21 @@ class OnPostgreSQL:
         self.scenario = scenario
         self._url = url
 
-    def start(self, scenario: Path | None = None, more: str = "") -> None:
+    def upgrade(self, scenario: Path | None = None, more: str = "") -> None:
+        """Bring the database to the present schema."""
         scenario = scenario or self.scenario
         rules = conf_text(load_scenario(scenario).options)
-        self._served = Served(
-            self.folder, scenario.read_text(encoding="utf-8"), connection=self._url, rules=rules, more=more
-        )
+        self._served = Served(self.folder, self._told(scenario), connection=self._url, rules=rules, more=more)
         command = [sys.executable, "-m", "kilonova", "db", "upgrade", "--config-file", str(self._served.config)]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+    def start(self, scenario: Path | None = None, more: str = "") -> None:
+        self.upgrade(scenario, more)
         self._served.start()
+
+    def _told(self, scenario: Path) -> str:
+        """Return what the control process is told of its hosts."""
+        return scenario.read_text(encoding="utf-8")
 
     def kill(self) -> None:
         self._served.kill()

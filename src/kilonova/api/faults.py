@@ -16,6 +16,7 @@ _STATUS: tuple[tuple[type[errors.KilonovaError], int], ...] = (
     (errors.NotFound, 404),
     (errors.Conflict, 409),
     (errors.NoValidHost, 409),
+    (errors.Unsupported, 501),
     (errors.StorageFull, 507),
     (errors.Unavailable, 503),
 )
@@ -45,10 +46,12 @@ _TITLES = {
     405: "Method Not Allowed",
     406: "Not Acceptable",
     409: "Conflict",
+    410: "Gone",
     413: "Request Entity Too Large",
     414: "URI Too Long",
     415: "Unsupported Media Type",
     500: "Internal Server Error",
+    501: "Not Implemented",
     503: "Service Unavailable",
     507: "Insufficient Storage",
 }

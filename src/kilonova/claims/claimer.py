@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
 from kilonova.claims.decision_inputs import DecisionInputs
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.image_traits import require_traits
 from kilonova.claims.observers import ClaimObservers
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.claims.placing import NEW_SERVER, Chosen, Claim, Placing
@@ -215,6 +216,21 @@ class Claimer:
             if best is None:
                 self._refuse(spec.request_id, plan, decision, index, count, one_of_them)
             batch.place(best.row, self._engine.allocations(plan.hosts, spec, best.row), devices)
+
+    def require_fit(self, spec: RequestSpec, instance_uuid: str) -> None:
+        """Raise NoValidHost unless the host that a request names suits a server that is there. Claims nothing.
+
+        The answer is kept as every decision is. A driver from outside is not asked: it chooses hosts, it judges none.
+        """
+        plan = _Plan(hosts=self._mirror.snapshot(), seq=self._mirror.seq, move=spec.move)
+        assert plan.hosts is not None
+        decision = self._engine.decide(plan.hosts, with_resources(spec), limit=1)
+        if not decision.ranked:
+            self._refuse(spec.request_id, plan, decision, 0, 1, instance_uuid)
+        with self._database.read() as connection:
+            require_traits(connection, instance_uuid, spec.image)
+        plan.decisions, plan.server_indices = [(instance_uuid, decision, decision.ranked[0].host)], (0,)
+        self._record(spec.request_id, plan, 1)
 
     @property
     def calls_foreign_driver(self) -> bool:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from kilonova.claims.placing import Claim, FallsShort, require_isolation
-from kilonova.db import allocations, instance_actions, instances, isolation_guard, moves, server_migrations
+from kilonova.db import consumers, instance_actions, instances, isolation_guard, moves, server_migrations
 from kilonova.db import tables as t
-from kilonova.db.allocations import INSTANCE
+from kilonova.db.consumers import INSTANCE, Consumer
 from kilonova.db.instance_actions import EndedEvent
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
@@ -77,13 +77,13 @@ class Moving:
 
     @classmethod
     def record(cls, tx: Transaction, claims: Sequence[Claim]) -> None:
-        present = allocations.present_consumers(tx, [claim.instance_uuid for claim in claims])
+        present = consumers.present(tx, [claim.instance_uuid for claim in claims])
         new = [
-            {"uuid": claim.instance_uuid, "project_id": claim.project_id, "user_id": claim.user_id, "kind": INSTANCE}
+            Consumer(claim.instance_uuid, claim.project_id, claim.user_id, INSTANCE)
             for claim in claims
             if claim.instance_uuid not in present
         ]
-        allocations.add_consumers(tx, new)
+        consumers.add(tx, new)
         instance_actions.add_events(tx, [ended for claim in claims if (ended := _of(claim).ended) is not None])
         for claim in claims:
             instances.log(tx, claim.instance_uuid)

@@ -12,9 +12,9 @@ from typing import ClassVar, Protocol
 
 import sqlalchemy as sa
 
-from kilonova.db import allocations, isolation_guard
+from kilonova.db import consumers, isolation_guard
 from kilonova.db import tables as t
-from kilonova.db.allocations import INSTANCE
+from kilonova.db.consumers import INSTANCE, Consumer
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
@@ -121,11 +121,9 @@ class Building:
 
     @classmethod
     def record(cls, tx: Transaction, claims: Sequence[Claim]) -> None:
-        consumers = [
-            {"uuid": claim.instance_uuid, "project_id": claim.project_id, "user_id": claim.user_id, "kind": INSTANCE}
-            for claim in claims
-        ]
-        allocations.add_consumers(tx, consumers)
+        consumers.add(
+            tx, [Consumer(claim.instance_uuid, claim.project_id, claim.user_id, INSTANCE) for claim in claims]
+        )
         for claim in claims:
             states = VmState.BUILDING.value, TaskState.SPAWNING.value
             value = instance_value(claim.host, claim.node, *states, claim.flavor_id, claim.image_properties)

@@ -3,7 +3,8 @@
 
 from datetime import timedelta
 
-from kilonova.cli.simulated_hosts import hosts_of, scenario_of, simulate
+from kilonova.cli.simulated_hosts import hosts_of, image_cache_of, power_reporting_of, scenario_of, simulate
+from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.process import AgentProcess
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.config.agent import AgentSettings
@@ -35,4 +36,8 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
     bus = RabbitAgentBus(names.pop(), transport, new_uuid, response_timeout_s=_ANSWER_S)
     agents = simulate(hosts, settings.fake, settings.compute, settings.image_cache, bus, lambda: lease.is_held)
     reports = ReportTimer(bus, agents, settings.compute.running_deleted_instance_poll_interval_s)
-    return AgentProcess(agents, bus, lease, settings.compute.report_interval_s, reports)
+    compute = settings.compute
+    power = PowerReports(bus, agents, power_reporting_of(compute))
+    every_s, resources_s = compute.report_interval_s, compute.update_resources_interval_s
+    cache = image_cache_of(settings.fake, settings.image_cache)
+    return AgentProcess(agents, bus, lease, every_s, reports, power, resources_s=resources_s, image_cache=cache)

@@ -23,10 +23,15 @@ from kilonova.cli.image_tickets import image_session, image_store
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
-from kilonova.cli.simulated_hosts import hosts_of, scenario_of
+from kilonova.cli.simulated_hosts import hosts_of, image_cache_of, power_reporting_of, scenario_of
+from kilonova.compute.image_cache import ImageCacheManager
+from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
+from kilonova.compute.resource_timer import ResourceTimer
+from kilonova.conductor.chores import Patience, Timetable
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
+from kilonova.config.chores import ChoreSettings
 from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
 from kilonova.config.settings import Settings
 from kilonova.db import schema, ticket_keys
@@ -53,8 +58,12 @@ class ControlProcess:
     core: Core
     checkpointer: Checkpointer
     purger: Purger
+    chores: Timetable
     application: WsgiApp
     reports: ReportTimer
+    image_cache: ImageCacheManager
+    power: PowerReports
+    resources: ResourceTimer
     lock: IO[bytes] | None
     metrics_server: Server | None
 
@@ -80,8 +89,14 @@ class ControlProcess:
         if self.metrics_server is not None:
             self.metrics_server.stop()
         self.reports.stop()
+        self.image_cache.stop()
+        self.power.stop()
+        self.resources.stop()
         self.checkpointer.stop()
         self.purger.stop()
+        if self.core.image_remover is not None:
+            self.core.image_remover.stop()
+        self.chores.stop()
         self.core.upkeep.stop()
         if self.conductor.directory is not None:
             self.conductor.directory.stop()
@@ -153,7 +168,18 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             core = start_core(settings, database, hosts, undo, parts)
         reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
         reports.start()
+        image_cache = image_cache_of(settings.fake, settings.image_cache)
+        image_cache.start()
+        undo.callback(image_cache.stop)
         undo.callback(reports.stop)
+        power = PowerReports(core.bus, core.agents, power_reporting_of(settings.compute))
+        power.came_up()
+        power.start()
+        undo.callback(power.stop)
+        owner = core.conductor.owner
+        resources = ResourceTimer(core.bus, core.agents, lambda: owner, settings.compute.update_resources_interval_s)
+        resources.start()
+        undo.callback(resources.stop)
         if core.resumed:
             LOG.info("%d unfinished operations are resumed", core.resumed)
         backend = Backend(
@@ -179,8 +205,25 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         checkpointer.start()
         purger = Purger(database, kept.purge_deleted_after_days)
         purger.start()
+        if core.image_remover is not None:
+            core.image_remover.start()
+        chores = Timetable(core.conductor, _patience(settings.chores))
+        chores.start()
         undo.pop_all()
-    return ControlProcess(settings, core, checkpointer, purger, app, reports, lock, metrics_server)
+    timers = reports, image_cache, power, resources
+    return ControlProcess(settings, core, checkpointer, purger, chores, app, *timers, lock, metrics_server)
+
+
+def _patience(chores: ChoreSettings) -> Patience:
+    return Patience(
+        reclaim=chores.reclaim_instance_interval_s,
+        build=chores.instance_build_timeout_s,
+        confirm=chores.resize_confirm_window_s,
+        unrescue=chores.rescue_timeout_s,
+        reboot=chores.reboot_timeout_s,
+        offload=chores.shelved_offload_time_s,
+        offload_every_s=chores.shelved_poll_interval_s,
+    )
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:

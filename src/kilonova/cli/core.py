@@ -17,15 +17,21 @@ import kilonova
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.observers import ClaimObservers
-from kilonova.cli.image_tickets import ImageOffers, ticket_office
+from kilonova.cli.image_tickets import ImageOffers, image_keeper, ticket_office
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
 from kilonova.compute.agent import Agent
+from kilonova.compute.images import ImageTransfers
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.agent_directory import AgentDirectory
+from kilonova.conductor.agent_questions import QuestionLimits
+from kilonova.conductor.config_drives import ConfigDrives
+from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.service import Conductor
+from kilonova.conductor.unwanted_images import ImageRemover
 from kilonova.conductor.upkeep import Upkeep
+from kilonova.conductor.vendor_data import vendor_data_of
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
 from kilonova.db import odd_guests, workflows
@@ -59,6 +65,7 @@ class Parts:
 
     ``connect``: in the place of the broker; then nothing looks by itself where agents are.
     ``image_session``: of Kilonova's own user at the image service; None for a cloud whose hosts get no image data.
+    ``image_keeper``: in the place of that user; ``transfers``: of HTTP between hosts and control processes.
     ``piece``: how many servers one transaction claims at most.
     ``pause_s``: how long a step of a workflow waits that broke so often; ``max_tries``: how often it may break.
     """
@@ -69,6 +76,8 @@ class Parts:
     lease: Lease | None = None
     limits: Limits | None = None
     image_session: Any = None
+    image_keeper: ImageKeeper | None = None
+    transfers: ImageTransfers | None = None
     decision_lock: AbstractContextManager[Any] | None = None
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     piece: int = PIECE
@@ -80,7 +89,8 @@ class Parts:
 class Core:
     """A control process without APIs and without threads of its own that do something from time to time.
 
-    ``office``: issues the tickets for image data.
+    ``office``: issues the tickets for image data. ``image_remover``: removes images that nobody needs; None without an
+    image service.
     ``resumed``: how many unfinished operations it found and goes on with.
     """
 
@@ -95,6 +105,7 @@ class Core:
     resumed: int
     metrics: Metrics
     office: TicketOffice
+    image_remover: ImageRemover | None = None
 
 
 def start_core(
@@ -133,6 +144,8 @@ def start_core(
     )
     undo.callback(claimer.close)
     office = ticket_office(settings, database)
+    keeper = parts.image_keeper or image_keeper(settings, parts.image_session)
+    offers = ImageOffers(settings, office, available=keeper is not None)
     conductor = Conductor(
         database,
         claimer,
@@ -140,17 +153,32 @@ def start_core(
         owner,
         max_attempts=scheduler.max_attempts,
         limits=settings.quota.limits() if parts.limits is None else parts.limits,
+        counts_failed_builds=settings.conductor.consecutive_build_service_disable_threshold > 0,
         lease=lease,
         observers=(metrics.observe,),
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
-        image_data=ImageOffers(settings, office, available=parts.image_session is not None),
+        image_data=offers.to_read,
+        image_upload=offers.to_write,
+        image_keeper=keeper,
+        question_limits=QuestionLimits(settings.conductor.guest_question_timeout_s, max(1, settings.api.threads // 4)),
+        config_drives=ConfigDrives(
+            settings.compute.default_availability_zone,
+            settings.api.dhcp_domain,
+            vendor_data_of(settings.api.vendordata_jsonfile_path),
+        ),
         process=Process(owner, os.uname().nodename, None, kilonova.__version__, VERSION),
         directory=directory,
     )
     agents = simulate(
-        hosts, settings.fake, settings.compute, settings.image_cache, bus, lambda: conductor.runner.may_act
+        hosts,
+        settings.fake,
+        settings.compute,
+        settings.image_cache,
+        bus,
+        lambda: conductor.runner.may_act,
+        parts.transfers,
     )
 
     def announce() -> None:
@@ -163,14 +191,16 @@ def start_core(
         announce,
         report_interval_s=settings.compute.report_interval_s,
         down_time=down_time,
+        hears=lambda: bus.hears_agents,
     )
     upkeep.register()
-    resumed = conductor.membership.enter(announce)
     if directory is not None:
         directory.on_enrolled = bus.agents_changed
         if parts.connect is None:
             directory.start()
             undo.callback(directory.stop)
+    resumed = conductor.membership.enter(announce)
+    if directory is not None:
         bus.start()
     metrics.watch(
         Sources(
@@ -181,7 +211,8 @@ def start_core(
             lambda: _odd_guests(database),
         )
     )
-    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics, office)
+    remover = None if keeper is None else ImageRemover(database, keeper)
+    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics, office, remover)
 
 
 def _broker_of(transport: Transport | None) -> Connect | None:

@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 from kilonova.cli import addresses
+from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.config.settings import Settings
 from kilonova.db import ticket_keys
 from kilonova.db.clock import epoch_of
@@ -40,6 +41,15 @@ def image_store(settings: Settings, session: Any) -> ImageStore | None:
     return GlanceData(session, settings.glance.endpoint_override or "")
 
 
+def image_keeper(settings: Settings, session: Any) -> ImageKeeper | None:
+    """Return who looks at images and removes them for nobody's request."""
+    if session is None:
+        return None
+    from kilonova.images.glance_keeper import GlanceKeeper  # noqa: PLC0415 - brings an HTTP client
+
+    return GlanceKeeper(session, settings.glance.endpoint_override or "")
+
+
 def image_session(settings: Settings) -> Any:
     """Return Kilonova's session at the image service, None where there is none. Raises: ConfigurationError."""
     if not settings.glance.endpoint_override:
@@ -60,8 +70,13 @@ class ImageOffers:
         self._images = ImagesForHosts(office, endpoint.rstrip("/"), settings.images.shared_folder)
         self._available = available
 
-    def __call__(self, host: str, image: Image) -> ImageData | None:
+    def to_read(self, host: str, image: Image) -> ImageData | None:
+        """Return how a host gets an image."""
         return self._images.to_read(host, image) if self._available else None
+
+    def to_write(self, host: str, image_id: str) -> ImageData | None:
+        """Return how a host brings the data of an image that has none yet."""
+        return self._images.to_write(host, image_id) if self._available else None
 
 
 def _endpoint_of(settings: Settings) -> str:

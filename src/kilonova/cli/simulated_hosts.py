@@ -9,8 +9,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kilonova.compute.agent import Agent
-from kilonova.compute.images import HostImages
+from kilonova.compute.image_cache import ImageCacheManager
+from kilonova.compute.images import HostImages, ImageTransfers
+from kilonova.compute.power_reports import PowerReporting
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
+from kilonova.compute.shutdowns import ShutdownTimes
+from kilonova.compute.turnstile import HostLimits
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.fake import FakeSettings
@@ -51,8 +55,12 @@ def simulate(
     image_cache: ImageCacheSettings,
     bus: AgentBus,
     may_act: Callable[[], bool],
+    transfers: ImageTransfers | None = None,
 ) -> tuple[Agent, ...]:
-    """Return an agent for each host; none of them is started. Raises: ConfigurationError."""
+    """Return an agent for each host; none of them is started. Raises: ConfigurationError.
+
+    ``transfers``: how image data comes and goes; None stands for HTTP.
+    """
     if not hosts:
         return ()
     folder = fake.state_dir
@@ -63,7 +71,7 @@ def simulate(
     except OSError as error:
         raise ConfigurationError(f"[fake] state_dir: {error.filename} cannot be made: {error.strerror}.") from error
     ratios = ratios_of(compute)
-    images = host_images(folder, image_cache) if fake.read_images else None
+    images = host_images(folder, image_cache, transfers) if fake.read_images else None
     return tuple(
         Agent(
             host.name,
@@ -71,19 +79,30 @@ def simulate(
             bus,
             may_act=may_act,
             running_deleted=running_deleted_of(compute),
+            limits=HostLimits(compute.max_concurrent_builds, compute.max_concurrent_live_migrations),
+            max_snapshots=compute.max_concurrent_snapshots,
+            shutdown_times=ShutdownTimes(compute.shutdown_timeout_s, compute.wait_soft_reboot_s),
         )
         for host in hosts
     )
 
 
-def host_images(folder: Path, settings: ImageCacheSettings) -> HostImages:
+def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTransfers | None = None) -> HostImages:
     """Return the images that all hosts of a process keep, below their own ``folder``."""
     return HostImages(
         folder / settings.subdirectory_name,
         max_bytes=settings.max_size_mib << 20,
         retries=settings.num_retries,
         verify=settings.verify,
+        transfers=transfers,
     )
+
+
+def image_cache_of(fake: FakeSettings, settings: ImageCacheSettings) -> ImageCacheManager:
+    """Return who looks after what :func:`host_images` keep."""
+    reads = fake.state_dir is not None and fake.read_images
+    images = host_images(fake.state_dir, settings) if reads and fake.state_dir is not None else None
+    return ImageCacheManager(images, settings.manager_interval_s, settings.unused_min_age_s)
 
 
 def ratios_of(compute: ComputeSettings) -> AllocationRatios:
@@ -93,6 +112,15 @@ def ratios_of(compute: ComputeSettings) -> AllocationRatios:
         memory=compute.ram_allocation_ratio or compute.initial_ram_allocation_ratio,
         disk=compute.disk_allocation_ratio or compute.initial_disk_allocation_ratio,
         reserved_memory_mib=compute.reserved_host_memory_mib,
+    )
+
+
+def power_reporting_of(compute: ComputeSettings) -> PowerReporting:
+    """Return how agents tell in which states their guests are."""
+    return PowerReporting(
+        compute.sync_power_state_interval_s,
+        compute.handle_virt_lifecycle_events,
+        compute.resume_guests_state_on_host_boot,
     )
 
 

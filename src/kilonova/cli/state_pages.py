@@ -29,6 +29,8 @@ The `status` that the API shows for each settled state, and for the tasks that c
 | vm_state | status | while |
 |---|---|---|
 """
+#: Actions that the workflow of another one does.
+_RUN_AS = {"force-delete": "delete"}
 
 
 def markdown() -> str:
@@ -39,7 +41,7 @@ def markdown() -> str:
 
 def _row(kind: str, transition: Transition) -> str:
     cells = (
-        f"`{kind}`" if kind in REGISTRY else f"*{kind}*",
+        f"`{kind}`" if _RUN_AS.get(kind, kind) in REGISTRY else f"*{kind}*",
         "any" if transition.states == ANY_STATE else _words(transition.states, VmState),
         "anything" if transition.tasks == ANY_TASK else _words(transition.tasks, (None, *TaskState)),
         " → ".join(transition.shown) or "nothing",

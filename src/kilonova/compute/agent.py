@@ -11,38 +11,54 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from kilonova.compute import reboots
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
+from kilonova.compute.questions import Questions
 from kilonova.compute.removals import GuestRemover, RunningDeleted
+from kilonova.compute.shutdowns import Shutdowns, ShutdownTimes
+from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.step_memory import StepMemory, SupersededError
+from kilonova.compute.turnstile import HostLimits, Turnstile
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
-from kilonova.errors import DriverError, ImageUnusable, MigrationAborted, UnsupportedGuest
+from kilonova.errors import DriverError, ImageUnusable, MigrationAborted, SnapshotCancelled, UnsupportedGuest
 from kilonova.messaging.bus import AgentBus, Work
 from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
     AskGuests,
+    AskPowerStates,
     AskStep,
+    CacheImages,
+    CancelSnapshot,
     ConductorMessage,
+    DestroyGuest,
     FaultOf,
     ForceCompleteLiveMigration,
+    GuestAnswer,
+    GuestQuestion,
     GuestsFound,
     Interrupt,
+    LiveMigrate,
     Order,
+    PowerStatesAnswer,
+    RebootGuest,
     StepReply,
     StepState,
     StepStatus,
+    TaskReached,
 )
 from kilonova.model.found_guest import Removal
-from kilonova.model.instance import PowerState
+from kilonova.model.image_data import CacheResult, ImageData
+from kilonova.model.instance import PowerState, TaskState
 
 LOG = logging.getLogger(__name__)
 _BROKE = "The hypervisor driver failed."
 _SUPERSEDED = "The operation has gone on since this was asked for."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     """An order that waits for its turn, or has it. ``session``: of the agent when it came."""
 
@@ -55,7 +71,9 @@ class Agent:
 
     ``may_act``: whether its process may act for the host at present. A message that comes when it may not, or whose
     turn comes in a later session, is dropped: whoever counts as the owner of the host by then sends another.
-    ``running_deleted``: what becomes of guests of deleted servers; None stands for the default.
+    ``running_deleted``: what becomes of guests of deleted servers. ``shutdown_times``: how long guests may take to shut
+    down. None stands for the defaults.
+    ``max_snapshots``: how many disks it copies or uploads at once; 0 stands for any number.
     """
 
     def __init__(
@@ -66,6 +84,9 @@ class Agent:
         *,
         may_act: Callable[[], bool] = lambda: True,
         running_deleted: RunningDeleted | None = None,
+        limits: HostLimits | None = None,
+        max_snapshots: int = 0,
+        shutdown_times: ShutdownTimes | None = None,
     ) -> None:
         self.host = host
         self.driver = driver
@@ -77,8 +98,12 @@ class Agent:
         #: What became of orders while this process might not act, and whether that is urgent. It is told when it may
         #: act again: nobody can do anything about it before.
         self._untold: list[tuple[StepReply | StepStatus, bool]] = []
+        self._turnstile: Turnstile[_Waiting] = Turnstile(limits or HostLimits())
         self._steps = StepMemory()
+        self._questions = Questions(host, driver)
         self._migrations = LiveMigrations(host, self._tell)
+        self._snapshots = Snapshots(max_snapshots)
+        self._shutdowns = Shutdowns(shutdown_times or ShutdownTimes(), self._is_urgent)
         self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
 
     def accept(self, message: AgentMessage) -> Work | None:
@@ -86,9 +111,15 @@ class Agent:
         if isinstance(message, Interrupt):
             interrupt = message
             return Work(AgentLane.INTERRUPT, lambda: self._handle(interrupt))
+        if isinstance(message, GuestQuestion):
+            answer = self._questions.accept(message)
+            return Work(lane_of(message), lambda: self._answer(answer))
         if isinstance(message, AskGuests):
             asked = message.instance_uuids
             return Work(lane_of(message), lambda: self._tell(guests_of([self], asked)))
+        if isinstance(message, AskPowerStates):
+            question = message
+            return Work(lane_of(message), lambda: self._tell(self._states_asked_for(question)))
         uuid, lane = message.instance_uuid, lane_of(message)
         try:
             known = self._steps.begin(message.step)
@@ -104,11 +135,17 @@ class Agent:
         with self._lock:
             waiting = _Waiting(message, self._session)
             queue = self._waiting.get(uuid)
-            if queue is not None:
+            if queue is None:
+                self._waiting[uuid] = deque([waiting])
+            else:
                 queue.append(waiting)
-                return None
-            self._waiting[uuid] = deque([waiting])
-        return self._work_for(uuid, waiting)
+        if queue is None:
+            return self._work_for(waiting)
+        if isinstance(message, RebootGuest):
+            self._reached(message, reboots.waiting(message))
+        if _ends_waiting(message):
+            self._shutdowns.cut_short(uuid)
+        return self._call_off(message.step.workflow)
 
     def begin_session(self) -> None:
         """Drop what waits: others may have gone on with it while this process was counted as dead."""
@@ -126,8 +163,10 @@ class Agent:
             self._tell(message, urgent=urgent)
 
     def stop(self) -> None:
-        """Leave the live migrations that run as they are, so that their threads end."""
+        """Leave live migrations and snapshots that run, and guests that shut down, so that their threads end."""
         self._migrations.stop()
+        self._snapshots.stop()
+        self._shutdowns.stop()
 
     def remove(self, removals: Iterable[Removal]) -> None:
         """Have guests go that a record says have to, before messages are taken. One that cannot go stays for now."""
@@ -137,14 +176,35 @@ class Agent:
             except DriverError as error:
                 LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
 
-    def _work_for(self, uuid: str, waiting: _Waiting) -> Work:
-        return Work(lane_of(waiting.order), lambda: self._work_off(uuid, waiting))
+    def tell_removed(self, removals: Iterable[Removal]) -> None:
+        """Tell which of the guests that had to go are still there."""
+        self._tell(guests_of([self], tuple(removal.instance_uuid for removal in removals)))
 
-    def _work_off(self, uuid: str, waiting: _Waiting) -> Work | None:
-        """Carry out the first order that waits for an instance; return the work for the next one."""
-        order = waiting.order
+    def _work_for(self, waiting: _Waiting) -> Work | None:
+        """Return the work for the first order of an instance; None when it waits for its turn at the host."""
+        return self._work(waiting) if self._turnstile.enter(type(waiting.order), waiting) else None
+
+    def _work(self, waiting: _Waiting) -> Work:
+        return Work(lane_of(waiting.order), lambda: self._work_off(waiting))
+
+    def _call_off(self, workflow: str) -> Work | None:
+        """Return the work for an order of a workflow that waits for its turn at the host, and is not wanted any more.
+
+        Something else has come for that workflow.
+        """
+        waiting = self._turnstile.call_off(lambda each: each.order.step.workflow == workflow) if workflow else None
+        if waiting is None:
+            return None
+        return Work(AgentLane.INTERRUPT, lambda: self._work_off(waiting, wanted=False))
+
+    def _work_off(self, waiting: _Waiting, *, wanted: bool = True) -> Sequence[Work]:
+        """Carry out the first order that waits for an instance; return the work for those that were behind it.
+
+        One that is not ``wanted`` any more is only answered, with what makes it end.
+        """
+        order, uuid = waiting.order, waiting.order.instance_uuid
         is_allowed = self._is_allowed(order, waiting.session)
-        reply = self._carry_out(order) if is_allowed else None
+        reply = (self._carry_out(order) if wanted else self._refuse(order)) if is_allowed else None
         self._steps.end(order.step, reply)
         if reply is not None:
             self._reply(reply, lane_of(order))
@@ -153,28 +213,55 @@ class Agent:
         with self._lock:
             queue = self._waiting[uuid]
             queue.popleft()
-            if queue:
-                return self._work_for(uuid, queue[0])
-            del self._waiting[uuid]
-        return None
+            behind = queue[0] if queue else None
+            if behind is None:
+                del self._waiting[uuid]
+        heir = self._turnstile.leave(type(order), waiting)
+        own = None if behind is None else self._work_for(behind)
+        return [work for work in (own, None if heir is None else self._work(heir)) if work is not None]
 
-    def _handle(self, interrupt: Interrupt) -> None:
+    def _refuse(self, order: Order) -> StepReply:
+        """Return the reply to an order that nobody waits for any more, or that was to be aborted before it began."""
+        is_aborted = isinstance(order, LiveMigrate)
+        said = MigrationAborted().message if is_aborted else _SUPERSEDED
+        power_state = self._power_state(order.instance_uuid)
+        return StepReply(order.step, self.host, order.instance_uuid, said, power_state=power_state, aborted=is_aborted)
+
+    def _handle(self, interrupt: Interrupt) -> Sequence[Work]:
         if not isinstance(interrupt, AskStep) and not self._is_allowed(interrupt, self._session):
-            return
+            return ()
         match interrupt:
             case AbortLiveMigration():
                 self._migrations.abort(interrupt)
+                work = self._call_off(interrupt.step.workflow)
+                return () if work is None else (work,)
             case ForceCompleteLiveMigration():
                 self._migrations.force_complete(interrupt)
+            case CancelSnapshot():
+                self._snapshots.cancel(interrupt)
             case AskStep():
                 status = self._steps.status(self.host, interrupt.instance_uuid, interrupt.step)
                 self._tell(status, urgent=True)
+        return ()
+
+    def _answer(self, answer: Callable[[], GuestAnswer | None]) -> None:
+        answered = answer()
+        if answered is not None:
+            self._tell(answered, urgent=True)
 
     def _is_allowed(self, message: AgentMessage, session: int) -> bool:
         is_allowed = self._may_act() and session == self._session
         if not is_allowed:
             LOG.warning("Host %s: %s of guest %s dropped", self.host, type(message).__name__, message.instance_uuid)
         return is_allowed
+
+    def _is_urgent(self, uuid: str) -> bool:
+        """Tell whether something waits that is not to wait until a guest has shut down."""
+        with self._lock:
+            return any(_ends_waiting(waiting.order) for waiting in self._waiting.get(uuid, ()))
+
+    def _reached(self, order: Order, task: TaskState) -> None:
+        self._tell(TaskReached(order.step, self.host, order.instance_uuid, task))
 
     def _reply(self, reply: StepReply, lane: AgentLane) -> None:
         self._tell_in_time(reply, urgent=lane is AgentLane.DELETE or reply.aborted)
@@ -196,8 +283,19 @@ class Agent:
     def _carry_out(self, order: Order) -> StepReply | None:
         """Carry an order out; None when it was left halfway."""
         uuid = order.instance_uuid
+        if isinstance(order, CacheImages):
+            results = {image.image_id: self._cache(image) for image in order.images}
+            return StepReply(order.step, self.host, uuid, images=results)
         try:
-            power_state = carry_out(order, self.driver, self._migrations, self._remover)
+            power_state = carry_out(
+                order,
+                self.driver,
+                self._migrations,
+                self._remover,
+                self._shutdowns,
+                self._snapshots,
+                lambda task: self._reached(order, task),
+            )
         except AgentStopsError:
             LOG.info("Host %s: %s of guest %s is left as it is", self.host, type(order).__name__, uuid)
             return None
@@ -210,7 +308,7 @@ class Agent:
                 error.message,
                 power_state=self._power_state(uuid),
                 fault_of=FaultOf.REQUEST if isinstance(error, (UnsupportedGuest, ImageUnusable)) else FaultOf.HOST,
-                aborted=isinstance(error, MigrationAborted),
+                aborted=isinstance(error, (MigrationAborted, SnapshotCancelled)),
             )
         except Exception as error:
             LOG.exception("Host %s: driver failed on %r", self.host, order)
@@ -218,12 +316,29 @@ class Agent:
             return StepReply(order.step, self.host, uuid, _BROKE, details, self._power_state(uuid))
         return StepReply(order.step, self.host, uuid, power_state=power_state)
 
+    def _cache(self, image: ImageData) -> CacheResult:
+        try:
+            return self.driver.cache_image(image)
+        except Exception:
+            LOG.exception("Host %s: image %s could not be fetched", self.host, image.image_id)
+            return CacheResult.ERROR
+
+    def _states_asked_for(self, asked: AskPowerStates) -> PowerStatesAnswer:
+        present = self.driver.list_guests()
+        guests = {uuid: present[uuid] for uuid in asked.seen if uuid in present}
+        return PowerStatesAnswer(self.host, guests, asked.seen, asked.resume)
+
     def _power_state(self, uuid: str) -> PowerState:
         try:
             return self.driver.list_guests().get(uuid, PowerState.NOSTATE)
         except Exception as error:  # noqa: BLE001 - the driver has failed already, this is to say how badly
             LOG.info("Host %s: the state of guest %s is unknown: %s", self.host, uuid, error)
             return PowerState.NOSTATE
+
+
+def _ends_waiting(order: Order) -> bool:
+    """Tell whether an order ends what waits for a guest to shut down, since nothing depends on that any more."""
+    return isinstance(order, DestroyGuest) or (isinstance(order, RebootGuest) and order.hard)
 
 
 def guests_of(agents: Sequence[Agent], asked: tuple[str, ...] | None = None) -> GuestsFound:

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import Any
 
 from requests import Response, Session
 from urllib3.exceptions import HTTPError
@@ -28,7 +28,7 @@ def download(image: ImageData, start: int, *, verify: bool | str) -> Iterator[tu
         yield start if answer.status_code == _PARTIAL else 0, _pieces(answer)
 
 
-def upload(image: ImageData, data: IO[bytes], *, verify: bool | str) -> Any:
+def upload(image: ImageData, data: Any, *, verify: bool | str) -> Any:
     """Bring the data of an image; return what the image service has of it. Raises: TransferBroken, ImageUnusable."""
     with _ask("PUT", image, verify, {}, data) as answer:
         return answer.json()
@@ -43,9 +43,7 @@ def _pieces(answer: Response) -> Iterator[bytes]:
 
 
 @contextmanager
-def _ask(
-    method: str, image: ImageData, verify: bool | str, headers: dict[str, str], data: IO[bytes] | None
-) -> Iterator[Response]:
+def _ask(method: str, image: ImageData, verify: bool | str, headers: dict[str, str], data: Any) -> Iterator[Response]:
     headers = {"Authorization": f"Bearer {image.ticket}", "Accept-Encoding": "identity", **headers}
     with Session() as session:
         session.trust_env = False  # a .netrc would put its own password in the place of the ticket

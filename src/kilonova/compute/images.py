@@ -14,9 +14,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from kilonova.errors import DriverError, ImageUnusable, TransferBroken, TransferPostponed
@@ -28,10 +28,23 @@ _PAUSE_S, _LONGEST_PAUSE_S, _DOUBLED = 0.5, 8.0, 4
 _UNFINISHED = ".part"
 
 
+class ImageTransfers(Protocol):
+    """How image data comes to a host and goes from it."""
+
+    def download(
+        self, image: ImageData, start: int, *, verify: bool | str
+    ) -> AbstractContextManager[tuple[int, Iterator[bytes]]]:
+        """Give the data of an image, and where it begins: at ``start``, or at 0. Raises: TransferBroken, …"""
+
+    def upload(self, image: ImageData, data: Any, *, verify: bool | str) -> Any:
+        """Bring the data of an image; return what the image service has of it. Raises: TransferBroken, …"""
+
+
 class HostImages:
     """The images that a host keeps in ``folder``, at most ``max_bytes`` of them beside the newest.
 
     ``retries``: how often a transfer is tried again. ``verify``: how the control plane's certificate is checked.
+    ``transfers``: how data comes and goes; None stands for HTTP.
     """
 
     def __init__(
@@ -42,12 +55,14 @@ class HostImages:
         retries: int = 3,
         verify: bool | str = True,
         sleep: Callable[[float], None] = time.sleep,
+        transfers: ImageTransfers | None = None,
     ) -> None:
         self._folder = folder
         self._max_bytes = max_bytes
         self._retries = retries
         self._verify = verify
         self._sleep = sleep
+        self._given_transfers = transfers
         self._lock = threading.Lock()
         self._fetching: dict[Path, threading.Lock] = {}
 
@@ -74,13 +89,31 @@ class HostImages:
             self._fetching.pop(file, None)
         return file
 
-    def upload(self, image: ImageData, file: Path) -> None:
-        """Bring the data of an image that has none yet. Raises: DriverError; ImageUnusable."""
-        from kilonova.compute import image_transfers  # noqa: PLC0415 - brings an HTTP client
+    def has(self, image: ImageData) -> bool:
+        """Tell whether an image is there; one that is asked for is one that is used."""
+        return self._is_there(self._folder / _name_of(image))
+
+    def forget_unused(self, min_age_s: float) -> tuple[str, ...]:
+        """Remove the images that no guest is made of, and that nobody has used for so long; return their names."""
+        gone: list[str] = []
+        now = time.time()
+        for name, stat, path in self._all():
+            if stat.st_nlink > 1:
+                os.utime(path)
+            elif now - stat.st_mtime > min_age_s:
+                path.unlink(missing_ok=True)
+                gone.append(name)
+        return tuple(gone)
+
+    def upload(self, image: ImageData, file: Path, check: Callable[[], None] = lambda: None) -> None:
+        """Bring the data of an image that has none yet.
+
+        ``check`` is called between pieces, and what it raises ends the upload. Raises: DriverError; ImageUnusable.
+        """
 
         def send() -> Any:
             with file.open("rb") as data:
-                return image_transfers.upload(image, data, verify=self._verify)
+                return self._transfers.upload(image, _Watched(data, file.stat().st_size, check), verify=self._verify)
 
         try:
             stored = self._until_done(image, send)
@@ -88,6 +121,14 @@ class HostImages:
                 raise ImageUnusable(f"Image {image.image_id} did not arrive as it was sent.")
         except OSError as error:
             raise DriverError(f"The host cannot read what becomes image {image.image_id}: {error.strerror}.") from error
+
+    @property
+    def _transfers(self) -> ImageTransfers:
+        if self._given_transfers is not None:
+            return self._given_transfers
+        from kilonova.compute import image_transfers  # noqa: PLC0415 - brings an HTTP client
+
+        return image_transfers
 
     # --- one image ----------------------------------------------------------------------------------------------------
 
@@ -132,9 +173,7 @@ class HostImages:
 
     def _download(self, taken: "_Draft", image: ImageData) -> None:
         """Take the rest of an image from a control process. Raises: TransferBroken, ImageUnusable."""
-        from kilonova.compute import image_transfers  # noqa: PLC0415 - brings an HTTP client
-
-        with image_transfers.download(image, taken.size, verify=self._verify) as (start, pieces):
+        with self._transfers.download(image, taken.size, verify=self._verify) as (start, pieces):
             if start != taken.size:
                 taken.begin_anew()
             for piece in pieces:
@@ -159,20 +198,42 @@ class HostImages:
     # --- all of them --------------------------------------------------------------------------------------------------
 
     def _make_room(self, newest: Path) -> None:
-        """Remove the images that were used longest ago, as far as all of them are too much."""
-        found = []
-        with os.scandir(self._folder) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
-                    if entry.name != newest.name and not entry.name.endswith(_UNFINISHED):
-                        found.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
-        room = self._max_bytes - newest.stat().st_size - sum(size for _, size, _ in found)
-        for _, size, path in sorted(found):
+        """Remove the images that were used longest ago, as far as all of them are too much.
+
+        Of one that a guest is made of, nothing would be gained.
+        """
+        found = [each for each in self._all() if each[0] != newest.name]
+        room = self._max_bytes - newest.stat().st_size - sum(stat.st_size for _, stat, _ in found)
+        for _, stat, path in sorted(found, key=lambda each: each[1].st_mtime):
             if room >= 0:
                 return
-            with contextlib.suppress(FileNotFoundError):
-                Path(path).unlink()
-            room += size
+            if stat.st_nlink == 1:
+                path.unlink(missing_ok=True)
+                room += stat.st_size
+
+    def _all(self) -> Iterator[tuple[str, os.stat_result, Path]]:
+        """Yield the files of all images, with their names. Disks of guests are further names of such a file."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    if not entry.name.endswith(_UNFINISHED):
+                        yield entry.name, entry.stat(), Path(entry.path)
+
+
+class _Watched:
+    """A file on its way to the control plane. ``len``: as HTTP clients ask for it."""
+
+    def __init__(self, file: IO[bytes], size: int, check: Callable[[], None]) -> None:
+        self._file = file
+        self._check = check
+        self.len = size
+
+    def read(self, size: int = _PIECE) -> bytes:
+        self._check()
+        return self._file.read(size)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.read, b"")
 
 
 class _Draft:

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each order means for the hypervisor driver."""
 
+from collections.abc import Callable
+
 from kilonova.compute.live_migrations import LiveMigrations
+from kilonova.compute.reboots import reboot
 from kilonova.compute.removals import GuestRemover
+from kilonova.compute.shutdowns import Shutdowns
+from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.messaging.messages import (
     AbandonMove,
     ActivateMigrated,
+    CacheImages,
     ConfirmMove,
     DestroyGuest,
+    DiscardSnapshot,
     FinishMove,
     LiveMigrate,
     MoveAway,
@@ -16,24 +23,45 @@ from kilonova.messaging.messages import (
     PauseGuest,
     PrepareLiveMigration,
     RebootGuest,
+    RebuildGuest,
     RemoveGuest,
+    RescueGuest,
     ResumeGuest,
     ReturnHome,
+    SetAdminPassword,
+    SnapshotGuest,
     SpawnGuest,
     StartGuest,
     StopGuest,
     SuspendGuest,
+    TriggerCrashDump,
     UnpauseGuest,
+    UnrescueGuest,
+    UploadSnapshot,
 )
-from kilonova.model.instance import PowerState
+from kilonova.model.instance import PowerState, TaskState
 
 
-def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remover: GuestRemover) -> PowerState:
-    """Have the driver do what is ordered and return the guest's state then. Raises: DriverError, AgentStopsError."""
+def carry_out(
+    order: Order,
+    driver: VirtDriver,
+    migrations: LiveMigrations,
+    remover: GuestRemover,
+    shutdowns: Shutdowns,
+    snapshots: Snapshots,
+    begins: Callable[[TaskState], None],
+) -> PowerState:
+    """Have the driver do what is ordered and return the guest's state then.
+
+    ``begins``: told when the server shows another task from now on. Raises: DriverError, AgentStopsError.
+    """
     match order:
         case SpawnGuest():
             driver.spawn(order.guest)
             return PowerState.RUNNING
+        case RebuildGuest():
+            driver.rebuild(order.guest, power_on=order.power_on)
+            return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
         case DestroyGuest():
             driver.destroy(order.instance_uuid)
             return PowerState.NOSTATE
@@ -41,11 +69,12 @@ def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remo
             driver.start(order.instance_uuid)
             return PowerState.RUNNING
         case StopGuest():
-            driver.stop(order.instance_uuid)
+            limit_s = shutdowns.times.stop_s if order.timeout_s is None else order.timeout_s
+            with shutdowns.patience(order.instance_uuid, limit_s) as patience:
+                driver.stop(order.instance_uuid, patience)
             return PowerState.SHUTDOWN
         case RebootGuest():
-            driver.reboot(order.instance_uuid, hard=order.hard)
-            return PowerState.RUNNING
+            return reboot(order, driver, shutdowns, begins)
         case PauseGuest():
             driver.pause(order.instance_uuid)
             return PowerState.PAUSED
@@ -58,6 +87,18 @@ def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remo
         case ResumeGuest():
             driver.resume(order.instance_uuid)
             return PowerState.RUNNING
+        case RescueGuest():
+            driver.rescue(order.guest, order.image_ref, order.image, order.admin_password)
+            return PowerState.RUNNING
+        case UnrescueGuest():
+            driver.unrescue(order.instance_uuid)
+            return PowerState.RUNNING
+        case SetAdminPassword():
+            driver.set_admin_password(order.instance_uuid, order.admin_password)
+            return _state(driver, order.instance_uuid)
+        case TriggerCrashDump():
+            driver.crash_dump(order.instance_uuid)
+            return _state(driver, order.instance_uuid)
         case MoveAway():
             driver.move_away(order.instance_uuid, order.destination)
             return PowerState.SHUTDOWN
@@ -83,6 +124,17 @@ def carry_out(order: Order, driver: VirtDriver, migrations: LiveMigrations, remo
             return PowerState.PAUSED if order.paused else PowerState.RUNNING
         case RemoveGuest():
             return remover.remove(order.removal)
+        case SnapshotGuest():
+            with snapshots.run(order) as monitor:
+                driver.snapshot(order.instance_uuid, order.image_id, order.base, monitor)
+        case UploadSnapshot():
+            with snapshots.run(order) as monitor:
+                driver.upload_snapshot(order.instance_uuid, order.image, monitor)
+        case CacheImages():
+            return PowerState.NOSTATE  # what it is about has none
+        case DiscardSnapshot():
+            driver.discard_snapshot(order.instance_uuid)
+    return _state(driver, order.instance_uuid)
 
 
 def _state(driver: VirtDriver, uuid: str) -> PowerState:

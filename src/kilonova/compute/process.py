@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.image_cache import ImageCacheManager
+from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
+from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.compute.sessions import Sessions
 from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
@@ -30,17 +33,30 @@ class OpenBus(AgentBus, Protocol):
 class AgentProcess:
     """``lease``: what tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
 
-    ``reports``: tells from time to time which guests there are.
+    ``reports``: tells from time to time which guests there are, ``power``: in which states they are. ``resources_s``:
+    seconds between two looks at whether the hypervisors have changed. ``image_cache``: looks after their images.
     """
 
     def __init__(
-        self, agents: Sequence[Agent], bus: OpenBus, lease: Lease, interval_s: float, reports: ReportTimer
+        self,
+        agents: Sequence[Agent],
+        bus: OpenBus,
+        lease: Lease,
+        interval_s: float,
+        reports: ReportTimer,
+        power: PowerReports,
+        *,
+        resources_s: float = -1.0,
+        image_cache: ImageCacheManager | None = None,
     ) -> None:
         self._agents = tuple(agents)
         self._bus = bus
         self._lease = lease
         self._reports = reports
-        self._sessions = Sessions(agents, bus, lease, interval_s)
+        self._image_cache = image_cache or ImageCacheManager(None, -1, None)
+        self._power = power
+        self._sessions = Sessions(agents, bus, lease, interval_s, on_begun=power.came_up)
+        self._resources = ResourceTimer(bus, agents, lambda: self._sessions.session, resources_s)
         self._thread = PeriodicThread(
             "sessions",
             self._sessions.turn,
@@ -51,15 +67,21 @@ class AgentProcess:
 
     def start(self) -> None:
         LOG.info("Agents of %d hosts start: %s", len(self._agents), _some(self._agents))
+        self._resources.start()
         self._bus.start()
         self._thread.start()
         self._reports.start()
+        self._image_cache.start()
+        self._power.start()
 
     def stop(self) -> None:
         """Finish what runs, leave what copies guests as it is, and tell what came of it."""
         LOG.info("Agents of %d hosts stop", len(self._agents))
         self._thread.ask_to_stop()
         self._reports.stop()
+        self._image_cache.stop()
+        self._power.stop()
+        self._resources.stop()
         for agent in self._agents:
             agent.stop()
         self._bus.close()

@@ -51,6 +51,10 @@ class GuestRemover:
         if not removal.covers(self._driver.marked_guests().get(uuid)):
             LOG.warning("Host %s: guest %s is kept, since it is younger than what is recorded of it", self._host, uuid)
             return state
+        if removal.keeps:
+            LOG.warning("Host %s: guest %s is powered off and kept: its server is being evacuated", self._host, uuid)
+            self._driver.move_away(uuid, "")
+            return PowerState.SHUTDOWN
         if removal.departure is Departure.LEFT:
             return self._destroy(uuid, "its server is elsewhere")
         return self._deal_with_deleted(removal, state)

@@ -16,7 +16,7 @@ from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
-from kilonova.messaging.messages import Heartbeat, HeartbeatAnswer, HostsStarted, Orphans
+from kilonova.messaging.messages import Heartbeat, HeartbeatAnswer, HostsRegistered, HostsStarted
 from kilonova.model.host import NODE_TRAITS, NodeReport
 
 LOG = logging.getLogger(__name__)
@@ -39,6 +39,7 @@ class Sessions:
 
     ``lease``: whether the agents may act. It counts from when a sign of life was sent, so it lapses before anybody
     counts the session as dead. ``interval_s``: seconds between two heartbeats, unless the lease wants more of them.
+    ``on_begun``: told when a session has begun.
     """
 
     def __init__(
@@ -49,7 +50,9 @@ class Sessions:
         interval_s: float,
         *,
         new_session: Callable[[], str] = new_uuid,
+        on_begun: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_begun = on_begun
         self._agents = tuple(agents)
         self._bus = bus
         self._lease = lease
@@ -59,6 +62,11 @@ class Sessions:
         self._heartbeats = 0
         #: Whether it was said that the lease has lapsed.
         self._has_lapsed = False
+
+    @property
+    def session(self) -> str:
+        """The present session, "" while there is none."""
+        return self._session
 
     @property
     def pause_s(self) -> float:
@@ -100,6 +108,7 @@ class Sessions:
             self._lease.renew(since, timedelta(seconds=answer.lease_s))
         self._session = session
         LOG.info("Session %s begins: %d hosts are reported", session, len(self._agents))
+        self._on_begun()
 
     def _is_counted(self) -> bool:
         self._heartbeats += 1
@@ -116,22 +125,39 @@ class Sessions:
 
 def _start_in_groups(
     agents: Sequence[Agent], bus: AgentBus, session: str, now: Callable[[], float] = float
-) -> Iterator[tuple[float, Orphans]]:
+) -> Iterator[tuple[float, HostsRegistered]]:
     """Start some agents after the other. Yields when each group was announced, by ``now``, and what was answered."""
     for agent in agents:
         agent.begin_session()
     for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
         group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
         since = now()
-        orphans = bus.ask(_report(group, session))
-        if not isinstance(orphans, Orphans):
+        registered = bus.ask(_report(group, session))
+        if isinstance(registered, HeartbeatAnswer):
+            raise Unavailable("The session was over before all hosts were reported; they are reported in another one.")
+        if not isinstance(registered, HostsRegistered):
             raise Unavailable("What was answered to the report of the hosts was not meant for it.")
-        for host, removals in orphans.removals.items():
+        for host, removals in registered.removals.items():
             group[host].remove(removals)
-        yield since, orphans
+        yield since, registered
         for agent in group.values():
             bus.serve_agent(agent.host, agent.accept)
             agent.tell_late_replies()
+            if agent.host in registered.removals:
+                agent.tell_removed(registered.removals[agent.host])
+
+
+def report_again(agents: Sequence[Agent], bus: AgentBus, session: str) -> None:
+    """Report hypervisors that have changed within the present session, and have guests go that a record says have to.
+
+    Raises: Unavailable when nobody answers.
+    """
+    for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
+        group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
+        answer = bus.ask(_report(group, session))
+        if isinstance(answer, HostsRegistered):
+            for host, removals in answer.removals.items():
+                group[host].remove(removals)
 
 
 def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:

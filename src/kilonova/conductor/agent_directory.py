@@ -24,8 +24,9 @@ _READ_AT = frozenset({0, 1, 2, 4, 8, 16})
 class AgentDirectory:
     """Implements ``Routes``. What is asked of it is answered from memory, which :meth:`refresh` keeps up to date.
 
-    ``lease``: how long a host stays where it was after the end of its session. Its agent may be about to begin the next
-    one; then it says that what was sent is not for that, and it is sent anew. ``on_moved``: told of hosts that have
+    ``lease``: how long a host stays where it was after the end of its session, or longer, for as long as it counts as
+    up. Its agent may be about to begin the next one; then it says that what was sent is not for that, and it is sent
+    anew. ``on_moved``: told of hosts that have
     come with another session, ``on_enrolled`` when other agents may speak. Both are set before it starts.
     """
 
@@ -37,6 +38,8 @@ class AgentDirectory:
         self._enrolled = EnrolledAgents(database, self._tell_of_enrolments, self._end_sessions)
         self._lock = threading.Lock()
         self._routes: dict[str, Route] = {}
+        #: The sessions that have their lease.
+        self._alive: frozenset[str] = frozenset()
         #: How often each session was looked at.
         self._looks: Mapping[str, int] = {}
         self._thread = PeriodicThread(
@@ -61,6 +64,10 @@ class AgentDirectory:
     def of(self, host: str) -> Route | None:
         return self._routes.get(host)
 
+    def is_alive(self, host: str) -> bool:
+        route = self._routes.get(host)
+        return route is not None and route.session in self._alive
+
     def enrolled(self) -> Collection[str]:
         return self._enrolled.enrolled()
 
@@ -70,9 +77,9 @@ class AgentDirectory:
     def refresh(self) -> None:
         """Read what has changed since the last time. Raises: Unavailable; then everything stays as it was."""
         with self._lock:
-            at = self._database.clock.now() - self._lease
+            now = self._database.clock.now()
             with self._database.read(patient=True) as connection:
-                sessions = agent_sessions.with_lease(connection, at)
+                sessions = agent_sessions.not_given_up(connection, now - self._lease)
                 hosts = {
                     each: agent_sessions.hosts(connection, each.uuid)
                     for each in sessions
@@ -80,9 +87,14 @@ class AgentDirectory:
                 }
             looks = {each.uuid: self._looks.get(each.uuid, 0) + 1 for each in sessions}
             ended, self._looks = self._looks.keys() - looks.keys(), looks
+            self._alive = frozenset(each.uuid for each, until in sessions.items() if until > now)
             moved = self._take(hosts, ended)
         if moved:
             self.on_moved(moved)
+
+    def has_all(self) -> bool:
+        """Tell whether every host that an agent is enrolled for is known to be somewhere."""
+        return self._routes.keys() >= self._enrolled.hosts()
 
     def look_up(self, host: str) -> bool:
         """Ask the database for a host that nobody seems to have. Tells whether it can be reached after all."""

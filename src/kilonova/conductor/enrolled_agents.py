@@ -7,6 +7,7 @@ against the database as well, in the transaction that stores it.
 
 import logging
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from kilonova.db import enrolment
@@ -56,6 +57,10 @@ class EnrolledAgents:
     def agent_of(self, host: str) -> str | None:
         """Return which agent may speak for a host."""
         return self._known.agent_of.get(host)
+
+    def hosts(self) -> AbstractSet[str]:
+        """Return all hosts that an agent may speak for."""
+        return self._known.agent_of.keys()
 
     def start(self) -> None:
         """Read everything, and go on to look what changes. Raises: Unavailable."""

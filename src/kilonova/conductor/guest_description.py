@@ -5,8 +5,9 @@ from datetime import datetime
 
 from kilonova.clock import utc_now
 from kilonova.conductor.services import Services
-from kilonova.db import host_devices
+from kilonova.db import host_devices, request_specs
 from kilonova.db.database import Database
+from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, Instance
@@ -33,12 +34,32 @@ def image_data_for(services: Services, host: str, request: StoredRequest) -> Ima
     return None if image is None else services.image_data(host, image)
 
 
+def config_drive_for(services: Services, host: str, instance: Instance, request: StoredRequest) -> ConfigDrive | None:
+    """Return what goes on the config drive of a guest on ``host``; None for a server without one."""
+    return services.config_drives.of(services.database, instance, request, host)
+
+
+def present_guest(services: Services, instance: Instance, host: str, ordered_at: datetime | None) -> GuestSpec | None:
+    """Return the guest of a server that is no move's, as ``host`` would have to make it anew.
+
+    None for a server of which nobody knows any more what was asked for it.
+    """
+    with services.database.read() as connection:
+        request = request_specs.get_many(connection, [instance]).get(instance.uuid)
+    if request is None:
+        return None
+    reserved = reserved_for(services.database, instance, request)
+    image_data, drive = image_data_for(services, host, request), config_drive_for(services, host, instance, request)
+    return guest_of(instance, request, reserved, ordered_at, image_data, drive)
+
+
 def guest_of(
     instance: Instance,
     request: StoredRequest,
     reserved: GuestDevices,
     ordered_at: datetime | None,
     image_data: ImageData | None = None,
+    config_drive: ConfigDrive | None = None,
 ) -> GuestSpec:
     """Return what a hypervisor needs to make the guest of an instance. ``ordered_at``: when its step began."""
     flavor, image = instance.flavor, request.spec.image
@@ -62,4 +83,5 @@ def guest_of(
         reserved=reserved,
         ordered_at=ordered_at or utc_now(),
         image=image_data,
+        config_drive=config_drive,
     )

@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from sqlalchemy.engine import Connection
 
-from kilonova.db import departures, guest_placement, odd_guests
+from kilonova.db import departures, guest_placement, moves, odd_guests, server_migrations
 from kilonova.db.database import Database
 from kilonova.db.guest_placement import Found
 from kilonova.db.odd_guests import Differences
@@ -23,28 +24,40 @@ from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import AskGuests, GuestsFound, HostsStarted, RemoveGuest, StepId, StepReply
 from kilonova.model.found_guest import FoundGuest, OddGuest, Oddity, Removal
 from kilonova.model.instance import PowerState
+from kilonova.model.server_migration import ServerMigration
 
 LOG = logging.getLogger(__name__)
 #: What concerns guests and belongs to no workflow.
 _STEP = StepId("", "guests", 0)
 #: Longer names come from nobody who means well, and no column holds them.
 _LONGEST = 36
+#: So many guests of one host are looked at: each costs the database a look, and no host has as many.
+MOST_GUESTS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What follows from a report. ``outdated``: records (host, instance) of guests that are gone for long."""
+    """What follows from a report.
+
+    ``outdated``: records (host, instance) of guests that are gone for long. ``clean``: evacuations whose source has no
+    guest any more.
+    """
 
     removals: Mapping[str, tuple[Removal, ...]]
     differences: Differences
     outdated: tuple[tuple[str, str], ...] = ()
+    clean: tuple[ServerMigration, ...] = ()
 
     def store(self, tx: Transaction) -> None:
+        for evacuation in self.clean:
+            moves.clean_source(tx, evacuation)
         odd_guests.store(tx, self.differences)
         departures.forget(tx, self.outdated)
 
     def tell(self) -> None:
         """Log what is new, once it is stored."""
+        for evacuation in self.clean:
+            LOG.info("Host %s has no guest of evacuated server %s", evacuation.source_host, evacuation.instance_uuid)
         for odd in (*self.differences.appeared, *self.differences.altered):
             LOG.warning("Host %s: %s", odd.host, _sentence(odd))
         for odd in self.differences.gone:
@@ -59,17 +72,28 @@ def read_report(connection: Connection, message: HostsStarted | GuestsFound, now
     lacking = guest_placement.missing(connection, found)
     odd = [*examined.odd, *(each for each in lacking if asked is None or each.instance_uuid in asked)]
     differences = odd_guests.differences(connection, odd, dict.fromkeys(found, asked))
+    clean = _clean(connection, found, asked)
     if asked is not None:
-        return Reported(examined.removals, differences)
+        return Reported(examined.removals, differences, clean=clean)
     still_there = {host: {removal.instance_uuid for removal in examined.removals.get(host, ())} for host in found}
-    return Reported(examined.removals, differences, tuple(departures.forgettable(connection, still_there, now)))
+    outdated = tuple(departures.forgettable(connection, still_there, now))
+    return Reported(examined.removals, differences, outdated, clean)
+
+
+def _clean(connection: Connection, found: Found, asked: Collection[str] | None) -> tuple[ServerMigration, ...]:
+    """Return the evacuations that are done, from hosts that have no guest of the server any more."""
+    return tuple(
+        each
+        for each in server_migrations.evacuated_from(connection, found.keys())
+        if (asked is None or each.instance_uuid in asked) and each.instance_uuid not in found[each.source_host]
+    )
 
 
 def _found(message: HostsStarted | GuestsFound) -> Found:
     return {
         host: {
             uuid: FoundGuest(state, message.marked.get(host, {}).get(uuid))
-            for uuid, state in guests.items()
+            for uuid, state in islice(guests.items(), MOST_GUESTS)
             if len(uuid) <= _LONGEST
         }
         for host, guests in message.guests.items()
@@ -102,7 +126,7 @@ class GuestReports:
                 self._cast(host, RemoveGuest(_STEP, removal))
         if message.asked is None:
             reported = self._without_doubtful(reported)
-        if reported.differences or reported.outdated:
+        if reported.differences or reported.outdated or reported.clean:
             self._database.write(reported.store)
             reported.tell()
 
@@ -115,6 +139,7 @@ class GuestReports:
         if reply.error is not None:
             LOG.warning("Host %s: guest %s stays: %s", reply.host, reply.instance_uuid, reply.error)
         elif reply.power_state is PowerState.NOSTATE:
+            self._note_clean(reply.host, reply.instance_uuid)
             with self._database.read() as connection:
                 odd = odd_guests.find(connection, reply.host, reply.instance_uuid)
             if odd is not None and odd.is_stray:
@@ -122,13 +147,27 @@ class GuestReports:
                 self._database.write(gone.store)
                 gone.tell()
 
+    def _note_clean(self, host: str, uuid: str) -> None:
+        """Note that a host has removed the guest of a server that was evacuated from it."""
+        with self._database.read() as connection:
+            left = tuple(
+                each for each in server_migrations.evacuated_from(connection, [host]) if each.instance_uuid == uuid
+            )
+        if left:
+            cleaned = Reported({}, Differences(), clean=left)
+            self._database.write(cleaned.store)
+            cleaned.tell()
+
     def _without_doubtful(self, reported: Reported) -> Reported:
         """Have what is new asked for again, and leave it out; keep it of hosts that cannot be asked from here."""
         doubtful: dict[str, list[str]] = defaultdict(list)
         for odd in (*reported.differences.appeared, *reported.differences.altered):
             doubtful[odd.host].append(odd.instance_uuid)
+        for evacuation in reported.clean:
+            doubtful[evacuation.source_host].append(evacuation.instance_uuid)
         asked = {host for host, uuids in doubtful.items() if self.ask(host, uuids)}
-        return Reported(reported.removals, reported.differences.without_new(asked), reported.outdated)
+        clean = tuple(each for each in reported.clean if each.source_host not in asked)
+        return Reported(reported.removals, reported.differences.without_new(asked), reported.outdated, clean)
 
     def _cast(self, host: str, message: AskGuests | RemoveGuest) -> bool:
         try:

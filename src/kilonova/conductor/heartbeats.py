@@ -56,7 +56,9 @@ class Heartbeats:
         if not heard:
             return
         try:
-            counting = self._database.write(lambda tx: agent_sessions.keep_alive(tx, heard, self._lease))
+            counting = self._database.write_unless_away(  # agents ask another control process
+                lambda tx: agent_sessions.keep_alive(tx, heard, self._lease)
+            )
         except Exception as error:
             for answer in heard.values():
                 answer.set_exception(error)

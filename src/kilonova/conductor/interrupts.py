@@ -35,8 +35,10 @@ def interrupt(
 
 
 def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
-    """Drop what does nothing now, and never will when its server is deleted."""
-    if why is Interrupt.DELETE:
+    """Drop what does nothing now, and never will when its server is deleted, or its host is taken for dead."""
+    if why is Interrupt.EVACUATE and row.waiting and row.kind == Interrupt.EVACUATE:
+        raise Conflict(f"Instance {row.instance_uuid} is evacuated once other work on it has ended.")
+    if why is Interrupt.DELETE or (why is Interrupt.EVACUATE and row.waiting):
         workflows.drop(tx, [row.uuid])
         instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
     elif row.stuck:
@@ -54,8 +56,15 @@ def _concerns(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> bool
 
 
 #: Whoever sends these begins something of its own when all else has ended.
-_WAITED_FOR = {Interrupt.OTHER_ACTION, Interrupt.DELETE}
-_STRENGTH = (Interrupt.FORCE_COMPLETE, Interrupt.ABORT, Interrupt.OTHER_ACTION, Interrupt.DELETE)
+_WAITED_FOR = {Interrupt.OTHER_ACTION, Interrupt.EVACUATE, Interrupt.DELETE}
+_STRENGTH = (
+    Interrupt.FORCE_COMPLETE,
+    Interrupt.ABORT,
+    Interrupt.OTHER_ACTION,
+    Interrupt.TIMEOUT,
+    Interrupt.EVACUATE,
+    Interrupt.DELETE,
+)
 
 
 def interrupted(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> WorkflowRow:
@@ -66,8 +75,8 @@ def interrupted(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> Wo
     """
     step = workflow.step(row.step)
     marked = replace(row, interrupt=why.value, version=row.version + 1)
-    gives_way = why in workflow.overtaken_by and workflow.can_walk_back(row.step)
-    if row.undoing or why in step.interrupts or not gives_way:
+    gives_way = why in workflow.overtaken_by or why is Interrupt.EVACUATE
+    if row.undoing or why in step.interrupts or not (gives_way and workflow.can_walk_back(row.step)):
         return marked
     failure = asdict(Failure(f"Interrupted by {why.value}."))
     return replace(marked, undoing=True, attempt=row.attempt + 1, tries=0, failure=failure)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One process among others: say that it lives, take over what dead ones left and what live ones hand over."""
 
+import logging
+import time
 from collections.abc import Callable, Sequence
 
 from kilonova.conductor.runner import Runner
@@ -12,16 +14,35 @@ from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.lease import Lease
 
+LOG = logging.getLogger(__name__)
+
 
 class Membership:
-    """The lease of a control process, and the workflows that come to it."""
+    """The lease of a control process, and the workflows that come to it.
 
-    def __init__(self, database: Database, runner: Runner, process: Process, lease: Lease) -> None:
+    ``has_all_agents``: whether all agents beyond this process that may speak have reported their hosts. A process that
+    starts takes up what others left when that is so, or after one lease: what a cloud left unfinished that was stopped
+    as a whole would fail else, as no host is there yet. ``clock``: in seconds.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        runner: Runner,
+        process: Process,
+        lease: Lease,
+        has_all_agents: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._database = database
         self._runner = runner
         self._process = process
         self._owner = process.uuid
         self._lease = lease
+        self._has_all_agents = has_all_agents
+        self._clock = clock
+        self._waits_until = clock() + lease.duration.total_seconds()
+        self._waits = True
 
     def sign_of_life(self) -> None:
         """Tell the other processes that this one is alive; notice when they counted it as dead meanwhile."""
@@ -62,17 +83,37 @@ class Membership:
             host_agents.end_control_processes(tx, besides=self._owner)
 
     def resume(self) -> int:
-        """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are."""
+        """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are.
+
+        None for as long as this process, which has begun just now, waits for agents.
+        """
+        if self._waits and not self._has_all_agents() and self._clock() < self._waits_until:
+            return 0
+        self._waits = False
         everything = self._database.is_sole_process
 
         def adopt(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            if not self._may_take_over(tx):
+                return ()
             return workflows.adopt(tx, self._owner, everything=everything)
 
-        count = 0
+        count, renewed_at = 0, self._clock()
         while adopted := self._database.write(adopt):
             self._go_on(adopted)
             count += len(adopted)
+            if self._clock() - renewed_at > self._lease.renewal_s:
+                self.sign_of_life()
+                renewed_at = self._clock()
         return count
+
+    def _may_take_over(self, tx: Transaction) -> bool:
+        """Tell whether nobody counts this process as dead, who would take over from it what it takes over now."""
+        return self._database.is_sole_process or host_agents.is_alive(tx, self._owner)
+
+    def resume_later(self) -> None:
+        """Do what :meth:`resume` did not do because this process waited for agents, if that is over."""
+        if self._waits and (count := self.resume()):
+            LOG.info("%d unfinished operations are resumed", count)
 
     def take_inheritance(self) -> int:
         """Go on with workflows that other processes handed over or interrupted; return how many there are."""
@@ -99,6 +140,8 @@ class Membership:
         everything = self._database.is_sole_process
 
         def take(tx: Transaction) -> int:
+            if not self._may_take_over(tx):
+                return 0
             return workflows.take_members(tx, leader.uuid, self._owner, everything=everything)
 
         while self._database.write(take):

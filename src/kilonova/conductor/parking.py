@@ -4,34 +4,50 @@
 import logging
 import threading
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kilonova.conductor.workflow import AGENT_TOO_OLD, UNREACHABLE, Run, SendToAgent
 from kilonova.errors import AgentTooOld, Unavailable
 from kilonova.messaging.bus import ConductorBus
-from kilonova.messaging.messages import AskStep, MigrationProgress, StepReply, StepState, StepStatus
+from kilonova.messaging.messages import AskStep, MigrationProgress, StepReply, StepState, StepStatus, TaskReached
 from kilonova.messaging.rabbit.complaints import Complaints
+from kilonova.model.instance import TaskState
 
 LOG = logging.getLogger(__name__)
 #: What an agent says of a step.
-AboutStep = StepReply | StepStatus | MigrationProgress
+AboutStep = StepReply | StepStatus | TaskReached | MigrationProgress
 #: Seconds after which an agent that has not replied is asked how far it is.
 RESPONSE_TIMEOUT_S = 60.0
 #: How soon an agent is asked that has not got a message because its process might not act just then.
 _ASKED_AGAIN_AFTER_S = 1.0
+#: Beyond that the pauses do not grow.
+_MOST_DOUBLINGS = 10
 #: How often an agent may leave a question about its step unanswered.
 MAX_QUESTIONS = 5
 
 
 @dataclass(slots=True)
 class _Parked:
-    """``due``: when the agent is asked how far it is; ``questions``: that it has not answered."""
+    """``due``: when the agent is asked how far it is; ``questions``: that it has not answered.
+
+    ``unknown``: how often in a row it did not know the step; ``sent_again_from``: when it is sent once more then.
+    """
 
     run: Run[Any]
     effect: SendToAgent
     due: float
     questions: int = 0
+    unknown: int = 0
+    sent_again_from: float = float("-inf")
+
+    def known(self) -> None:
+        """Begin to count anew how often the agent does not know the step."""
+        self.unknown, self.sent_again_from = 0, float("-inf")
+
+    def reaches(self, task: TaskState) -> None:
+        """Note what is sent from now on, should the agent forget the step."""
+        self.effect = replace(self.effect, message=self.effect.once.get(task, self.effect.message))
 
 
 class Parking:
@@ -95,24 +111,51 @@ class Parking:
             del self._parked[reply.step.workflow]
             return True
 
-    def take_status(self, status: StepStatus) -> StepReply | None:
+    def take_progress(self, message: TaskReached) -> Run[Any] | None:
+        """Take that an agent has reached another task of a step; return the workflow that waits for it, if one does."""
+        with self._lock:
+            parked = self._find(message)
+            if parked is None:
+                return None
+            parked.reaches(message.task)
+            return parked.run
+
+    def is_forgotten(self, status: StepStatus) -> bool:
+        """Tell whether an agent does not know a step, and what it is sent instead depends on how far it was."""
+        with self._lock:
+            parked = self._find(status) if status.state is StepState.UNKNOWN else None
+            return parked is not None and bool(parked.effect.once)
+
+    def take_status(self, status: StepStatus, task: TaskState | None = None) -> StepReply | None:
         """Take an agent's answer to the question how far it is; return what the workflow may take for its reply.
 
-        A message that has never arrived is sent.
+        A message that has never arrived is sent: at once the first time, then after longer and longer pauses. Else an
+        agent whose next session is not known here yet, and that drops what is meant for the last one, would be sent
+        the same message as fast as it can drop it. ``task``: of the
+        server, where it matters which message that is.
         """
         with self._lock:
             parked = self._find(status)
             if parked is None:
                 return None
+            if task is not None:
+                parked.reaches(task)
             if status.state is StepState.DONE and status.reply is not None:
                 return status.reply if self._find(status.reply) is parked else None
             parked.due = self._due(parked.effect)
             parked.questions = 0
             if status.state is StepState.RUNNING:
+                parked.known()
                 return None
+            now = self._clock()
             if not self._may_act():
-                parked.due = self._clock() + _ASKED_AGAIN_AFTER_S
+                parked.due = now + _ASKED_AGAIN_AFTER_S
                 return None
+            if now < parked.sent_again_from:
+                parked.due = min(parked.due, parked.sent_again_from)
+                return None
+            parked.sent_again_from = now + min(_ASKED_AGAIN_AFTER_S * 2**parked.unknown, self._response_timeout_s)
+            parked.unknown = min(parked.unknown + 1, _MOST_DOUBLINGS)
             try:
                 self._bus.cast(parked.effect.host, parked.effect.message)
             except Unavailable as error:
@@ -125,6 +168,7 @@ class Parking:
             for parked in self._parked.values():
                 if parked.effect.host in hosts:
                     parked.due = self._clock()
+                    parked.known()
 
     def ask_overdue(self) -> tuple[StepReply, ...]:
         """Ask the agents whose replies are overdue; return the replies for those that cannot be reached."""
@@ -132,7 +176,8 @@ class Parking:
         now = self._clock()
         with self._lock:
             for parked in [each for each in self._parked.values() if each.due <= now]:
-                parked.questions += 1
+                # One that cannot be heard leaves nothing unanswered. Whether it is gone is judged by its signs of life.
+                parked.questions += self._bus.hears(parked.effect.host)
                 parked.due = self._due(parked.effect)
                 if parked.questions > MAX_QUESTIONS:
                     lost.append(_refused(parked, Unavailable("The agent answers no questions.")))

@@ -23,6 +23,7 @@ from kilonova.conductor.parking import RESPONSE_TIMEOUT_S, AboutStep, Parking
 from kilonova.conductor.retries import MAX_TRIES, Retries, pause_s
 from kilonova.conductor.runs import Runs
 from kilonova.conductor.services import Services
+from kilonova.conductor.task_progress import TaskProgress
 from kilonova.conductor.turns import Turn
 from kilonova.conductor.workflow import (
     TAKEN_OVER,
@@ -47,7 +48,8 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState
 from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus
-from kilonova.messaging.messages import StepReply, StepStatus
+from kilonova.messaging.messages import StepReply, StepStatus, TaskReached
+from kilonova.messaging.rabbit.complaints import Complaints
 
 LOG = logging.getLogger(__name__)
 
@@ -88,7 +90,11 @@ class Runner:
         self.guests = GuestReports(self._database, bus, lambda: self.may_act, find_agent)
         self._late_guests = LateGuests(self._database, self.guests, lambda: self.may_act)
         self._parking = Parking(bus, lambda: self.may_act, clock, response_timeout_s)
+        self.task_progress = TaskProgress(
+            self._database, lambda kind: registry[kind].transition, self._parking.is_parked
+        )
         self._find_agent = find_agent
+        self._complaints = Complaints(LOG)
         self._retries = Retries(pause_s, max_tries, clock)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
 
@@ -201,6 +207,9 @@ class Runner:
                     step = self._step(run)
                     effect = (step.undo if run.row.undoing else step.do)(self.services, run)
                 run = self._apply(run, effect, resumed=resumed)
+                if run is not None and not run.row.undoing and self._step(run).blocking(self.services):
+                    self._submit(run, partial(self._runs.post, run.row.uuid, partial(self._advance, run)))
+                    return
             except HostIsBackError as error:
                 self._host_is_back(present, error)
                 return
@@ -297,6 +306,8 @@ class Runner:
         """
         if effect.facts is not None:
             run = replace(run, facts=effect.facts)
+        if self._is_left(run, effect.host):
+            return self._apply(run, Completed())
         send = partial(self._parking.send, run, effect, lambda: self._runs.replace(run), ask=resumed)
         refused = send()
         if refused is not None and self._find_agent(effect.host):
@@ -307,6 +318,13 @@ class Runner:
         if isinstance(effect_of_refusal, Failed) and not resumed:  # the host has never heard of the step
             effect_of_refusal = Failed(replace(effect_of_refusal.failure, undone=True))
         return self._apply(run, effect_of_refusal)
+
+    def _is_left(self, run: Run[Any], host: str) -> bool:
+        """Tell whether something is being undone at a host that is taken for dead, and that its server leaves."""
+        if run.interrupt is not Interrupt.EVACUATE or not run.row.undoing:
+            return False
+        with self._database.read() as connection:
+            return instances.place_of(connection, run.instance_uuid)[0] == host
 
     def _meaning(self, run: Run[Any], reply: StepReply) -> Effect:
         step = self._step(run)
@@ -345,9 +363,19 @@ class Runner:
         else:
             self._advance(run, effect)
 
+    def take_progress(self, message: TaskReached) -> None:
+        """Have a server show how far the agent is with its step."""
+        run = self._parking.take_progress(message)
+        if run is not None:
+            self.task_progress.note(run, message.task)
+
     def take_status(self, status: StepStatus) -> None:
         """Take the answer to the question how far a step is."""
-        reply = self._parking.take_status(status)
+        task = None
+        if self._parking.is_forgotten(status):
+            with self._database.read() as connection:
+                task = instances.task_of(connection, status.instance_uuid)
+        reply = self._parking.take_status(status, task)
         if reply is not None:
             self.take_reply(reply)
 
@@ -412,7 +440,9 @@ class Runner:
         """Log what nobody foresaw, and have the step tried again later, or not any more."""
         if isinstance(error, Unavailable):
             self._tell(Turn(run, run.row, Phase.BROKE, message=error.message))
-            LOG.warning("Tried again later: %s %s: %s", run.row.kind, run.instance_uuid, error.message)
+            # All of them when the database or the lease is gone, again and again: one line of a kind a minute.
+            text = f"Tried again later: {run.row.kind} {run.instance_uuid}: {error.message}"
+            self._complaints.complain(error.message, text)
             self._retries.later(run.row.uuid, run.row.tries + 1)
             return
         LOG.error("A step broke: %s %s", run.row.kind, run.instance_uuid, exc_info=error)

@@ -10,14 +10,18 @@ from functools import partial
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor import story
 from kilonova.conductor.agent_directory import AgentDirectory
+from kilonova.conductor.agent_questions import AgentQuestions, QuestionLimits
+from kilonova.conductor.config_drives import ConfigDrives
 from kilonova.conductor.events import Observer
 from kilonova.conductor.guest_reports import Reported
 from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.host_registration import register_hosts
+from kilonova.conductor.image_keeper import ImageKeeper
 from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
 from kilonova.conductor.parking import RESPONSE_TIMEOUT_S
+from kilonova.conductor.power_sync import PowerSync
 from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.retries import MAX_TRIES, pause_s
 from kilonova.conductor.runner import Runner, nowhere
@@ -25,27 +29,33 @@ from kilonova.conductor.services import Services
 from kilonova.conductor.strays import Strays
 from kilonova.conductor.stuck import StuckWorkflows
 from kilonova.db import agent_sessions, enrolment, host_agents
-from kilonova.db.agent_sessions import Session
+from kilonova.db.agent_sessions import Session, SessionOverError
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
-from kilonova.messaging.bus import ConductorBus, Speaker
+from kilonova.messaging.bus import ConductorBus, DeclinedError, Speaker
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
+    ConsoleOutput,
     GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
+    HostsRegistered,
     HostsStarted,
     MigrationProgress,
-    Orphans,
+    PowerStates,
+    PowerStatesAnswer,
     Question,
+    QuestionRefused,
     StepReply,
     StepStatus,
+    TaskReached,
 )
+from kilonova.model.config_drive import PublicKey
 from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import Instance
@@ -59,10 +69,14 @@ class Conductor:
     """The long operations of one control process, named ``owner``.
 
     ``limits``: the configured quotas, which hold where nobody has set others.
+    ``counts_failed_builds``: whether builds that fail count against their host.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
+    ``question_limits``: how long, and with how many threads, users wait for what agents are asked about guests.
     ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
-    ``image_data``: how a host gets the data of an image.
+    ``image_data``, ``image_upload``: how a host gets and brings the data of an image; ``image_keeper``: who looks after
+    images when no request is being answered.
+    ``config_drives``: what goes on those of servers.
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
     ``strays``: what operators do about guests that are not where they are recorded.
@@ -78,24 +92,42 @@ class Conductor:
         *,
         max_attempts: int,
         limits: Limits = NO_LIMITS,
+        counts_failed_builds: bool = True,
         lease: Lease | None = None,
         observers: Sequence[Observer] = (),
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
+        question_limits: QuestionLimits | None = None,
         process: Process | None = None,
         directory: AgentDirectory | None = None,
         image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None,
+        image_upload: Callable[[str, str], ImageData | None] = lambda _host, _image_id: None,
+        image_keeper: ImageKeeper | None = None,
+        config_drives: ConfigDrives | None = None,
     ) -> None:
         self.database = database
         self.claimer = claimer
+        #: Whether there is an image service from which, and to which, hosts can bring images.
+        self.makes_images = image_keeper is not None
         self.owner = owner
         self.process = process or Process(owner)
         self.lease = lease or Lease(host_agents.LEASE)
         self.directory = directory
         self._services = Services(
-            database, claimer, owner, max_attempts, begin=self._begin, limits=limits, image_data=image_data
+            database,
+            claimer,
+            owner,
+            max_attempts,
+            begin=self._begin,
+            limits=limits,
+            counts_failed_builds=counts_failed_builds,
+            image_data=image_data,
+            image_upload=image_upload,
+            image_keeper=image_keeper,
+            config_drives=config_drives or ConfigDrives(),
         )
+        find_agent = nowhere if directory is None else directory.look_up
         self.runner = Runner(
             self._services,
             bus,
@@ -105,13 +137,21 @@ class Conductor:
             pause_s=pause_s,
             max_tries=max_tries,
             response_timeout_s=response_timeout_s,
-            find_agent=nowhere if directory is None else directory.look_up,
+            find_agent=find_agent,
         )
         if directory is not None:
             directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
-        self.membership = Membership(database, self.runner, self.process, self.lease)
+        self.membership = Membership(
+            database,
+            self.runner,
+            self.process,
+            self.lease,
+            (lambda: True) if directory is None else directory.has_all,
+        )
         self.heartbeats = Heartbeats(database, self.lease.duration)
-        self.operations = Operations(self._services, self.runner)
+        self.questions = AgentQuestions(bus, owner, find_agent, question_limits)
+        self.operations = Operations(self._services, self.runner, self.questions)
+        self._power_sync = PowerSync(database, bus, self.operations.power, lambda: self.runner.may_act, find_agent)
         self.stuck = StuckWorkflows(database, self.runner, owner)
         self.strays = Strays(database, self.runner.guests)
         self._store = ServerStore(self._services, self.runner)
@@ -124,16 +164,21 @@ class Conductor:
         group_uuid: str | None,
         user_data: str | None = None,
         *,
+        key: PublicKey | None = None,
+        admin_pass: str | None = None,
         at_least: int | None = None,
         limits: Limits | None = None,
     ) -> None:
         """Store new instances with their request and start building them.
 
+        ``key``: whose owner may log in. ``admin_pass``: for guests with a config drive; it is not stored.
         ``at_least``: how many have to be made where quotas do not allow all of them; None stands for all.
         ``limits``: the quotas in force where they are not in the database. Raises: OverQuota.
         """
-        request = StoredRequest(new_uuid(), spec, group_uuid, user_data)
+        request = StoredRequest(new_uuid(), spec, group_uuid, user_data, key)
         new = tuple(replace(instance, request_spec_uuid=request.uuid) for instance in built)
+        drives = [instance.uuid for instance in built if instance.config_drive]
+        self._services.config_drives.passwords.remember(drives, admin_pass)
         rows = tuple(build_row(instance, spec.request_id) for instance in new)
         self._store.store(NewServers(new, request, rows, at_least or len(new), limits))
 
@@ -147,10 +192,18 @@ class Conductor:
                 self.runner.take_reply(message)
             case StepStatus():
                 self.runner.take_status(message)
+            case TaskReached():
+                self.runner.take_progress(message)
             case MigrationProgress():
                 self.operations.live_migrations.record_progress(message)
             case GuestsFound():
                 self.runner.guests.take(message)
+            case PowerStates():
+                self._power_sync.take(message)
+            case PowerStatesAnswer():
+                self._power_sync.judge(message)
+            case ConsoleOutput() | QuestionRefused():
+                self.questions.take(message)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer | Future[Answer]:
         """Answer what a process with agents asks."""
@@ -160,8 +213,12 @@ class Conductor:
             case Heartbeat():
                 return self._note_heartbeat(question, speaker)
 
-    def _register(self, message: HostsStarted, speaker: Speaker) -> Orphans:
-        """Register hypervisors that start and tell which of their guests have to go."""
+    def _register(self, message: HostsStarted, speaker: Speaker) -> HostsRegistered:
+        """Register hypervisors that start and tell which of their guests have to go.
+
+        Raises: Unavailable while the database is away: the agent asks again, and maybe another control process;
+        DeclinedError for a session that is over; Forbidden.
+        """
         process = self.process
         if speaker.agent:
             process = Process(message.session, message.machine, speaker.agent, message.release, speaker.version)
@@ -173,11 +230,15 @@ class Conductor:
                 agent_sessions.require_present(tx.connection, Session(message.session, speaker.agent), tx.now)
             return register_hosts(tx, message, process, self.lease.duration)
 
-        reported = self.database.write(register)
+        try:
+            write = self.database.write_unless_away if speaker.agent else self.database.write
+            reported = write(register)
+        except SessionOverError as error:  # its first hosts were registered, and the others took longer than its lease
+            raise DeclinedError(error.message, HeartbeatAnswer(message.session, 0, counts=False)) from error
         if speaker.agent and self.directory is not None:
             self.directory.refresh()
         reported.tell()
-        return Orphans(reported.removals, self.lease.duration.total_seconds())
+        return HostsRegistered(reported.removals, self.lease.duration.total_seconds())
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> Answer | Future[Answer]:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""

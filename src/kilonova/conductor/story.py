@@ -7,6 +7,7 @@ Told after the commit that made it so, and never under a lock. What users wrote 
 """
 
 import logging
+from datetime import datetime
 
 from kilonova.conductor.events import Phase, WorkflowEvent
 
@@ -57,6 +58,27 @@ def withdrawn(instance_uuid: str, request_id: str) -> None:
     """The server was stored, but its request was interrupted before it was answered."""
     reason = "its request was interrupted before it was answered"
     LOG.info("Server %s withdrawn: %s [%s]", instance_uuid, reason, request_id)
+
+
+def reclaimed(instance_uuid: str, request_id: str, deleted_at: datetime | None) -> None:
+    """It was soft-deleted for so long that it is deleted for good."""
+    since = "" if deleted_at is None else f": it has been soft-deleted since {deleted_at:%Y-%m-%dT%H:%M:%SZ}"
+    LOG.info("Server %s reclaimed%s [%s]", instance_uuid, since, request_id)
+
+
+def timed_out(instance_uuid: str, request_id: str, kind: str, seconds: str) -> None:
+    """Its operation took longer than the operator allows; it is walked back."""
+    LOG.info("Server %s failed: %s: it took longer than %s seconds [%s]", instance_uuid, kind, seconds, request_id)
+
+
+def confirmed_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:
+    """Nobody has confirmed or reverted its resize for longer than the operator allows."""
+    LOG.info("Server %s is confirmed: its resize waited for %s seconds [%s]", instance_uuid, seconds, request_id)
+
+
+def unrescued_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:
+    """It has been rescued for longer than the operator allows."""
+    LOG.info("Server %s is unrescued: it was rescued %s seconds ago [%s]", instance_uuid, seconds, request_id)
 
 
 def retried(instance_uuid: str, request_id: str, kind: str, step: str, user_id: str) -> None:

@@ -95,6 +95,11 @@ def event_of(workflow: Workflow[Any], run: Run[Any]) -> EndedEvent | None:
     return _event(workflow, workflow.steps[workflow.index(run.row.step)], run, SUCCESS)
 
 
+def failed_event(workflow: Workflow[Any], run: Run[Any], failure: Failure) -> EndedEvent | None:
+    """Return the present step as users see it when something from outside ends it."""
+    return _event(workflow, workflow.step(run.row.step), run, ERROR, failure)
+
+
 def _event(
     workflow: Workflow[Any], step: Step[Any], run: Run[Any], result: str, failure: Failure | None = None
 ) -> EndedEvent | None:

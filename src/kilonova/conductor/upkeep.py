@@ -9,6 +9,7 @@ from datetime import timedelta
 from kilonova.conductor.heartbeats import WRITTEN_EVERY_S
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.silence import Silence
+from kilonova.conductor.task_progress import SHOWN_EVERY_S
 from kilonova.db import change_log, host_agents, services
 from kilonova.db.transaction import Transaction
 from kilonova.periodic import PeriodicThread
@@ -28,7 +29,8 @@ class Upkeep:
     ``binaries``: the services that operators look for.
     ``announce``: has the agents of this process report their guests.
     ``report_interval_s``: how often this process says that it is alive, if its lease does not ask for more.
-    ``down_time``: for how long a process may say nothing before its services count as down.
+    ``down_time``: for how long a process may say nothing before its services count as down; ``hears``: whether this
+    one would hear agents now.
     """
 
     def __init__(
@@ -39,10 +41,11 @@ class Upkeep:
         *,
         report_interval_s: float = 10.0,
         down_time: timedelta = timedelta(seconds=60),
+        hears: Callable[[], bool] = lambda: True,
     ) -> None:
         self._conductor = conductor
         self._database = conductor.database
-        silence = Silence(conductor.database, down_time, listener=conductor.owner)
+        silence = Silence(conductor.database, down_time, listener=conductor.owner, hears=hears)
         self._binaries = tuple(binaries)
         self._announce = announce
         self._renew_every_s = min(conductor.lease.renewal_s, report_interval_s)
@@ -53,6 +56,12 @@ class Upkeep:
         self._threads = (
             PeriodicThread("leases", self._look, look_every_s, complaint="The lease was not renewed"),
             PeriodicThread("retries", self.tick, _TICK_S, complaint="Nothing was tried again"),
+            PeriodicThread(
+                "task states",
+                conductor.runner.task_progress.write,
+                SHOWN_EVERY_S,
+                complaint="The progress of tasks was not written",
+            ),
             PeriodicThread(
                 "heartbeats",
                 conductor.heartbeats.write,
@@ -99,6 +108,7 @@ class Upkeep:
 
     def tick(self) -> None:
         """Try again what broke and is due; ask agents that should have replied by now."""
+        self._conductor.membership.resume_later()
         self._conductor.runner.retry_broken()
         self._conductor.runner.ask_overdue()
 

@@ -34,13 +34,17 @@ TAKEN_OVER = (ConcurrentUpdate, NotFound, UnexpectedTaskState)
 
 
 class Interrupt(StrEnum):
-    """Why a workflow is to end, or to end sooner. All but the last have it walk back where it still can."""
+    """Why a workflow is to end, or to end sooner. All but ``FORCE_COMPLETE`` have it walk back where it still can."""
 
     DELETE = "delete"
     #: Another action takes its place. Journals have it under the name of the first action that did.
     OTHER_ACTION = "reboot"
     ABORT = "abort"
+    #: It takes longer than the operator allows.
+    TIMEOUT = "timeout"
     FORCE_COMPLETE = "force-complete"
+    #: The host of the server is taken for dead. Nothing that has to be undone there is asked of it any more.
+    EVACUATE = "evacuate"
 
 
 class HostIsBackError(Exception):
@@ -174,12 +178,14 @@ class SendToAgent:
 
     ``asked_after_s``: without a reply by then the agent is asked how far it is; None stands for the usual time.
     ``facts``: as they are while it waits, in this process only; None: as before.
+    ``once``: task that the agent has reached → what it is sent instead, should it have forgotten the step by then.
     """
 
     host: str
     message: AgentMessage
     asked_after_s: float | None = None
     facts: Any = None
+    once: Mapping[TaskState, AgentMessage] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 """[api], and how large the bodies of requests may be."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from kilonova.config.address import Address, parse_address
@@ -26,6 +27,13 @@ class ApiSettings:
         16_384
     )
     enable_instance_password: Annotated[bool, Option()] = True
+    dhcp_domain: Annotated[
+        str, Option("Domain that follows the host name which a guest is told, where that has none of its own.")
+    ] = "novalocal"
+    vendordata_jsonfile_path: Annotated[
+        Path | None,
+        Option("File with a JSON object that every config drive has: vendor_data.json, 'static' of vendor_data2.json."),
+    ] = None
     use_forwarded_for: Annotated[
         bool, Option("Take the caller's address from X-Forwarded-For. Only behind a proxy that sets it.")
     ] = False

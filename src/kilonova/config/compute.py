@@ -45,6 +45,14 @@ class ComputeSettings:
             name="running_deleted_instance_poll_interval",
         ),
     ] = 1800
+    update_resources_interval_s: Annotated[
+        int,
+        Option(
+            "Seconds after which a host is looked at again, and reported if its hypervisor has changed. 0 stands for "
+            "60; a negative value: only at the start of an agent.",
+            name="update_resources_interval",
+        ),
+    ] = 0
     running_deleted_instance_timeout_s: Annotated[
         int,
         Option(
@@ -53,6 +61,62 @@ class ComputeSettings:
             min=0,
         ),
     ] = 0
+    max_concurrent_builds: Annotated[
+        int, Option("How many guests a host makes at a time; others wait in BUILD. 0: any number.", min=0)
+    ] = 10
+    max_concurrent_live_migrations: Annotated[
+        int,
+        Option("How many live migrations a host sends out at a time; others are queued. 0: any number.", min=0),
+    ] = 1
+    force_config_drive: Annotated[
+        bool, Option("Whether every server gets a config drive, whatever is asked for it.")
+    ] = False
+    config_drive_format: Annotated[
+        str, Option("Format of config drives. The other one of Nova's, vfat, is not offered.", choices=("iso9660",))
+    ] = "iso9660"
+    max_concurrent_snapshots: Annotated[
+        int,
+        Option("How many disks a host copies and uploads as images at once; 0 stands for any number.", min=0),
+    ] = 5
+    non_inheritable_image_properties: Annotated[
+        tuple[str, ...],
+        Option("Properties of a server's image that an image of the server does not get."),
+    ] = ("cache_in_nova", "bittorrent")
+    shutdown_timeout_s: Annotated[
+        float,
+        Option(
+            "Seconds that a guest has to shut down when its server is stopped, before it is powered off. The image "
+            "property os_shutdown_timeout overrides it.",
+            name="shutdown_timeout",
+            min=0,
+        ),
+    ] = 60.0
+    wait_soft_reboot_s: Annotated[
+        float,
+        Option(
+            "Seconds that a guest has to shut down in a soft reboot, before it is powered off.",
+            name="wait_soft_reboot_seconds",
+            group="libvirt",
+            min=0,
+        ),
+    ] = 120.0
+    sync_power_state_interval_s: Annotated[
+        int,
+        Option(
+            "Seconds between two reports of the power states of all guests of a host. 0 stands for 60; a negative "
+            "value for none.",
+            name="sync_power_state_interval",
+        ),
+    ] = 600
+    handle_virt_lifecycle_events: Annotated[
+        bool,
+        Option(
+            "Whether agents tell at once of guests that change their power state by themselves.", group="workarounds"
+        ),
+    ] = True
+    resume_guests_state_on_host_boot: Annotated[
+        bool, Option("Whether guests that ran before their host lost power run again when its agent starts.")
+    ] = False
     allow_resize_to_same_host: Annotated[
         bool, Option("Whether a resize may leave a server on the host where it is, if that has room.")
     ] = False

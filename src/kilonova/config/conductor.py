@@ -32,3 +32,21 @@ class ConductorSettings:
             min=1,
         ),
     ] = 60
+    guest_question_timeout_s: Annotated[
+        float,
+        Option(
+            "Seconds within which a host has to answer what a user asks about a guest, such as its console output. A "
+            "quarter of the API's threads may wait for hosts that are slow to answer. Not an option of Nova's.",
+            name="guest_question_timeout",
+            min=0.1,
+        ),
+    ] = 10.0
+    consecutive_build_service_disable_threshold: Annotated[
+        int,
+        Option(
+            "Whether builds that fail count against their host for BuildFailureWeigher. 0: they do not. As in Nova "
+            "since Rocky, no number of them disables a service.",
+            group="compute",
+            min=0,
+        ),
+    ] = 10

@@ -32,6 +32,10 @@ class ImageSettings:
         int,
         Option("Images that a control process sends and receives at once, a thread each (Kilonova's own).", min=1),
     ] = 8
+    precache_concurrency: Annotated[
+        int,
+        Option("How many hosts of an aggregate fetch images beforehand at once.", group="image_cache", min=1),
+    ] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,22 @@ class ImageCacheSettings:
             min=0,
         ),
     ] = 20_480
+    manager_interval_s: Annotated[
+        int,
+        Option(
+            "Seconds between two looks for images that no guest uses. 0 stands for 60; a negative value: nobody looks.",
+            name="manager_interval",
+        ),
+    ] = 2400
+    remove_unused_base_images: Annotated[bool, Option("Whether images that no guest uses are removed.")] = True
+    remove_unused_original_minimum_age_s: Annotated[
+        int,
+        Option(
+            "Seconds for which no guest may have used an image before it is removed.",
+            name="remove_unused_original_minimum_age_seconds",
+            min=0,
+        ),
+    ] = 86_400
     num_retries: Annotated[int, Option("How often a host tries again to transfer an image.", group="glance", min=0)] = 3
     cafile: Annotated[
         str | None,
@@ -57,6 +77,11 @@ class ImageCacheSettings:
     insecure: Annotated[
         bool, Option("Do not check the certificate of the control processes (Kilonova's own).", group="images")
     ] = False
+
+    @property
+    def unused_min_age_s(self) -> int | None:
+        """How old images become that no guest uses, in seconds; None: they stay."""
+        return self.remove_unused_original_minimum_age_s if self.remove_unused_base_images else None
 
     @property
     def verify(self) -> bool | str:

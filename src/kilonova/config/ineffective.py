@@ -9,13 +9,28 @@ _COUNTED = "servers are counted when they are stored."
 _REMOVED = "Nova removed it, too."
 _QUORUM = "queues are always durable quorum queues."
 _ONE = "each process has one connection."
+_STATIC = "vendor data are those of vendordata_jsonfile_path."
 _QUOTAS = "see docs/quotas.md."
+_EXACT = "what is on a host is always known exactly."
+_RETRIED = "a guest that is left behind is removed as soon as its host can, see docs/operating.md."
 
 #: Group → options. The help says why they do nothing.
 INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
     "DEFAULT": (
         cfg.StrOpt("scheduler_host_manager", help=_REMOVED),
         cfg.StrOpt("scheduler_json_config_location", help=_REMOVED),
+        cfg.IntOpt("scheduler_instance_sync_interval", default=120, help=_EXACT),
+        cfg.IntOpt("heal_instance_info_cache_interval", default=-1, help="there is no network service."),
+        cfg.IntOpt("volume_usage_poll_interval", default=0, help="there is no volume service."),
+        cfg.BoolOpt("instance_usage_audit", default=False, help="notifications are not sent yet."),
+        cfg.IntOpt("instance_delete_interval", default=300, help=_RETRIED),
+        cfg.IntOpt("maximum_instance_delete_attempts", default=5, help=_RETRIED),
+        cfg.IntOpt("periodic_fuzzy_delay", default=60, help="no process waits for the chores of another one."),
+    ),
+    "api": (
+        cfg.ListOpt("vendordata_providers", default=["StaticJSON"], help=_STATIC),
+        cfg.ListOpt("vendordata_dynamic_targets", default=[], help=_STATIC),
+        cfg.StrOpt("config_drive_skip_versions", help="config drives have the newest EC2 version and no older one."),
     ),
     "scheduler": (
         cfg.IntOpt("max_placement_results", default=1000, min=1, help="a decision looks at every host."),
@@ -25,7 +40,7 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         ),
     ),
     "filter_scheduler": (
-        cfg.BoolOpt("track_instance_changes", default=True, help="what is on a host is always known exactly."),
+        cfg.BoolOpt("track_instance_changes", default=True, help=_EXACT),
         cfg.BoolOpt("pci_in_placement", default=False, help="PCI devices are counted in pools of their own."),
     ),
     "quota": (
@@ -33,13 +48,6 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.BoolOpt("count_usage_from_placement", default=False, help=_COUNTED),
         cfg.StrOpt("unified_limits_resource_strategy", default="require", help=_QUOTAS),
         cfg.ListOpt("unified_limits_resource_list", default=["servers"], help=_QUOTAS),
-    ),
-    "compute": (
-        cfg.IntOpt(
-            "consecutive_build_service_disable_threshold",
-            default=10,
-            help="failed builds always count for BuildFailureWeigher.",
-        ),
     ),
     "oslo_messaging_rabbit": (
         cfg.BoolOpt("rabbit_quorum_queue", default=True, help=_QUORUM),

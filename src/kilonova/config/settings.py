@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 from oslo_config import cfg
 
 from kilonova.config.api import ApiSettings, BodyLimits
+from kilonova.config.chores import ChoreSettings
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.conductor import ConductorSettings
 from kilonova.config.database import DatabaseSettings
@@ -35,6 +36,7 @@ class Settings:
     database: DatabaseSettings
     api: ApiSettings = field(default_factory=ApiSettings)
     bodies: BodyLimits = field(default_factory=BodyLimits)
+    chores: ChoreSettings = field(default_factory=ChoreSettings)
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     conductor: ConductorSettings = field(default_factory=ConductorSettings)
     fake: FakeSettings = field(default_factory=FakeSettings)

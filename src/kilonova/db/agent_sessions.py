@@ -20,6 +20,10 @@ _A, _P = t.host_agents.c, t.processes.c
 _LONGEST = 36
 
 
+class SessionOverError(Forbidden):
+    """A session was its agent's own, and never begins again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """``uuid``: of the session. ``agent``: the name of its process at the broker.
@@ -55,7 +59,7 @@ def _not_own(session: Session) -> Forbidden:
 
 
 def require_present(connection: Connection, session: Session, now: datetime) -> None:
-    """Raise Forbidden unless a session is new, or its agent's own and not over: what is over never begins again."""
+    """Hold a session to be new, or its agent's own and not over. Raises: Forbidden, SessionOverError."""
     require_name(session)
     row = connection.execute(sa.select(_P.agent, _P.lease_until).where(_P.uuid == session.uuid)).first()
     if row is None:
@@ -63,12 +67,14 @@ def require_present(connection: Connection, session: Session, now: datetime) -> 
     if row.agent != session.agent:
         raise _not_own(session)
     if row.lease_until <= now:
-        raise Forbidden(f"Session {session.uuid} of agent {session.agent} has ended.")
+        raise SessionOverError(f"Session {session.uuid} of agent {session.agent} has ended.")
 
 
 def end_of(tx: Transaction, agents: Collection[str]) -> int:
     """End the sessions of some agents, as if they had not been heard of for long. Returns how many had a lease."""
-    alive = sa.and_(_P.agent.in_(list(agents)), _P.lease_until > tx.now)
+    of_agents = _P.agent.in_(list(agents))
+    host_agents.mark_down(tx, of_agents)
+    alive = sa.and_(of_agents, _P.lease_until > tx.now)
     return tx.execute(sa.update(t.processes).where(alive).values(lease_until=tx.now)).rowcount
 
 
@@ -77,15 +83,25 @@ def with_lease(connection: Connection, at: datetime) -> tuple[Session, ...]:
     return tuple(Session(*row) for row in connection.execute(_SESSIONS.where(_P.lease_until > at)))
 
 
+def not_given_up(connection: Connection, at: datetime) -> Mapping[Session, datetime]:
+    """Return the sessions that had their lease at a time or whose hosts count as up, and until when each has its lease.
+
+    A host that counts as up may be chosen for a server, so it has to be one that is waited for.
+    """
+    wanted = _SESSIONS.add_columns(_P.lease_until).where(sa.or_(_P.lease_until > at, _P.up.is_(True)))
+    return {Session(*rest): until for *rest, until in connection.execute(wanted)}
+
+
 def hosts(connection: Connection, session: str) -> tuple[str, ...]:
     """Return the hosts that a session has reported."""
     return tuple(connection.execute(sa.select(_A.host).where(_A.process == session)).scalars())
 
 
 def of_host(connection: Connection, host: str, at: datetime) -> Session | None:
-    """Return the session that has a host, None if it had no lease at a time."""
+    """Return the session that has a host, None if it had no lease at a time and the host counts as down."""
     joined = _SESSIONS.join_from(t.processes, t.host_agents, _A.process == _P.uuid)
-    row = connection.execute(joined.where(_A.host == host, _P.lease_until > at)).first()
+    present = sa.or_(_P.lease_until > at, _P.up.is_(True))
+    row = connection.execute(joined.where(_A.host == host, present)).first()
     return None if row is None else Session(*row)
 
 

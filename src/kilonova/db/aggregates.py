@@ -24,6 +24,8 @@ from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.model.host import COMPUTE
 from kilonova.scheduler.isolation.rules import is_rule_key
 
+_NAMED_TOGETHER = 500
+
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -156,6 +158,17 @@ def forget_host(tx: Transaction, host: str) -> None:
         if host in aggregate.hosts:
             _leave(tx, aggregate, host)
             _log(tx, aggregate.id)
+
+
+def members_among(connection: Connection, hosts: Collection[str]) -> tuple[str, ...]:
+    """Return those of some hosts that are in any aggregate, by name."""
+    names = sorted(hosts)
+    found: set[str] = set()
+    for start in range(0, len(names), _NAMED_TOGETHER):
+        some = names[start : start + _NAMED_TOGETHER]
+        members = sa.select(t.aggregate_hosts.c.host).where(t.aggregate_hosts.c.host.in_(some))
+        found.update(connection.execute(members).scalars())
+    return tuple(sorted(found))
 
 
 def mirror_into_placement(tx: Transaction, host: str) -> None:

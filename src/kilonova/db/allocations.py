@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who uses what: consumers and their allocations, written as a whole, consumer by consumer.
+"""Who uses what: the allocations of consumers, written as a whole, consumer by consumer.
 
 ``inventories.used`` is the sum of the allocations of its row, kept by adding differences (``inventory_use.py``, which
 guards the capacity). Requests that wait together are written together, by the same number of statements.
@@ -14,19 +14,16 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import inventory_use, providers
+from kilonova.db import consumers, inventory_use, providers
 from kilonova.db import tables as t
+from kilonova.db.consumers import Consumer
 from kilonova.db.inventory_use import InventoryKey
 from kilonova.db.prepared import Prepared
 from kilonova.db.resource_classes import ids as class_ids_of
-from kilonova.db.statements import ManyRows, insert_many, mapping
+from kilonova.db.statements import ManyRows, insert_many
 from kilonova.db.transaction import BatchedWrite, Transaction, batched
 from kilonova.deadline import heeding
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
-
-#: The types of the consumers that are servers, and of those that hold what servers are being moved away from.
-INSTANCE = "INSTANCE"
-MIGRATION = "MIGRATION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +132,7 @@ def delete_for_consumer(tx: Transaction, consumer_uuid: str) -> bool:
 
 def _delete_all(tx: Transaction, consumer_uuids: Sequence[str]) -> Sequence[bool]:
     using = _free(tx, consumer_uuids)
-    _DELETE_CONSUMERS.run(tx.connection, uuids=list(set(consumer_uuids)))
+    consumers.remove(tx, set(consumer_uuids))
     outcomes: list[bool] = []
     for uuid in consumer_uuids:  # of two requests for one consumer, the first one found something
         outcomes.append(uuid in using)
@@ -201,9 +198,9 @@ def write(tx: Transaction, requests: Sequence[ConsumerRequest]) -> Written:
 
 def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> list[Written]:
     requests = [request for batch in batches for request in batch]
-    consumers = _consumers(tx, requests)
+    known_consumers = _known_generations(tx, requests)
     known = _providers(tx, requests)
-    old = _present(tx, consumers)
+    old = _present(tx, known_consumers)
     rows: list[dict[str, Any]] = [
         {
             "consumer": request.consumer_uuid,
@@ -221,7 +218,15 @@ def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> lis
     ]:
         change[inventory] = change.get(inventory, 0) + amount
     _check(requests, known, change)
-    _write_consumers(tx, requests, consumers)
+    consumers.store(
+        tx,
+        [
+            Consumer(request.consumer_uuid, request.project_id, request.user_id, request.consumer_type)
+            for request in requests
+            if request.allocations
+        ],
+        known_consumers,
+    )
     if not inventory_use.change(tx, change):
         raise Conflict("Unable to allocate inventory: The requested amount would exceed the capacity.")
     if old:
@@ -229,13 +234,8 @@ def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> lis
     _ALLOCATE.run(tx, rows, now=tx.now)
     empty = {request.consumer_uuid for request in requests if not request.allocations}
     if empty:
-        _DELETE_CONSUMERS.run(tx.connection, uuids=list(empty))
+        consumers.remove(tx, empty)
     return [_written(batch, known, old) for batch in batches]
-
-
-def add_consumers(tx: Transaction, consumers: Sequence[Mapping[str, Any]]) -> None:
-    """Write new consumers: rows of ``uuid``, ``project_id``, ``user_id`` and ``kind``."""
-    _ADD_CONSUMERS.run(tx, consumers, now=tx.now)
 
 
 def allocate(tx: Transaction, uses: Sequence[Mapping[str, Any]]) -> None:
@@ -256,28 +256,15 @@ def hand_over(tx: Transaction, heirs: Mapping[str, str], kind: str) -> None:
     if not givers:
         return
     takers = {heirs[giver] for giver in givers}
-    present = {row[0] for row in _GENERATIONS.rows(tx.connection, uuids=sorted(takers))}
+    present = consumers.present(tx, takers)
     new = [
-        {"uuid": heirs[uuid], "project_id": project_id, "user_id": user_id, "kind": kind}
+        Consumer(heirs[uuid], project_id, user_id, kind)
         for uuid, project_id, user_id in givers.values()
         if heirs[uuid] not in present
     ]
-    _ADD_CONSUMERS.run(tx, new, now=tx.now)
-    raise_generations(tx, [*givers, *(takers & present)])
+    consumers.add(tx, new)
+    consumers.raise_generations(tx, [*givers, *(takers & present)])
     _HAND_OVER.run(tx, [{"giver": giver, "taker": heirs[giver]} for giver in sorted(givers)])
-
-
-def raise_generations(tx: Transaction, consumer_uuids: Collection[str]) -> None:
-    """Raise the generation of consumers whose allocations change; those that are not there are left out."""
-    if consumer_uuids:
-        _RAISE.run(tx.connection, uuids=sorted(consumer_uuids), now=tx.now)
-
-
-def present_consumers(tx: Transaction, consumer_uuids: Sequence[str]) -> frozenset[str]:
-    """Return which of these consumers have a row."""
-    if not consumer_uuids:
-        return frozenset()
-    return frozenset(row[0] for row in _GENERATIONS.rows(tx.connection, uuids=list(consumer_uuids)))
 
 
 def free(tx: Transaction, consumer_uuid: str) -> None:
@@ -290,7 +277,7 @@ def forget_idle(tx: Transaction, consumer_uuids: Sequence[str]) -> None:
     using = {use.consumer_uuid for use in _present(tx, consumer_uuids)}
     idle = [uuid for uuid in consumer_uuids if uuid not in using]
     if idle:
-        _DELETE_CONSUMERS.run(tx.connection, uuids=idle)
+        consumers.remove(tx, idle)
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -380,37 +367,16 @@ def _require_classes(tx: Transaction, asked: Mapping[str, str]) -> None:
         raise InvalidRequest(f"Unable to allocate inventory for consumer {uuids}: {error.message}") from None
 
 
-def _consumers(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str, int]:
+def _known_generations(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str, int]:
     """Return the generation of every consumer that exists, after checking those that the requests expect."""
     uuids = [request.consumer_uuid for request in requests]
-    found: dict[str, int] = mapping(tx.connection, _GENERATIONS, uuids=uuids)
+    found = consumers.generations(tx, uuids)
     for request in requests:
         present = found.get(request.consumer_uuid)
         if request.guarded and present != request.generation:
             expected, got = ("null" if value is None else value for value in (present, request.generation))
             raise ConcurrentUpdate(f"consumer generation conflict - expected {expected} but got {got}")
     return found
-
-
-def _write_consumers(tx: Transaction, requests: Sequence[ConsumerRequest], present: Mapping[str, int]) -> None:
-    rows = [
-        {
-            "uuid": request.consumer_uuid,
-            "project_id": request.project_id,
-            "user_id": request.user_id,
-            "kind": request.consumer_type,
-            "generation": present.get(request.consumer_uuid, 0),
-        }
-        for request in requests
-        if request.allocations
-    ]
-    changed = [row for row in rows if row["uuid"] in present]
-    _ADD_CONSUMERS.run(tx, [row for row in rows if row["uuid"] not in present], now=tx.now)
-    if _CHANGE_CONSUMERS.run(tx, changed, now=tx.now) != len(changed):
-        raise ConcurrentUpdate(
-            "Inventory and/or allocations changed while attempting to allocate: another request wrote one of the "
-            "consumers."
-        )
 
 
 def _check(
@@ -447,16 +413,10 @@ _PRESENT = Prepared(
         _ALLOCATION.consumer_uuid, _ALLOCATION.resource_provider_id, _ALLOCATION.resource_class_id, _ALLOCATION.used
     ).where(_ALLOCATION.consumer_uuid.in_(_UUIDS))
 )
-_GENERATIONS = Prepared(sa.select(_CONSUMER.uuid, _CONSUMER.generation).where(_CONSUMER.uuid.in_(_UUIDS)))
 _HOLDERS = Prepared(
     sa.select(_CONSUMER.uuid, _CONSUMER.project_id, _CONSUMER.user_id).where(
         _CONSUMER.uuid.in_(_UUIDS), sa.exists().where(_ALLOCATION.consumer_uuid == _CONSUMER.uuid)
     )
-)
-_RAISE = Prepared(
-    sa.update(t.consumers)
-    .where(_CONSUMER.uuid.in_(_UUIDS))
-    .values(generation=_CONSUMER.generation + 1, updated_at=sa.bindparam("now", type_=t.Time))
 )
 _HAND_OVER = ManyRows(
     {"giver": _CONSUMER.uuid.type, "taker": _CONSUMER.uuid.type},
@@ -465,7 +425,6 @@ _HAND_OVER = ManyRows(
     ),
 )
 _DELETE_ALLOCATIONS = Prepared(sa.delete(t.allocations).where(_ALLOCATION.consumer_uuid.in_(_UUIDS)))
-_DELETE_CONSUMERS = Prepared(sa.delete(t.consumers).where(_CONSUMER.uuid.in_(_UUIDS)))
 _INVENTORIES = Prepared(
     sa.select(
         t.resource_providers.c.uuid,
@@ -484,32 +443,6 @@ _INVENTORIES = Prepared(
     .where(t.resource_providers.c.uuid.in_(_UUIDS))
 )
 _NOW = sa.bindparam("now", type_=t.Time)
-_ADD_CONSUMERS = insert_many(
-    t.consumers,
-    {"uuid": "uuid", "project_id": "project_id", "user_id": "user_id", "consumer_type": "kind"},
-    generation=sa.literal(1),
-    created_at=_NOW,
-)
-_CHANGE_CONSUMERS = ManyRows(
-    {
-        "uuid": _CONSUMER.uuid.type,
-        "project_id": _CONSUMER.project_id.type,
-        "user_id": _CONSUMER.user_id.type,
-        "kind": _CONSUMER.consumer_type.type,
-        "generation": sa.BigInteger(),
-    },
-    lambda given: (
-        sa.update(t.consumers)
-        .where(_CONSUMER.uuid == given["uuid"], _CONSUMER.generation == given["generation"])
-        .values(
-            project_id=given["project_id"],
-            user_id=given["user_id"],
-            consumer_type=sa.func.coalesce(given["kind"], _CONSUMER.consumer_type),
-            generation=_CONSUMER.generation + 1,
-            updated_at=_NOW,
-        )
-    ),
-)
 _ALLOCATE = insert_many(
     t.allocations,
     {

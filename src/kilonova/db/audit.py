@@ -27,7 +27,6 @@ from kilonova.db import (
     services,
 )
 from kilonova.db import tables as t
-from kilonova.db.allocations import INSTANCE, MIGRATION
 from kilonova.db.audit_finding import Finding
 from kilonova.db.audit_of_guests import servers_without_guest, stray_guests
 from kilonova.db.audit_of_servers import (
@@ -36,6 +35,7 @@ from kilonova.db.audit_of_servers import (
     servers_without_allocation,
     wrong_device_use,
 )
+from kilonova.db.consumers import INSTANCE, MIGRATION
 from kilonova.db.statements import mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict

@@ -12,8 +12,9 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import allocations, compute_nodes, host_devices, instances, server_migrations
 from kilonova.db import tables as t
-from kilonova.db.allocations import INSTANCE, MIGRATION, ConsumerRequest
+from kilonova.db.allocations import ConsumerRequest
 from kilonova.db.audit_finding import Finding
+from kilonova.db.consumers import INSTANCE, MIGRATION
 from kilonova.db.request_specs import get_many as request_specs_of
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict
@@ -21,6 +22,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.instance import Instance
 from kilonova.model.request_spec import RequestSpec
+from kilonova.model.server_migration import MigrationStatus
 from kilonova.scheduler.resources import resource_query
 
 
@@ -50,7 +52,8 @@ def _holders(connection: Connection) -> dict[str, _Holder]:
     for migration in server_migrations.claimed(connection):
         server = found.get(migration.instance_uuid)
         if server is not None:
-            found[server.server] = replace(server, host=migration.dest_host, node=migration.dest_node)
+            if migration.status is not MigrationStatus.DONE:
+                found[server.server] = replace(server, host=migration.dest_host, node=migration.dest_node)
             label = f"migration {migration.uuid}"
             found[migration.uuid] = _Holder(server.server, label, *migration.source, server.is_busy)
     return found
@@ -136,10 +139,12 @@ def _mend_server(tx: Transaction, *, uuid: str) -> None:
 
 def _flavor_of(tx: Transaction, server: Instance, holder: str) -> Flavor:
     """Return the flavor of which a server is, or will be, where it or its migration holds room."""
-    moving = server_migrations.find_open(tx.connection, server.uuid)
-    if moving is None or not moving.is_claimed:
-        return server.flavor
-    return moving.old_flavor if holder == moving.uuid else moving.new_flavor
+    moving = [each for each in server_migrations.open_of(tx.connection, [server.uuid]) if each.is_claimed]
+    for migration in moving:
+        if migration.uuid == holder:
+            return migration.old_flavor
+    arriving = [each for each in moving if each.status is not MigrationStatus.DONE]
+    return arriving[-1].new_flavor if arriving else server.flavor
 
 
 def devices_of_nobody(connection: Connection) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hypervisors by (service host, hypervisor hostname). A node keeps its uuid, which is also its provider's, for good."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,8 +12,8 @@ from sqlalchemy.engine import Connection
 from kilonova.db import host_devices, provider_states, providers
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedCapabilities, LoggedNode
-from kilonova.db.prepared import Prepared
-from kilonova.db.statements import insert_missing, mapping
+from kilonova.db.prepared import Prepared, PreparedInsert
+from kilonova.db.statements import mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound
@@ -23,6 +23,19 @@ from kilonova.model.host import Capabilities, ComputeNode, NodeReport
 _FAILING = Prepared(
     sa.select(t.compute_nodes.c.uuid).where(
         t.compute_nodes.c.uuid.in_(sa.bindparam("uuids", expanding=True)), t.compute_nodes.c.failed_builds > 0
+    )
+)
+_NODE = t.compute_nodes.c
+_NAMED_TOGETHER = 500
+_INSERT = PreparedInsert(t.compute_nodes)
+_CHANGE = Prepared(
+    sa.update(t.compute_nodes)
+    .where(_NODE.uuid == sa.bindparam("new_uuid", type_=_NODE.uuid.type))
+    .values(
+        {
+            name: sa.bindparam(f"new_{name}", type_=_NODE[name].type)
+            for name in ("host_ip", "capabilities", "metrics", "updated_at")
+        }
     )
 )
 _FIGURES = {"VCPU": "vcpus", "MEMORY_MB": "memory_mib", "DISK_GB": "disk_gib"}
@@ -54,30 +67,52 @@ class NodeKey(NamedTuple):
     hypervisor_hostname: str
 
 
-def report(tx: Transaction, said: NodeReport) -> ComputeNode:
-    """Take what an agent says of a hypervisor: a new row the first time, otherwise whatever differs."""
-    table = t.compute_nodes
-    known = table.c.host == said.host, table.c.hypervisor_hostname == said.hypervisor_hostname
-    row = tx.execute(sa.select(table).where(*known)).mappings().first()
-    values = {"host_ip": said.host_ip, "capabilities": capabilities_as_json(said.capabilities)}
-    metrics = dict(said.metrics)
-    if row is None:
-        key = {"uuid": new_uuid(), "host": said.host, "hypervisor_hostname": said.hypervisor_hostname}
-        insert_missing(tx, table, {**key, **values, "metrics": metrics, "failed_builds": 0, "created_at": tx.now})
-        uuid = tx.execute(sa.select(table.c.uuid).where(*known)).scalar_one()
-        if metrics:
-            tx.log("metrics", uuid, metrics)
-        host_devices.report(tx, uuid, said.devices)
-        return _log(tx, uuid)
-    host_devices.report(tx, row["uuid"], said.devices)
-    same = all(row[name] == value for name, value in values.items())
-    measured_anew = (row["metrics"] or {}) != metrics
-    if same and not measured_anew:
-        return _node(row)
-    tx.execute(sa.update(table).where(*known).values(**values, metrics=metrics, updated_at=tx.now))
-    if measured_anew:
-        tx.log("metrics", row["uuid"], metrics)
-    return get(tx.connection, row["uuid"]) if same else _log(tx, row["uuid"])
+def report_all(tx: Transaction, said: Sequence[NodeReport]) -> list[ComputeNode]:
+    """Take what agents say of hypervisors, in their order: new rows the first time, otherwise whatever differs."""
+    newest = {(each.host, each.hypervisor_hostname): each for each in said}
+    known = _rows_of_hosts(tx.connection, {host for host, _ in newest})
+    added: list[dict[str, Any]] = []
+    changed: list[dict[str, Any]] = []
+    logged: list[str] = []
+    for key, each in newest.items():
+        row = known.get(key)
+        capabilities, metrics = capabilities_as_json(each.capabilities), dict(each.metrics)
+        if row is None:
+            row = {"uuid": new_uuid(), "host": each.host, "hypervisor_hostname": each.hypervisor_hostname}
+            row |= {"failed_builds": 0, "created_at": tx.now, "metrics": {}}
+            added.append(row)
+            logged.append(row["uuid"])
+        elif row["host_ip"] != each.host_ip or row["capabilities"] != capabilities:
+            row = {**row, "updated_at": tx.now}
+            changed.append(row)
+            logged.append(row["uuid"])
+        elif (row["metrics"] or {}) != metrics:
+            row = {**row, "updated_at": tx.now}
+            changed.append(row)
+        if (row["metrics"] or {}) != metrics:
+            tx.log("metrics", row["uuid"], metrics)
+        row |= {"host_ip": each.host_ip, "capabilities": capabilities, "metrics": metrics}
+        known[key] = row
+    _INSERT.run(tx.connection, added)
+    if changed:
+        names = ("uuid", "host_ip", "capabilities", "metrics", "updated_at")
+        _CHANGE.run_each(tx.connection, [{f"new_{name}": row[name] for name in names} for row in changed])
+    host_devices.report_all(tx, {known[key]["uuid"]: each.devices for key, each in newest.items()})
+    nodes = {key: _node(known[key]) for key in newest}
+    for node in nodes.values():
+        if node.uuid in logged:
+            tx.log("node", node.uuid, as_change(node))
+    return [nodes[each.host, each.hypervisor_hostname] for each in said]
+
+
+def _rows_of_hosts(connection: Connection, hosts: Collection[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    names = sorted(hosts)
+    for start in range(0, len(names), _NAMED_TOGETHER):
+        wanted = sa.select(t.compute_nodes).where(_NODE.host.in_(names[start : start + _NAMED_TOGETHER]))
+        for row in connection.execute(wanted).mappings():
+            found[row["host"], row["hypervisor_hostname"]] = dict(row)
+    return found
 
 
 def get(connection: Connection, uuid: str) -> ComputeNode:

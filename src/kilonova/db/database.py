@@ -143,6 +143,14 @@ class Database:
         result: T = self.write_batched(run_singly, job)
         return result
 
+    def write_unless_away(self, job: Callable[[Transaction], T]) -> T:
+        """Do what :meth:`write` does, but like the work of a request, which is refused while the server is away.
+
+        Raises: Unavailable.
+        """
+        with deadline.running(deadline.NEVER):
+            return self.write(job)
+
     def submit(self, job: Callable[[Transaction], T]) -> "Future[T]":
         """Queue ``job`` for the writer; the future resolves after the commit."""
         return self.submit_batched(run_singly, job)

@@ -259,6 +259,7 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
             orders = [
                 f"SET idle_in_transaction_session_timeout = '{_IDLE_WRITER_S}s'",
                 "SET enable_seqscan = off",
+                "SET max_parallel_workers_per_gather = 0",  # workers take longer to start than rows to be looked up
                 "SET jit = off",  # which a scan without an index would set off now, as it counts as very expensive
             ]
         elif _is_mariadb(writer):

@@ -26,7 +26,7 @@ from kilonova.db import tables as t
 from kilonova.db.prepared import Prepared
 from kilonova.model.found_guest import Departure, FoundGuest, OddGuest, Oddity, Removal
 from kilonova.model.instance import VmState
-from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType, ServerMigration
+from kilonova.model.server_migration import OPEN, MigrationStatus, ServerMigration
 
 #: host → instance uuid → what the host reports.
 Found = Mapping[str, Mapping[str, FoundGuest]]
@@ -79,8 +79,11 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
+    """``keeps``: the guest may be wanted again."""
+
     departure: Departure
     at: datetime
+    keeps: bool = False
 
 
 def examine(connection: Connection, found: Found, now: datetime) -> Examined:
@@ -147,7 +150,8 @@ def _verdict(
     if place is not None and place.deleted_at is not None:
         known.append(_Record(Departure.DELETED, place.deleted_at))
     for record in sorted(known, key=lambda each: (each.departure is Departure.LEFT, each.at), reverse=True):
-        removal = Removal(uuid, record.departure, record.at, max(0.0, (now - record.at).total_seconds()))
+        age_s = max(0.0, (now - record.at).total_seconds())
+        removal = Removal(uuid, record.departure, record.at, age_s, record.keeps)
         if removal.covers(guest.ordered_at):
             return removal
     recorded = None if place is None else place.host
@@ -169,18 +173,13 @@ def _places(connection: Connection, uuids: Sequence[str]) -> tuple[dict[str, _Pl
     open_moves = server_migrations.open_of(connection, uuids)
     sides: dict[str, frozenset[str]] = defaultdict(frozenset)
     for move in open_moves:
-        evacuated = {move.source_host} if _has_left(move) else set()
+        evacuated = {move.source_host} if move.has_left else set()
         sides[move.instance_uuid] |= move.hosts - evacuated
     places: dict[str, _Place] = {}
     for uuid, host, is_deleted, deleted_at in _PLACES.rows(connection, uuids=uuids):
         hosts = frozenset() if is_deleted or host is None else sides[uuid] | {host}
         places[uuid] = _Place(host, hosts, deleted_at if is_deleted else None)
     return places, open_moves
-
-
-def _has_left(move: ServerMigration) -> bool:
-    """Tell whether a move that counts as open is an evacuation whose source has yet to clean up."""
-    return move.migration_type is MigrationType.EVACUATION and move.status is MigrationStatus.DONE
 
 
 def _records(
@@ -190,7 +189,12 @@ def _records(
     records: dict[tuple[str, str], list[_Record]] = defaultdict(list)
     for key, (departure, at) in departures.of(connection, uuids).items():
         records[key].append(_Record(departure, at))
-    for host, uuid, at in (*_left_by_moves(connection, uuids), *_evacuated(moves)):
+    for move in moves:
+        left_at = move.updated_at or move.created_at
+        if move.has_left and left_at is not None:
+            keeps = move.status is not MigrationStatus.DONE
+            records[move.source_host, move.instance_uuid].append(_Record(Departure.LEFT, left_at, keeps))
+    for host, uuid, at in _left_by_moves(connection, uuids):
         deleted_at = places[uuid].deleted_at if uuid in places else None
         ended_by_delete = deleted_at is not None and at >= deleted_at
         records[host, uuid].append(_Record(Departure.DELETED if ended_by_delete else Departure.LEFT, at))
@@ -202,10 +206,3 @@ def _left_by_moves(connection: Connection, uuids: Collection[str]) -> Iterator[t
     for uuid, status, source, dest, created_at, updated_at in _ENDED.rows(connection, uuids=list(uuids)):
         if dest is not None and dest != source:
             yield (source if status in _WELL else dest), uuid, updated_at or created_at
-
-
-def _evacuated(moves: Sequence[ServerMigration]) -> Iterator[tuple[str, str, datetime]]:
-    for move in moves:
-        at = move.updated_at or move.created_at
-        if _has_left(move) and at is not None:
-            yield move.source_host, move.instance_uuid, at

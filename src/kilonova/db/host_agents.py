@@ -96,23 +96,32 @@ def end_control_processes(tx: Transaction, *, besides: str) -> None:
     tx.execute(sa.update(t.processes).where(others).values(lease_until=tx.now))
 
 
-def silent(connection: Connection, now: datetime, down_time: timedelta, *, besides: str) -> tuple[Silent, ...]:
-    """Return processes other than ``besides`` that count as up, and were not heard of for ``down_time``."""
+def silent(connection: Connection, since: datetime, *, besides: str) -> tuple[Silent, ...]:
+    """Return processes other than ``besides`` that count as up, and were not heard of ``since`` then."""
     hosts = sa.select(sa.func.count()).where(_A.process == _P.uuid).scalar_subquery()
     wanted = sa.select(_P.uuid, _P.machine, _P.agent, _P.last_seen_at, hosts)
-    wanted = wanted.where(_P.up.is_(True), _P.last_seen_at < now - down_time, _P.uuid != besides)
+    wanted = wanted.where(_P.up.is_(True), _P.last_seen_at < since, _P.uuid != besides)
     return tuple(Silent(*row) for row in connection.execute(wanted))
 
 
-def mark_silent(tx: Transaction, down_time: timedelta, *, besides: str = "") -> tuple[Silent, ...]:
+def mark_silent(tx: Transaction, since: datetime, *, besides: str = "") -> tuple[Silent, ...]:
     """Have the processes that are :func:`silent` count as down, and return them."""
-    found = silent(tx.connection, tx.now, down_time, besides=besides)
+    found = silent(tx.connection, since, besides=besides)
     if found:
         uuids = [each.process for each in found]
         tx.execute(sa.update(t.processes).where(_P.uuid.in_(uuids)).values(up=False))
     for each in found:
         tx.log("process", each.process, LoggedProcess(epoch_of(each.last_seen_at)))
     return found
+
+
+def mark_down(tx: Transaction, which: sa.ColumnElement[bool]) -> None:
+    """Have processes count as down that are to be heard no more."""
+    found = tx.execute(sa.select(_P.uuid, _P.last_seen_at).where(which, _P.up.is_(True))).all()
+    if found:
+        tx.execute(sa.update(t.processes).where(_P.uuid.in_([row.uuid for row in found])).values(up=False))
+    for row in found:
+        tx.log("process", row.uuid, LoggedProcess(epoch_of(row.last_seen_at)))
 
 
 def forget_ended(tx: Transaction, lease: timedelta) -> int:

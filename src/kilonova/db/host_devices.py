@@ -51,12 +51,18 @@ class Taking:
     share: DeviceShare
 
 
-def report(tx: Transaction, node_uuid: str, said: HostDevices) -> None:
-    """Take over what an agent says there is; use is counted anew. Writes nothing where nothing differs.
+def report_all(tx: Transaction, said: Mapping[str, HostDevices]) -> None:
+    """Take over what agents say there is on hypervisors, by uuid. Writes nothing where nothing differs."""
+    known = _read(tx.connection, said).hosts if said else {}
+    for node_uuid, devices in said.items():
+        _report(tx, node_uuid, known[node_uuid], devices)
+
+
+def _report(tx: Transaction, node_uuid: str, known: HostDevices, said: HostDevices) -> None:
+    """Take over what an agent says there is; use is counted anew.
 
     A pool keeps its number while it is there. One that is gone stays, without devices, until no server has any.
     """
-    known = get(tx.connection, node_uuid)
     present = _with_numbers(known, said)
     if _facts(present) == _facts(known):
         return
@@ -103,12 +109,6 @@ def list_logged(connection: Connection) -> Mapping[str, LoggedDevices]:
     for row in connection.execute(sa.select(t.pci_pools).order_by(_POOL.node_uuid, _POOL.number)):
         pools[row.node_uuid].append(logged_pool(row.number, row.facts, row.total, row.used))
     return {uuid: LoggedDevices(cells.get(uuid, []), pools.get(uuid, [])) for uuid in {**cells, **pools}}
-
-
-def find_share(connection: Connection, instance_uuid: str) -> DeviceShare | None:
-    """Return what a server takes, None when that is nothing."""
-    body = connection.execute(sa.select(_SHARE.body).where(_SHARE.instance_uuid == instance_uuid)).scalar()
-    return None if body is None else share_from_json(body)
 
 
 def of_guest(connection: Connection, instance_uuid: str) -> GuestDevices:

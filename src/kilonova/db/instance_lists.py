@@ -22,6 +22,8 @@ _I = t.instances.c
 class InstanceQuery:
     """Which instances to list. Fields left at their defaults do not restrict.
 
+    ``soft_deleted``: whether those come with the instances that are there, or with the ``deleted`` ones; None: only
+    with deleted ones. Where both kinds are listed they always come.
     ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
     ``name``: a regular expression. ``sort``: (column, descending) pairs; creation time and id follow.
     ``metadata``: has all of these pairs.
@@ -30,6 +32,7 @@ class InstanceQuery:
 
     project_id: str | None = None
     deleted: bool | None = False
+    soft_deleted: bool | None = None
     states: tuple[tuple[VmState, frozenset[TaskState | None]], ...] | None = None
     equals: Mapping[str, Collection[Any]] = field(default_factory=dict)
     name: str | None = None
@@ -67,8 +70,13 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
 
 def _conditions(query: InstanceQuery) -> list[Any]:
     conditions: list[Any] = []
-    if query.deleted is not None:
-        conditions.append(_I.deleted.is_(query.deleted))
+    if query.deleted is False:
+        conditions.append(_I.deleted.is_(False))
+        if not query.soft_deleted:
+            conditions.append(_I.vm_state != VmState.SOFT_DELETED.value)
+    elif query.deleted:
+        hidden = [] if query.soft_deleted is False else [_I.vm_state == VmState.SOFT_DELETED.value]
+        conditions.append(sa.or_(_I.deleted.is_(True), *hidden))
     if query.project_id is not None:
         conditions.append(_I.project_id == query.project_id)
     if query.states is not None:

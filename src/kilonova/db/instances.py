@@ -21,12 +21,12 @@ from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound, UnexpectedTaskState
-from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
+from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState, is_io_heavy
 from kilonova.model.quota import Usage
 
 _I, _T = t.instances.c, t.instance_tags.c
 _INSERT = PreparedInsert(t.instances)
-_COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state).where(
+_COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state, _I.task_state).where(
     _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
 )
 _COLUMNS = tuple(column.name for column in t.instances.c)
@@ -46,6 +46,7 @@ _NUMBERS = Prepared(
     sa.select(_I.uuid, _I.id).where(_I.reservation_id.in_(sa.bindparam("reservations", expanding=True)))
 )
 _HOSTS = Prepared(sa.select(_I.uuid, _I.host).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True))))
+_TASK = Prepared(sa.select(_I.task_state).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False)))
 _PLACE = Prepared(sa.select(_I.host, _I.group_uuid).where(_I.uuid == sa.bindparam("uuid")))
 ANY_TASK: frozenset[TaskState | None] = frozenset({None, *TaskState})
 _FAULT_TEXT = 255
@@ -130,6 +131,13 @@ def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ..
     return tuple(found)
 
 
+def rescued_before(connection: Connection, moment: datetime, limit: int) -> tuple[Instance, ...]:
+    """Return instances that have been rescued since before a moment, while nothing else is under way."""
+    at_rest = _I.deleted.is_(False), _I.task_state.is_(None)
+    due = sa.select(_I.uuid).where(_I.vm_state == VmState.RESCUED.value, _I.launched_at < moment, *at_rest)
+    return get_many(connection, list(connection.execute(due.order_by(_I.launched_at).limit(limit)).scalars()))
+
+
 def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozenset[str]]:
     """Return uuid → every host on which the guest may be, of instances that are known; deleted ones have none.
 
@@ -144,6 +152,12 @@ def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozense
             if found.get(migration.instance_uuid):
                 found[migration.instance_uuid] |= migration.hosts
     return found
+
+
+def task_of(connection: Connection, uuid: str) -> TaskState | None:
+    """Return what is under way for an instance; None for nothing, and for an instance that is not there."""
+    rows = _TASK.rows(connection, uuid=uuid)
+    return TaskState(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
 def place_of(connection: Connection, uuid: str) -> tuple[str | None, str | None]:
@@ -196,6 +210,20 @@ def set_progress(tx: Transaction, uuid: str, tasks: Collection[TaskState], perce
     """Store how far an operation is while an instance still has one of its ``tasks``; afterwards it is too late."""
     mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), task_is_one_of(tasks))
     tx.execute(mine.values(progress=percent))
+
+
+def show_task(
+    tx: Transaction, uuid: str, before: Collection[TaskState], task: TaskState, *, workflow: str, attempt: int
+) -> None:
+    """Show another task while an instance has one of those ``before`` it, and a step that has started is not over.
+
+    ``workflow``, ``attempt``: which start of a step. Afterwards it is too late.
+    """
+    step = sa.exists().where(t.workflows.c.uuid == workflow, t.workflows.c.attempt == attempt)
+    mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), task_is_one_of(before), step)
+    changed = tx.execute(mine.values(task_state=task.value, updated_at=tx.now)).rowcount
+    if changed and any(is_io_heavy("", each) for each in (*before, task)):
+        log(tx, uuid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +319,7 @@ def mark_deleted(tx: Transaction, *uuids: str) -> None:
     """Turn instances into deleted ones, which count against no quota; done already is success."""
     less: dict[tuple[str, str], Usage] = {}
     for row in tx.execute(_COUNTED, {"uuids": list(uuids)}):
-        if quotas.counts(row.vm_state):
+        if quotas.counts(row.vm_state, row.task_state):
             owner = row.project_id, row.user_id
             less[owner] = less.get(owner, Usage()) + Usage.of(flavors.from_json(row.flavor))
     for owner, usage in less.items():

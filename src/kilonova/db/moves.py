@@ -19,12 +19,12 @@ import sqlalchemy as sa
 
 from kilonova.db import allocations, flavors, group_guards, host_devices, instances, quotas, server_migrations
 from kilonova.db import tables as t
-from kilonova.db.allocations import INSTANCE, MIGRATION
+from kilonova.db.consumers import INSTANCE, MIGRATION
 from kilonova.db.mirror_source import other_side_value
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound, OverQuota
 from kilonova.model.quota import Limits, QuotaRequest, Usage
-from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
+from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType, ServerMigration
 
 _M, _I = t.server_migrations.c, t.instances.c
 #: How a migration ends well.
@@ -33,6 +33,11 @@ _CONFIRMED = {
     MigrationType.MIGRATION: MigrationStatus.CONFIRMED,
     MigrationType.LIVE_MIGRATION: MigrationStatus.COMPLETED,
     MigrationType.EVACUATION: MigrationStatus.COMPLETED,
+}
+#: How a migration ends with its server that has arrived already.
+_ENDED_BY_DELETE = {
+    MigrationStatus.FINISHED: MigrationStatus.CONFIRMED,
+    MigrationStatus.DONE: MigrationStatus.COMPLETED,
 }
 
 
@@ -77,13 +82,36 @@ def switch(tx: Transaction, migration: ServerMigration) -> None:
     _put(tx, present, *place, present.new_flavor if present.migration_type is MigrationType.RESIZE else None)
 
 
-def confirm(tx: Transaction, migration: ServerMigration) -> None:
-    """Release the source and end the migration well; done already is success.
+def leave_source(tx: Transaction, migration: ServerMigration) -> None:
+    """Say that a server has left a source that is taken for dead: a guest of it there has to go from now on.
+
+    Done already is success. Raises: as :func:`switch`.
+    """
+    switch(tx, migration)
+    server_migrations.set_status(tx, migration.uuid, OPEN, MigrationStatus.MIGRATING)
+
+
+def clean_source(tx: Transaction, migration: ServerMigration) -> None:
+    """Release the source of an evacuation that is done, since its agent has cleaned up; done already is success.
+
+    Where the server is by now does not matter.
+    """
+    present = server_migrations.get(tx.connection, migration.uuid)
+    if present.status is not MigrationStatus.DONE:
+        return
+    _release_migration(tx, present)
+    if present.changes_host:
+        _leave(tx, present, present.source_host)
+    _end(tx, present, MigrationStatus.COMPLETED)
+
+
+def confirm(tx: Transaction, migration: ServerMigration, ends: MigrationStatus | None = None) -> None:
+    """Release the source and end the migration, well unless it ``ends`` otherwise; done already is success.
 
     Raises: ConcurrentUpdate when it has ended otherwise, or the guest is not at the destination.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
-    status = _CONFIRMED[present.migration_type]
+    status = ends or _CONFIRMED[present.migration_type]
     if present.status is status:
         return
     present = _claimed(tx, present)
@@ -142,11 +170,10 @@ def release_all(tx: Transaction, instance_uuid: str, group_uuid: str | None, hos
         if migration.is_claimed:
             _release_migration(tx, migration)
             if group_uuid is not None and migration.changes_host:
-                for side in {migration.source_host, migration.dest_host} - {host, None}:
-                    group_guards.leave(tx, group_uuid, str(side))
+                for side in migration.hosts - {host}:
+                    group_guards.leave(tx, group_uuid, side)
         _count_less(tx, migration, _counted_beside(tx, migration))
-        waits = migration.status is MigrationStatus.FINISHED
-        _end(tx, migration, MigrationStatus.CONFIRMED if waits else MigrationStatus.FAILED)
+        _end(tx, migration, _ENDED_BY_DELETE.get(migration.status, MigrationStatus.FAILED))
 
 
 def log_other_side(tx: Transaction, migration_uuid: str) -> None:
@@ -211,5 +238,7 @@ def _count_less(tx: Transaction, migration: ServerMigration, less: Usage) -> Non
 
 def _counted_beside(tx: Transaction, migration: ServerMigration) -> Usage:
     """Return what the server counts beyond its present flavor while it moves."""
+    if migration.migration_type is not MigrationType.RESIZE:
+        return Usage()
     stored = tx.execute(sa.select(_I.flavor).where(_I.uuid == migration.instance_uuid)).scalar_one()
     return migration.largest.beyond(Usage.of(flavors.from_json(stored)))

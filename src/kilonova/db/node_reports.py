@@ -2,13 +2,15 @@
 """What an agent reports of its hypervisor: the inventories and traits of a root provider."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from kilonova.db import provider_states, providers
+from kilonova.db import provider_edits, provider_states, providers
 from kilonova.db import tables as t
-from kilonova.db.provider_states import inventory_values
+from kilonova.db.provider_states import HeldInventory, ProviderState
+from kilonova.db.providers import NewProvider
 from kilonova.db.statements import mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
@@ -21,35 +23,58 @@ _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 STATUS_DISABLED = "COMPUTE_STATUS_DISABLED"
 #: Beginnings of the traits that agents report. All others are the operators', ``MISC_SHARES_VIA_AGGREGATE`` for one.
 _REPORTED = ("COMPUTE_", "HW_", "OWNER_")
+#: So many custom names agents may make, all together: more than any cloud has, and nothing with which one host could
+#: fill the database or the mirrors. Operators may make more over the Placement API.
+MOST_CUSTOM = 2000
+_SHOWN, _LONGEST_SHOWN = 5, 80
 
 
-def ensure_for_node(
-    tx: Transaction, uuid: str, name: str, inventories: Sequence[Inventory], traits: Sequence[str]
-) -> int:
-    """Bring the root provider of a hypervisor to what its agent reports; repeating it changes nothing.
+@dataclass(frozen=True, slots=True)
+class ReportedProvider:
+    """What the root provider of a hypervisor is to be. ``uuid``, ``name``: of the hypervisor."""
+
+    uuid: str
+    name: str
+    inventories: Sequence[Inventory]
+    traits: Sequence[str]
+
+
+def ensure_all(tx: Transaction, said: Sequence[ReportedProvider]) -> frozenset[str]:
+    """Bring the root providers of hypervisors to what their agents report; repeating it changes nothing.
 
     Keeps what is used, ``COMPUTE_STATUS_DISABLED`` and traits of kinds that no agent reports. A class that is still
-    allocated stays although the agent no longer reports it. Returns the row id.
+    allocated stays although the agent no longer reports it. Returns the uuids of those that are new.
 
     Raises: InvalidRequest for a resource class or trait that is neither known nor ``CUSTOM_``, and for impossible
     numbers.
     """
-    for inventory in inventories:
+    said = list({each.uuid: each for each in said}.values())
+    for inventory in (inventory for each in said for inventory in each.inventories):
         _require_possible(inventory)
-    provider = providers.find(tx.connection, uuid)
-    if provider is None:
-        provider = providers.create(tx, uuid, name)
-    changed = _report_inventories(tx, provider.id, inventories)
-    changed = _report_traits(tx, provider.id, traits) or changed
-    if provider.name != name:
-        providers.require_free(tx.connection, name)
-        table = t.resource_providers
-        tx.execute(sa.update(table).where(table.c.id == provider.id).values(name=name))
-        changed = True
-    if changed:
-        providers.touch(tx, [provider.id])
-        provider_states.log_stored(tx, [provider.id])
-    return provider.id
+    class_ids = _known(tx, t.resource_classes, [each.resource_class for one in said for each in one.inventories])
+    trait_ids = _known(tx, t.traits, [name for one in said for name in one.traits])
+    states = provider_states.by_uuid(tx.connection, {each.uuid for each in said})
+    new = [NewProvider(each.uuid, each.name) for each in said if each.uuid not in states]
+    for provider in providers.create_all(tx, new):
+        states[provider.uuid] = ProviderState(provider, {}, {}, {})
+    before = dict(states)
+    for each in said:
+        state = states[each.uuid]
+        after = replace(
+            state,
+            inventories=_inventories(state, each.inventories, class_ids),
+            traits=_traits(state, each.traits, trait_ids),
+        )
+        if after.provider.name != each.name:
+            providers.require_free(tx.connection, each.name)
+            after = replace(after, provider=replace(after.provider, name=each.name))
+        if after != state:
+            states[each.uuid] = after
+    provider_edits.store(
+        tx,
+        [(before[uuid], provider_edits.advanced(state)) for uuid, state in states.items() if state is not before[uuid]],
+    )
+    return frozenset(each.uuid for each in new)
 
 
 def _require_possible(inventory: Inventory) -> None:
@@ -60,57 +85,30 @@ def _require_possible(inventory: Inventory) -> None:
         raise InvalidRequest(f"There can be no such inventory: {inventory}.")
 
 
-def _report_inventories(tx: Transaction, provider_id: int, inventories: Sequence[Inventory]) -> bool:
-    table = t.inventories
-    class_ids = _known(tx, t.resource_classes, [inventory.resource_class for inventory in inventories])
-    present = {
-        row["resource_class_id"]: row
-        for row in tx.connection.execute(sa.select(table).where(table.c.resource_provider_id == provider_id)).mappings()
+def _inventories(
+    state: ProviderState, said: Sequence[Inventory], class_ids: Mapping[str, int]
+) -> Mapping[str, HeldInventory]:
+    """Return the inventories of a provider as they are to be; the same ones where nothing differs."""
+    has = state.inventories
+    wanted = {each.resource_class: each for each in said}
+    after = {name: held for name, held in has.items() if name in wanted or held.used}
+    for name, inventory in wanted.items():
+        held = has.get(name)
+        if held is None or held.inventory != inventory:
+            after[name] = HeldInventory(inventory, class_ids[name], 0 if held is None else held.used)
+    return has if after == has else after
+
+
+def _traits(state: ProviderState, said: Sequence[str], trait_ids: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the traits of a provider as they are to be; the same ones where nothing differs."""
+    has = state.traits
+    kept = {
+        name: row_id
+        for name, row_id in has.items()
+        if name in said or name == STATUS_DISABLED or not name.startswith(_REPORTED)
     }
-    changed = False
-    for inventory in inventories:
-        class_id = class_ids[inventory.resource_class]
-        values = inventory_values(inventory)
-        old = present.pop(class_id, None)
-        if old is None:
-            keys = {"resource_provider_id": provider_id, "resource_class_id": class_id, "used": 0, "created_at": tx.now}
-            tx.execute(sa.insert(table), {**values, **keys})
-        elif any(old[name] != value for name, value in values.items()):
-            row = sa.update(table).where(
-                table.c.resource_provider_id == provider_id, table.c.resource_class_id == class_id
-            )
-            tx.execute(row.values(**values, updated_at=tx.now))
-        else:
-            continue
-        changed = True
-    for class_id in present:
-        unused = (
-            (table.c.resource_provider_id == provider_id)
-            & (table.c.resource_class_id == class_id)
-            & (table.c.used == 0)
-        )
-        changed = tx.execute(sa.delete(table).where(unused)).rowcount > 0 or changed
-    return changed
-
-
-def _report_traits(tx: Transaction, provider_id: int, traits: Sequence[str]) -> bool:
-    links = t.resource_provider_traits
-    wanted = _known(tx, t.traits, traits)
-    mine = sa.select(t.traits.c.name, t.traits.c.id).join(links, links.c.trait_id == t.traits.c.id)
-    has = mapping(tx.connection, mine.where(links.c.resource_provider_id == provider_id))
-    added = [trait_id for name, trait_id in wanted.items() if name not in has]
-    gone = [
-        trait_id
-        for name, trait_id in has.items()
-        if name not in wanted and name != STATUS_DISABLED and name.startswith(_REPORTED)
-    ]
-    if added:
-        tx.execute(
-            sa.insert(links), [{"resource_provider_id": provider_id, "trait_id": trait_id} for trait_id in added]
-        )
-    if gone:
-        tx.execute(sa.delete(links).where(links.c.resource_provider_id == provider_id, links.c.trait_id.in_(gone)))
-    return bool(added or gone)
+    after = kept | {name: trait_ids[name] for name in said if name != STATUS_DISABLED}
+    return has if after == has else after
 
 
 def _known(tx: Transaction, table: sa.Table, names: Sequence[str]) -> dict[str, int]:
@@ -120,8 +118,25 @@ def _known(tx: Transaction, table: sa.Table, names: Sequence[str]) -> dict[str, 
     missing = [name for name in dict.fromkeys(names) if name not in found]
     unknown = [name for name in missing if _CUSTOM.fullmatch(name) is None]
     if unknown:
-        raise InvalidRequest(f"Unknown in {table.name.replace('_', ' ')}: {', '.join(unknown)}.")
+        raise InvalidRequest(f"Unknown in {table.name.replace('_', ' ')}: {_shown(unknown)}.")
     if missing:
+        _require_room(tx, table, len(missing))
         tx.execute(sa.insert(table), [{"name": name, "created_at": tx.now} for name in missing])
         found = mapping(tx.connection, statement)
     return found
+
+
+def _require_room(tx: Transaction, table: sa.Table, more: int) -> None:
+    """Hold custom names to a number that no honest cloud has. Raises: InvalidRequest."""
+    custom = sa.select(sa.func.count()).select_from(table).where(table.c.name.like("CUSTOM\\_%", escape="\\"))
+    if tx.execute(custom).scalar_one() + more > MOST_CUSTOM:
+        raise InvalidRequest(
+            f"Agents may make {MOST_CUSTOM} custom {table.name.replace('_', ' ')} at most. Make what is needed over "
+            "the Placement API."
+        )
+
+
+def _shown(names: Sequence[str]) -> str:
+    """Name some of what an agent wrote, and not all of it in any length."""
+    some = ", ".join(name[:_LONGEST_SHOWN] for name in names[:_SHOWN])
+    return some + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

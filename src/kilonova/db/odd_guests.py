@@ -18,8 +18,9 @@ from kilonova.model.instance import PowerState
 
 _O = t.odd_guests.c
 _AT_ONCE = 500
-#: So many of one host are stored: more than any host has, and nothing with which one could fill a disk.
-MOST_OF_A_HOST = 10_000
+#: So many of one host are stored, and of all hosts of one process: more than there are anywhere, also after a restore
+#: of an old backup, and nothing with which somebody could fill a disk.
+MOST_OF_A_HOST, MOST_OF_A_PROCESS = 2_000, 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,9 @@ def differences(
         for (host, uuid), each in stored.items()
         if (host, uuid) not in present and ((about := asked[host]) is None or uuid in about)
     ]
+    appeared = _as_far_as_there_is_room((each for key, each in present.items() if key not in stored), stored)
     return Differences(
-        tuple(_as_far_as_there_is_room((each for key, each in present.items() if key not in stored), stored)),
+        tuple(appeared)[: _room_of_process(connection, asked) if len(present) > len(known) else 0],
         tuple(each for each, before in known if _facts(each) != _facts(before)),
         tuple(
             each for each, before in known if _facts(each) == _facts(before) and each.power_state != before.power_state
@@ -75,6 +77,15 @@ def _as_far_as_there_is_room(appeared: Iterable[OddGuest], stored: Iterable[tupl
         counts[each.host] += 1
         if counts[each.host] <= MOST_OF_A_HOST:
             yield each
+
+
+def _room_of_process(connection: Connection, hosts: Iterable[str]) -> int:
+    """Return how many more are stored of the hosts of the process that these hosts belong to."""
+    host = min(hosts, default="")
+    process = sa.select(t.host_agents.c.process).where(t.host_agents.c.host == host).scalar_subquery()
+    its_hosts = sa.select(t.host_agents.c.host).where(t.host_agents.c.process == process)
+    counted = sa.select(sa.func.count()).select_from(t.odd_guests).where(_O.host.in_(its_hosts))
+    return max(0, MOST_OF_A_PROCESS - connection.execute(counted).scalar_one())
 
 
 def store(tx: Transaction, found: Differences) -> None:

@@ -28,6 +28,18 @@ def of_provider(connection: Connection, provider_id: int) -> tuple[Word, ...]:
     return tuple(Word(*row) for row in connection.execute(statement))
 
 
+def of_consumer(connection: Connection, consumer_uuid: str) -> frozenset[str]:
+    """Return the traits of all providers of which a consumer has something."""
+    links, uses = t.resource_provider_traits, t.allocations
+    statement = (
+        sa.select(t.traits.c.name)
+        .join(links, links.c.trait_id == t.traits.c.id)
+        .join(uses, uses.c.resource_provider_id == links.c.resource_provider_id)
+        .where(uses.c.consumer_uuid == consumer_uuid)
+    )
+    return frozenset(connection.execute(statement).scalars())
+
+
 def all_changed(names: Collection[str]) -> Change:
     """Return the change that makes these the traits; the generation rises only if it changes something.
 

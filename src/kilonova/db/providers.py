@@ -67,6 +67,11 @@ def create(tx: Transaction, uuid: str, name: str, parent_uuid: str | None = None
     return only(_create_all(tx, [NewProvider(uuid, name, parent_uuid)]))
 
 
+def create_all(tx: Transaction, wanted: Sequence[NewProvider]) -> Sequence[Provider]:
+    """Add providers, all or none. Raises: what :func:`create` raises."""
+    return [only([each]) for each in _create_all(tx, wanted)] if wanted else []
+
+
 def _create_all(tx: Transaction, wanted: Sequence[NewProvider]) -> Sequence[Provider | Exception]:
     uuids = {uuid for one in wanted for uuid in (one.uuid, one.parent_uuid) if uuid is not None}
     rows = [_Named(*row) for row in _NAMED.rows(tx.connection, uuids=list(uuids), names=[one.name for one in wanted])]

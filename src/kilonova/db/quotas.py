@@ -19,8 +19,9 @@ from kilonova.db.prepared import Prepared
 from kilonova.db.statements import ManyRows, insert_missing
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, OverQuota
-from kilonova.model.instance import VmState
+from kilonova.model.instance import TaskState, VmState
 from kilonova.model.quota import COUNTED, DEFAULT_CLASS, Limits, QuotaRequest, Usage, room_for, shortage
+from kilonova.model.server_migration import MigrationType
 
 #: User of the row that counts for a whole project.
 EVERYBODY = ""
@@ -56,8 +57,12 @@ _RAISE = ManyRows(
         .values({name: _Q[name] + given[f"more_{name}"] for name in COUNTED})
     ),
 )
-#: Which servers count: all that are there, whatever their state, but none that waits to be restored or purged.
-_COUNTS = (_I.deleted.is_(False), _I.vm_state != VmState.SOFT_DELETED.value)
+_RESIZES = server_migrations.IS_OPEN, t.server_migrations.c.migration_type == MigrationType.RESIZE.value
+#: Which servers count: all that are there, whatever their state, but none that is soft-deleted unless it is restored.
+_COUNTS = (
+    _I.deleted.is_(False),
+    sa.or_(_I.vm_state != VmState.SOFT_DELETED.value, _I.task_state == TaskState.RESTORING.value),
+)
 _AMOUNTS = (
     sa.func.count(),
     sa.func.sum(_I.flavor["vcpus"].as_integer()),
@@ -171,7 +176,7 @@ def _counted_while_resized(connection: Connection) -> Iterator[tuple[tuple[str, 
     """Yield (project, user) of servers that are being resized, and what they count beyond their present flavor."""
     wanted = sa.select(t.server_migrations.c.uuid, _I.project_id, _I.user_id, _I.flavor)
     joined = wanted.join_from(t.instances, t.server_migrations, t.server_migrations.c.instance_uuid == _I.uuid)
-    for uuid, project_id, user_id, flavor in connection.execute(joined.where(*_COUNTS, server_migrations.IS_OPEN)):
+    for uuid, project_id, user_id, flavor in connection.execute(joined.where(*_COUNTS, *_RESIZES)):
         both = server_migrations.get(connection, uuid).largest
         more = both.beyond(Usage.of(flavors.from_json(flavor)))
         if more != Usage():
@@ -197,9 +202,14 @@ def give_back(tx: Transaction, project_id: str, user_id: str, less: Usage) -> No
     tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": v for k, v in less.items()}})
 
 
-def counts(vm_state: str) -> bool:
-    """Whether a server that is not deleted counts in this state."""
-    return vm_state != VmState.SOFT_DELETED.value
+def count_again(tx: Transaction, project_id: str, user_id: str, more: Usage) -> None:
+    """Count servers that did not count for a while, whatever the limits say."""
+    tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": -v for k, v in more.items()}})
+
+
+def counts(vm_state: str, task_state: str | None) -> bool:
+    """Whether a server that is not deleted counts in these states."""
+    return vm_state != VmState.SOFT_DELETED.value or task_state == TaskState.RESTORING.value
 
 
 # --- new servers ------------------------------------------------------------------------------------------------------

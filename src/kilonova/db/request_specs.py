@@ -4,8 +4,9 @@
 One row for all instances of a request; it goes with the last of them.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,10 +15,12 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.prepared import PreparedInsert
+from kilonova.db.server_migrations import OtherSide
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid
+from kilonova.model.config_drive import PublicKey
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance
 from kilonova.model.placed_server import PlacedServer
@@ -49,7 +52,7 @@ def insert(tx: Transaction, requests: Sequence[StoredRequest]) -> None:
             "uuid": request.uuid,
             "request_id": request.spec.request_id,
             "user_data": request.user_data,
-            "body": as_json(request.spec, request.group_uuid),
+            "body": _body(request),
         }
         for request in requests
     ]
@@ -76,7 +79,13 @@ def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, Sto
 
 
 def _request(row: Any) -> StoredRequest:
-    return StoredRequest(row.uuid, *from_json(row.body), row.user_data)
+    key = row.body.get("key")
+    return StoredRequest(row.uuid, *from_json(row.body), row.user_data, None if key is None else PublicKey(**key))
+
+
+def _body(request: StoredRequest) -> dict[str, Any]:
+    body = as_json(request.spec, request.group_uuid)
+    return body if request.key is None else {**body, "key": asdict(request.key)}
 
 
 def change(tx: Transaction, instance_uuid: str, **changed: Any) -> None:
@@ -89,15 +98,13 @@ def change(tx: Transaction, instance_uuid: str, **changed: Any) -> None:
     if uuid is None:
         return
     stored = get(tx.connection, uuid)
-    body = as_json(replace(stored.spec, **changed), stored.group_uuid)
+    after = replace(stored, uuid=new_uuid(), spec=replace(stored.spec, **changed))
     others = sa.select(column.id).where(column.request_spec_uuid == uuid, column.uuid != instance_uuid).limit(1)
     if tx.execute(others).first() is None:
-        tx.execute(sa.update(t.request_specs).where(t.request_specs.c.uuid == uuid).values(body=body))
+        tx.execute(sa.update(t.request_specs).where(t.request_specs.c.uuid == uuid).values(body=_body(after)))
         return
-    own = new_uuid()
-    row = {"uuid": own, "request_id": stored.spec.request_id, "user_data": stored.user_data, "body": body}
-    _INSERT.run(tx.connection, [row])
-    tx.execute(sa.update(table).where(column.uuid == instance_uuid).values(request_spec_uuid=own))
+    insert(tx, [after])
+    tx.execute(sa.update(table).where(column.uuid == instance_uuid).values(request_spec_uuid=after.uuid))
 
 
 def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
@@ -113,7 +120,7 @@ def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
 def placed(connection: Connection) -> Iterator[PlacedServer]:
     """Return every server that has a host, with the flavor that it has and the image as it was when it was made.
 
-    One that is being moved comes twice: on the other host as it is, or will be, there.
+    One that is being moved comes once more: on the other host as it is, or will be, there.
     """
     server = t.instances.c
     columns = (server.uuid, server.name, server.host, server.project_id, server.flavor, t.request_specs.c.body)
@@ -123,12 +130,13 @@ def placed(connection: Connection) -> Iterator[PlacedServer]:
         .where(server.deleted.is_(False), server.host.is_not(None))
         .order_by(server.id)
     )
-    moving = {side.migration.instance_uuid: side for side in server_migrations.other_sides(connection)}
+    moving: dict[str, list[OtherSide]] = defaultdict(list)
+    for side in server_migrations.other_sides(connection):
+        moving[side.migration.instance_uuid].append(side)
     for row in heeding(connection.execute(joined)):
         image = None if row.body is None or row.body["image"] is None else Image(**row.body["image"])
         yield PlacedServer(row.uuid, row.name, row.host, row.project_id, flavors.from_json(row.flavor), image)
-        side = moving.get(row.uuid)
-        if side is not None:
+        for side in moving.get(row.uuid, ()):
             yield PlacedServer(row.uuid, row.name, side.host, row.project_id, side.flavor, image)
 
 

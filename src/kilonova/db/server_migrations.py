@@ -119,15 +119,39 @@ def open_of(connection: Connection, instance_uuids: Collection[str]) -> tuple[Se
 
 
 def open_at(connection: Connection, host: str) -> bool:
-    """Tell whether a migration from or to a service host is under way."""
+    """Tell whether a migration from or to a service host is under way. One that waits for its source alone is not."""
     here = sa.or_(_M.source_host == host, _M.dest_host == host)
-    return connection.execute(sa.select(_M.id).where(here, IS_OPEN).limit(1)).first() is not None
+    moving = IS_OPEN, _M.status != MigrationStatus.DONE.value
+    return connection.execute(sa.select(_M.id).where(here, *moving).limit(1)).first() is not None
+
+
+def evacuated_from(connection: Connection, hosts: Collection[str]) -> tuple[ServerMigration, ...]:
+    """Return the evacuations that are done, and whose sources, among these service hosts, have yet to clean up."""
+    found: list[ServerMigration] = []
+    names = sorted(hosts)
+    for start in range(0, len(names), 500):
+        here = _M.status == MigrationStatus.DONE.value, _M.source_host.in_(names[start : start + 500])
+        rows = connection.execute(sa.select(t.server_migrations).where(*here).order_by(_M.id)).mappings()
+        found += map(_migration, rows)
+    return tuple(found)
 
 
 def claimed(connection: Connection) -> tuple[ServerMigration, ...]:
     """Return every migration that holds two sides."""
     both = sa.select(t.server_migrations).where(IS_OPEN, _M.dest_host.is_not(None)).order_by(_M.id)
     return tuple(map(_migration, connection.execute(both).mappings()))
+
+
+def finished_before(connection: Connection, moment: datetime, limit: int) -> tuple[ServerMigration, ...]:
+    """Return moves that wait for their users since before a moment, while nothing else is under way; oldest first."""
+    at_rest = _I.deleted.is_(False), _I.task_state.is_(None)
+    due = (
+        sa.select(t.server_migrations)
+        .join(t.instances, _I.uuid == _M.instance_uuid)
+        .where(_M.status == MigrationStatus.FINISHED.value, _M.updated_at < moment, *at_rest)
+        .order_by(_M.updated_at)
+    )
+    return tuple(map(_migration, connection.execute(due.limit(limit)).mappings()))
 
 
 def list_page(connection: Connection, query: MigrationQuery) -> tuple[ServerMigration, ...]:
@@ -184,9 +208,14 @@ def set_status(
 
 
 def set_progress(tx: Transaction, uuid: str, progress: Mapping[str, int]) -> None:
-    """Store what a live migration has copied so far, while it is under way; afterwards it is too late."""
+    """Store what a live migration has copied so far, while it is under way; afterwards it is too late.
+
+    One that is queued runs from now on.
+    """
     changed = sa.update(t.server_migrations).where(_M.uuid == uuid, IS_OPEN)
-    tx.execute(changed.values(progress=dict(progress), updated_at=tx.now))
+    queued, running = MigrationStatus.QUEUED.value, MigrationStatus.RUNNING.value
+    status = sa.case((_M.status == queued, running), else_=_M.status)
+    tx.execute(changed.values(progress=dict(progress), status=status, updated_at=tx.now))
 
 
 _CLAIM = ManyRows(
@@ -238,7 +267,8 @@ def other_sides(connection: Connection, migration_uuid: str | None = None) -> It
         assert migration.dest_node is not None
         if migration.dest == migration.source:
             continue
-        moved = (row["present_host"], row["present_node"] or row["present_host"]) == migration.dest
+        present = row["present_host"], row["present_node"] or row["present_host"]
+        moved = migration.status is MigrationStatus.DONE or present == migration.dest
         host, node = migration.source if moved else (migration.dest_host, migration.dest_node)
         flavor = migration.old_flavor if moved else migration.new_flavor
         yield OtherSide(migration, host, node, flavor, row["group_uuid"], row["image_properties"] or {})

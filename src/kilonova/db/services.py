@@ -7,18 +7,27 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import aggregates, compute_nodes, host_agents, node_reports, server_migrations
+from kilonova.db import aggregates, compute_nodes, host_agents, moves, node_reports, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedService
 from kilonova.db.mirror_source import epoch
-from kilonova.db.statements import insert_missing
+from kilonova.db.statements import insert_many
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
-from kilonova.errors import Conflict, NotFound
+from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.host import COMPUTE, Service
 
 _P = t.processes.c
+_NAMED_TOGETHER = 500
+_ADD = insert_many(
+    t.services,
+    {"uuid": "uuid", "host": "host"},
+    binary=sa.bindparam("binary", type_=t.services.c.binary.type),
+    disabled=sa.false(),
+    forced_down=sa.false(),
+    created_at=sa.bindparam("now", type_=t.Time),
+)
 #: Services with the process of their agent. Those of control processes are found by their machine instead.
 _WITH_PROCESS = sa.select(t.services, _P.up, _P.last_seen_at).select_from(
     t.services.outerjoin(
@@ -36,21 +45,30 @@ UNSET: Final = _Unset()
 
 def ensure(tx: Transaction, host: str, binary: str) -> Service:
     """Return the service of ``binary`` on ``host``, created enabled when it is not there. Never changes one that is."""
-    found = find_by_host(tx.connection, host, binary)
-    if found is not None:
-        return found
-    row = {
-        "uuid": new_uuid(),
-        "host": host,
-        "binary": binary,
-        "disabled": False,
-        "forced_down": False,
-        "created_at": tx.now,
-    }
-    insert_missing(tx, t.services, row)
-    service = get_by_host(tx.connection, host, binary)
-    _log(tx, service)
-    return service
+    return ensure_all(tx, [host], binary)[host]
+
+
+def ensure_all(tx: Transaction, hosts: Collection[str], binary: str) -> dict[str, Service]:
+    """Return host → the service of ``binary`` there, created enabled where it is not. Never changes one that is."""
+    found = _by_host(tx.connection, hosts, binary)
+    missing = sorted(set(hosts) - found.keys())
+    if missing:
+        _ADD.run(tx, [{"uuid": new_uuid(), "host": host} for host in missing], binary=binary, now=tx.now)
+        added = _by_host(tx.connection, missing, binary)
+        for service in added.values():
+            _log(tx, service)
+        found |= added
+    return found
+
+
+def _by_host(connection: Connection, hosts: Collection[str], binary: str) -> dict[str, Service]:
+    found: dict[str, Service] = {}
+    names = sorted(set(hosts))
+    for start in range(0, len(names), _NAMED_TOGETHER):
+        some = names[start : start + _NAMED_TOGETHER]
+        wanted = _WITH_PROCESS.where(t.services.c.host.in_(some), t.services.c.binary == binary)
+        found |= {service.host: service for service in _read(connection, wanted)}
+    return found
 
 
 def get(connection: Connection, uuid: str) -> Service:
@@ -109,11 +127,18 @@ def update(
     reason: str | _Unset | None = UNSET,
     forced_down: bool | None = None,
 ) -> Service:
-    """Enable, disable, or declare down. What is not given stays. Raises: NotFound.
+    """Enable, disable, or declare down. What is not given stays.
 
     Disabling a nova-compute marks its providers with COMPUTE_STATUS_DISABLED, enabling takes the mark away.
+    Raises: NotFound; InvalidRequest for a host that is no longer to be down and still has guests of evacuated servers.
     """
     service = get(tx.connection, uuid)
+    if forced_down is False and service.forced_down and server_migrations.evacuated_from(tx.connection, [service.host]):
+        raise InvalidRequest(
+            f"Host {service.host} stays down: it has guests of servers that were evacuated. Its agent removes them when"
+            " it starts.",
+            field="forced_down",
+        )
     values: dict[str, Any] = {"updated_at": tx.now}
     if disabled is not None:
         values["disabled"] = disabled
@@ -165,6 +190,8 @@ def delete(tx: Transaction, uuid: str) -> None:
                 "these moves first.",
                 host=service.host,
             )
+        for evacuation in server_migrations.evacuated_from(tx.connection, [service.host]):
+            moves.clean_source(tx, evacuation)  # nobody is left who could clean up
         aggregates.forget_host(tx, service.host)
         compute_nodes.delete_of_host(tx, service.host)
         host_agents.forget_host(tx, service.host)

@@ -367,9 +367,13 @@ instances = _table(
     Column("image_properties", _Json),
     # Servers of one request share it; one that is changed later gets one of its own.
     Column("request_spec_uuid", String(36), index=True),
+    # Of a shelved server: the image that its guest is made of again, and since when.
+    Column("shelved_image", String(36)),
+    Column("shelved_at", Time),
     Index("ix_instances_listing", "deleted", "project_id", "created_at"),
     Index("ix_instances_host", "host", "deleted"),
     Index("ix_instances_reservation_id", "reservation_id"),
+    Index("ix_instances_deleted_at", "deleted", "deleted_at"),
     sqlite_autoincrement=True,
 )
 
@@ -552,6 +556,13 @@ ticket_keys = _table(
     "ticket_keys",
     _key(),
     Column("secret", String(64), nullable=False),
+    Column("created_at", Time, nullable=False),
+)
+
+# Images that Kilonova registered and nobody needs: removed as soon as the image service can be asked.
+unwanted_images = _table(
+    "unwanted_images",
+    Column("image_id", String(36), primary_key=True),
     Column("created_at", Time, nullable=False),
 )
 

@@ -18,6 +18,7 @@ from kilonova.db.prepared import Prepared, PreparedInsert
 from kilonova.db.statements import ManyRows
 from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound
+from kilonova.model.instance import VmState
 
 _W, _P = t.workflows.c, t.processes.c
 _LEADER = t.workflows.alias("leader")
@@ -191,16 +192,20 @@ def release_waiting(tx: Transaction, instance_uuid: str, owner: str) -> tuple[Wo
     return tuple(begun)
 
 
-def adopt(tx: Transaction, owner: str, *, everything: bool, limit: int = 1000) -> tuple[WorkflowRow, ...]:
+#: Workflows that one transaction gives another owner.
+_TAKEN_TOGETHER = 1000
+
+
+def adopt(tx: Transaction, owner: str, *, everything: bool) -> tuple[WorkflowRow, ...]:
     """Take over the oldest workflows of processes without a lease (of all, when no other process can be alive).
 
     The workflows of a batch that is still under way come with it (:func:`take_members`).
-    Returns at most ``limit`` of them: ask again until there are none left.
+    Returns some of them at a time: ask again until there are none left.
     """
     condition = sa.and_(_W.owner != owner, ~_LED.exists())
     if not everything:
         condition = sa.and_(condition, ~alive(tx.now).where(_P.uuid == _W.owner).exists())
-    oldest_first = sa.select(t.workflows).where(condition).order_by(_W.created_at, _W.uuid).limit(limit)
+    oldest_first = sa.select(t.workflows).where(condition).order_by(_W.created_at, _W.uuid).limit(_TAKEN_TOGETHER)
     rows = tx.execute(oldest_first).mappings().all()
     _give(tx, [row["uuid"] for row in rows], owner)
     return tuple(map(_workflow, rows))
@@ -212,12 +217,12 @@ def _give(tx: Transaction, uuids: Sequence[str], owner: str) -> None:
         tx.execute(sa.update(t.workflows).where(some).values(owner=owner, handed_over=False))
 
 
-def take_members(tx: Transaction, leader: str, owner: str, *, everything: bool, limit: int = 1000) -> int:
+def take_members(tx: Transaction, leader: str, owner: str, *, everything: bool) -> int:
     """Take over workflows of a batch whose owner has no lease; return how many. Ask again until there are none left."""
     condition = sa.and_(_W.batch_uuid == leader, _W.owner != owner)
     if not everything:
         condition = sa.and_(condition, ~alive(tx.now).where(_P.uuid == _W.owner).exists())
-    uuids = list(tx.execute(sa.select(_W.uuid).where(condition).limit(limit)).scalars())
+    uuids = list(tx.execute(sa.select(_W.uuid).where(condition).limit(_TAKEN_TOGETHER)).scalars())
     _give(tx, uuids, owner)
     return len(uuids)
 
@@ -330,6 +335,18 @@ class Count:
 def state_of(counted: Count | WorkflowRow) -> str:
     """Return what workflows do: they are ``stuck``, ``waiting`` for others, ``undoing`` or ``doing`` their step."""
     return next((state for state in ("stuck", "waiting", "undoing") if getattr(counted, state)), "doing")
+
+
+def builds_before(connection: Connection, kind: str, moment: datetime, limit: int) -> tuple[WorkflowRow, ...]:
+    """Return workflows of a kind that began before a moment and whose servers are still building, oldest first."""
+    building = t.instances.c.deleted.is_(False), t.instances.c.vm_state == VmState.BUILDING.value
+    due = (
+        sa.select(t.workflows)
+        .join(t.instances, t.instances.c.uuid == _W.instance_uuid)
+        .where(_W.kind == kind, _W.created_at < moment, _W.interrupt.is_(None), *building)
+        .order_by(_W.created_at, _W.uuid)
+    )
+    return tuple(map(_workflow, connection.execute(due.limit(limit)).mappings()))
 
 
 def counts(connection: Connection) -> tuple[Count, ...]:

@@ -12,23 +12,17 @@ from keystoneauth1 import exceptions
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
-from kilonova.errors import NotFound, Unavailable
+from kilonova.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unavailable
 from kilonova.model.image import Image
+from kilonova.model.image_vocabulary import is_standard
+from kilonova.model.new_image import NewImage
 
 _TIMEOUT_S = 10.0
 _RETRIES = 2
 _RETRY_DELAY_S = 0.1
 _KEPT_S = 5.0
 _KEPT_IMAGES = 4096
-_OK = 200
-_STANDARD = frozenset(
-    {
-        "id", "name", "status", "visibility", "protected", "checksum", "owner", "size", "virtual_size", "min_ram",
-        "min_disk", "created_at", "updated_at", "file", "schema", "self", "tags", "container_format", "disk_format",
-        "locations", "os_hidden", "os_hash_algo", "os_hash_value", "stores", "owner_specified.openstack.md5",
-        "owner_specified.openstack.sha256", "owner_specified.openstack.object",
-    }
-)  # fmt: skip
+_OK, _CREATED = 200, 201
 
 
 class GlanceImages:
@@ -70,6 +64,33 @@ class GlanceImages:
         both = (self._pages(f"/v2/images?visibility=all&os_hidden={hidden}", token) for hidden in ("false", "true"))
         return tuple(image_of(content) for pages in both for page in pages for content in page["images"])
 
+    def create(self, image: NewImage, *, token: str | None) -> None:
+        body = {
+            **image.properties,
+            "id": image.id,
+            "name": image.name,
+            "visibility": "private",
+            "disk_format": image.disk_format,
+            "container_format": image.container_format,
+            "min_ram": image.min_memory_mib,
+            "min_disk": image.min_disk_gib,
+        }
+        headers = {"X-Auth-Token": token or ""}
+        try:
+            answer = self._glance.post(
+                "/v2/images",
+                json=body,
+                headers=headers,
+                authenticated=False,
+                raise_exc=False,
+                connect_retries=0,  # one that was heard of may have made the image
+                status_code_retries=0,
+            )
+        except exceptions.ClientException as error:
+            raise Unavailable("The image service cannot be reached.") from error
+        if answer.status_code != _CREATED:
+            raise _refusal(answer)
+
     def _pages(self, path: str, token: str | None) -> Iterator[Mapping[str, Any]]:
         following: str | None = path
         while following:
@@ -97,9 +118,22 @@ class GlanceImages:
             raise Unavailable("The image service cannot be reached.") from error
 
 
+def _refusal(answer: Any) -> Exception:
+    """Return what it means that an image was not made."""
+    said = f"The image service does not take the image: {answer.status_code}."
+    match answer.status_code:
+        case 400:
+            return InvalidRequest(said)
+        case 401 | 403 | 413:
+            return Forbidden(said)
+        case 409:
+            return Conflict(said)
+    return Unavailable(f"The image service answered {answer.status_code}.")
+
+
 def image_of(content: Mapping[str, Any]) -> Image:
     """Read an image of the Image API v2; every key that is not the API's own is a property."""
-    properties = {key: str(value) for key, value in content.items() if key not in _STANDARD and value is not None}
+    properties = {key: str(value) for key, value in content.items() if not is_standard(key) and value is not None}
     return Image(
         id=content["id"],
         name=content.get("name") or "",

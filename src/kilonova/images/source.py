@@ -4,8 +4,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from kilonova.errors import NotFound
+from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.image import Image
+from kilonova.model.new_image import NewImage
 
 
 class ImageSource(Protocol):
@@ -19,6 +20,12 @@ class ImageSource(Protocol):
 
     def list(self, *, token: str | None) -> Sequence[Image]:
         """Return every image that the token's owner may see, hidden ones included. Raises: Unavailable."""
+
+    def create(self, image: NewImage, *, token: str | None) -> None:
+        """Register a private image, without data, that belongs to the token's project.
+
+        Raises: InvalidRequest, Forbidden also over quota, Conflict, Unavailable.
+        """
 
 
 class FixedImages:
@@ -41,3 +48,7 @@ class FixedImages:
     def list(self, *, token: str | None) -> Sequence[Image]:
         del token
         return tuple(self._images.values())
+
+    def create(self, image: NewImage, *, token: str | None) -> None:
+        del image, token
+        raise InvalidRequest("No image service is configured: images of servers cannot be made.")

@@ -5,11 +5,12 @@ Sending never waits: a message is noted, and carried while the sender goes on. I
 order, and both ends live with that: an agent carries each step out once, and one that does not reply is asked.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
+from kilonova.errors import Forbidden
 from kilonova.messaging.codec import VERSION
 from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
@@ -20,7 +21,7 @@ class Work:
     """One message that an agent has accepted. ``run`` handles it and returns what waits behind it, if anything."""
 
     lane: AgentLane
-    run: Callable[[], "Work | None"]
+    run: Callable[[], "Iterable[Work] | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,16 @@ class Speaker:
     version: int = VERSION
 
 
+class DeclinedError(Forbidden):
+    """A question is refused, and ``answer`` tells whoever asked what follows for it."""
+
+    def __init__(self, message: str, answer: Answer) -> None:
+        super().__init__(message)
+        self.answer = answer
+
+
 #: Answers a question of a process with agents, now, or as soon as what it says is durable: no thread waits for that.
+#: Raises: DeclinedError; whatever else it raises is logged, and nobody answers.
 Answerer = Callable[[Question, Speaker], Answer | Future[Answer]]
 #: Takes a message in order, without waiting for anything, and returns the work to do for it now, if any.
 Accept = Callable[[AgentMessage], Work | None]
@@ -71,6 +81,13 @@ class ConductorBus(Protocol):
     @property
     def waiting(self) -> Mapping[str, int]:
         """How much work waits for a thread, by the name of its queue."""
+
+    @property
+    def hears_agents(self) -> bool:
+        """Whether what agents say arrives here at present."""
+
+    def hears(self, host: str) -> bool:
+        """Whether the agent of ``host`` counts as alive, and what it says arrives here at present."""
 
     def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         """Have messages of agents go to ``handler``, and what they ask to ``answer``."""

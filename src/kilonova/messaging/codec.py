@@ -11,7 +11,8 @@ has learnt it.
  1    the message alone
  2    the host, the session, who awaits the answer, and questions (ADR 20)
  3    where a host gets the image of a guest from (ADR 23)
- 4    the actions about one guest where it is, its moves, rebuilds and images, and questions about it (ADR 24)
+ 4    the actions about one guest where it is, its moves, rebuilds and images, questions about it (ADR 24)
+      and its config drive (ADR 29)
 ====  ==================================================================
 """
 
@@ -22,12 +23,23 @@ from typing import Any, get_args
 import msgspec
 
 from kilonova.errors import AgentTooOld
-from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
+from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, HostsRegistered, Question
 
 VERSION = 4
 NEEDS = 2
+#: An earlier one would make a guest without the drive that it was asked for.
+_CONFIG_DRIVES = 4
 Message = AgentMessage | ConductorMessage | Question | Answer
-MESSAGES: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Message)}
+#: What other releases call messages that are called something else here.
+_NAMES_OF_OTHERS: Mapping[type, str] = {HostsRegistered: "Orphans"}
+
+
+def wire_name(kind: type) -> str:
+    """Return what a kind of message is called where it is written."""
+    return _NAMES_OF_OTHERS.get(kind, kind.__name__)
+
+
+MESSAGES: Mapping[str, type] = {wire_name(kind): kind for kind in get_args(Message)}
 _OF_VERSION_2 = frozenset(
     {
         "AbandonMove", "AbortLiveMigration", "ActivateMigrated", "AskGuests", "AskStep", "ConfirmMove", "DestroyGuest",
@@ -80,12 +92,18 @@ class _Wire(msgspec.Struct, omit_defaults=True):
 
 def require_known(message: Message, version: int, host: str) -> None:
     """Raise AgentTooOld where the agent of ``host``, which knows ``version``, cannot read a message."""
-    name = type(message).__name__
+    name = wire_name(type(message))
+    guest = getattr(message, "guest", None)
     if version < VERSION and name not in KNOWN.get(version, frozenset()):
-        raise AgentTooOld(
-            f"The agent of host {host} knows version {version} of the messages, and {name} is of a later one: "
-            "it has to be upgraded first."
-        )
+        what = name
+    elif version < _CONFIG_DRIVES and guest is not None and guest.config_drive is not None:
+        what = "a guest with a config drive"
+    else:
+        return
+    raise AgentTooOld(
+        f"The agent of host {host} knows version {version} of the messages, and {what} is of a later one: "
+        "it has to be upgraded first."
+    )
 
 
 def encode(envelope: Envelope) -> bytes:
@@ -93,7 +111,7 @@ def encode(envelope: Envelope) -> bytes:
     message = envelope.message
     wire = _Wire(
         VERSION,
-        type(message).__name__,
+        wire_name(type(message)),
         msgspec.Raw(msgspec.json.encode(message, enc_hook=_plain)),
         NEEDS,
         envelope.host,

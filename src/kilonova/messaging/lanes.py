@@ -11,24 +11,37 @@ from typing import Generic, TypeVar
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
+    AskConsoleOutput,
     AskStep,
+    CacheImages,
+    CancelSnapshot,
     DestroyGuest,
     FinishMove,
     ForceCompleteLiveMigration,
     LiveMigrate,
     MoveAway,
+    RebootGuest,
+    SnapshotGuest,
+    StopGuest,
+    UploadSnapshot,
 )
 
 LOG = logging.getLogger(__name__)
 
 
 class AgentLane(StrEnum):
-    """Where an agent's work runs. ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks."""
+    """Where an agent's work runs.
+
+    ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks, or waits for guests to shut down; for
+    ``QUESTION`` somebody waits; ``SNAPSHOT`` copies disks and uploads the copies, for which it may wait for its turn.
+    """
 
     INTERRUPT = "interrupt"
     DELETE = "delete"
     ORDINARY = "ordinary"
     MOVE = "move"
+    SNAPSHOT = "snapshot"
+    QUESTION = "question"
 
 
 class ConductorLane(StrEnum):
@@ -41,12 +54,19 @@ class ConductorLane(StrEnum):
 
 _LANES: Mapping[type, AgentLane] = {
     AbortLiveMigration: AgentLane.INTERRUPT,
+    AskConsoleOutput: AgentLane.QUESTION,
     AskStep: AgentLane.INTERRUPT,
+    CancelSnapshot: AgentLane.INTERRUPT,
     ForceCompleteLiveMigration: AgentLane.INTERRUPT,
     DestroyGuest: AgentLane.DELETE,
     MoveAway: AgentLane.MOVE,
     FinishMove: AgentLane.MOVE,
     LiveMigrate: AgentLane.MOVE,
+    CacheImages: AgentLane.SNAPSHOT,
+    SnapshotGuest: AgentLane.SNAPSHOT,
+    UploadSnapshot: AgentLane.SNAPSHOT,
+    RebootGuest: AgentLane.MOVE,
+    StopGuest: AgentLane.MOVE,
 }
 L = TypeVar("L", bound=StrEnum)
 

@@ -9,7 +9,14 @@ from kilonova.messaging.bus import Accept, Answerer, Speaker, Work
 from kilonova.messaging.lanes import AgentLane, ConductorLane, Lanes
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 
-_AGENT_THREADS = {AgentLane.INTERRUPT: 4, AgentLane.DELETE: 16, AgentLane.ORDINARY: 32, AgentLane.MOVE: 64}
+_AGENT_THREADS = {
+    AgentLane.INTERRUPT: 4,
+    AgentLane.DELETE: 16,
+    AgentLane.ORDINARY: 32,
+    AgentLane.MOVE: 64,
+    AgentLane.SNAPSHOT: 16,
+    AgentLane.QUESTION: 8,
+}
 _CONDUCTOR_THREADS = {ConductorLane.BLOCKING: 16, ConductorLane.ORDINARY: 4, ConductorLane.URGENT: 4}
 
 
@@ -26,6 +33,13 @@ class LocalBus:
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._agents[host] = accept
+
+    @property
+    def hears_agents(self) -> bool:
+        return True
+
+    def hears(self, host: str) -> bool:
+        return host in self._agents
 
     def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         self._conductor, self._answer = handler, answer
@@ -77,4 +91,8 @@ class LocalBus:
     def _work(self, work: Work | None) -> None:
         """Do a piece of work in its lane, then what waits behind it in the lane of that."""
         if work is not None and not self._is_closing:
-            self._agent_lanes.run(work.lane, lambda: self._work(work.run()))
+            self._agent_lanes.run(work.lane, lambda: self._do(work))
+
+    def _do(self, work: Work) -> None:
+        for behind in work.run() or ():
+            self._work(behind)

@@ -29,6 +29,9 @@ class Routes(Protocol):
     def of(self, host: str) -> Route | None:
         """Return how a host is reached; None when no agent process serves it at present."""
 
+    def is_alive(self, host: str) -> bool:
+        """Tell whether the agent process that serves a host has its lease."""
+
     def enrolled(self) -> Collection[str]:
         """Return the names of all agents that may speak. Those that are no longer among them are heard no more."""
 

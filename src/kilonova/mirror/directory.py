@@ -3,7 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kilonova.mirror.host_columns import HostColumns
 from kilonova.model.aggregate import Aggregate
@@ -14,11 +14,13 @@ class HostDirectory:
     """``zones``: zone → whether any of its hosts is enabled; None stands for hosts that no aggregate puts into one.
 
     ``nodes_of_host``: host in lower case → hostnames of its hypervisors; ``nodes``: all of these.
+    ``zone_of_host``: of the hosts that an aggregate puts into a zone.
     """
 
     zones: Mapping[str | None, bool]
     nodes_of_host: Mapping[str, frozenset[str]]
     nodes: frozenset[str]
+    zone_of_host: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, columns: HostColumns, aggregates: Iterable[Aggregate]) -> "HostDirectory":
@@ -37,7 +39,7 @@ class HostDirectory:
         for host, node in columns.nodes():
             nodes[host.lower()].add(node)
         frozen = {host: frozenset(those) for host, those in nodes.items()}
-        return cls(zones, frozen, frozenset().union(*frozen.values()))
+        return cls(zones, frozen, frozenset().union(*frozen.values()), zone_of)
 
     def has(self, host: str | None, node: str | None) -> bool:
         """Tell whether there is such a host, in any case, with such a hypervisor; None is any."""

@@ -34,12 +34,14 @@ class Removal:
     """A guest to remove, provided that its order is not younger than the record that says so.
 
     ``recorded_at``: of that record; ``age_s``: how long ago that was when this was decided.
+    ``keeps``: it is only powered off and kept, since it may be wanted again. An agent of an earlier release removes it.
     """
 
     instance_uuid: str
     departure: Departure
     recorded_at: datetime
     age_s: float = 0.0
+    keeps: bool = False
 
     def covers(self, ordered_at: datetime | None) -> bool:
         """Tell whether the record speaks of a guest: one that bears our mark and was there when it was written."""

@@ -2,6 +2,7 @@
 """Where a host gets the data of an image, or brings it."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +24,12 @@ class ImageData:
     size_bytes: int = 0
     hash_algo: str = ""
     hash_value: str = ""
+
+
+class CacheResult(StrEnum):
+    """What came of fetching an image beforehand. ``EXISTING``: it was there; ``UNSUPPORTED``: the host keeps none."""
+
+    CACHED = "cached"
+    EXISTING = "existing"
+    UNSUPPORTED = "unsupported"
+    ERROR = "error"

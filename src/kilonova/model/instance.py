@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.flavor import Flavor
 from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.image_data import ImageData
@@ -127,6 +128,7 @@ class Instance:
     """An instance with its own copy of its flavor; ``id`` is the number in its hypervisor name.
 
     ``image_properties``: those of its image when it was made. ``request_spec_uuid``: what was asked then.
+    ``shelved_image``: of a shelved one, what its guest is made of again; ``shelved_at``: since when.
     """
 
     id: int
@@ -163,6 +165,8 @@ class Instance:
     terminated_at: datetime | None = None
     deleted_at: datetime | None = None
     request_spec_uuid: str | None = None
+    shelved_image: str | None = None
+    shelved_at: datetime | None = None
     fault: Fault | None = None
 
     @property
@@ -232,6 +236,7 @@ class GuestSpec:
     ``reserved``: the cells, pinned CPUs and devices that the claim of this host has taken for it.
     ``image``: where the host gets its image from; None for a cloud without an image service.
     ``ordered_at``: when the conductor gave the order to make it; drivers keep it, as our mark, in the guest's metadata.
+    ``config_drive``: for a guest that gets one.
     ``user_data`` may hold secrets, so it is not part of what is shown of a guest, in logs for instance.
     """
 
@@ -254,3 +259,4 @@ class GuestSpec:
     reserved: GuestDevices = field(default_factory=GuestDevices)
     image: ImageData | None = None
     ordered_at: datetime | None = None
+    config_drive: ConfigDrive | None = None

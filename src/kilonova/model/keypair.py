@@ -4,6 +4,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from kilonova.model.config_drive import PublicKey
+
 
 @dataclass(frozen=True, slots=True)
 class Keypair:
@@ -14,3 +16,8 @@ class Keypair:
     fingerprint: str
     public_key: str
     created_at: datetime | None = None
+
+    @property
+    def public_half(self) -> PublicKey:
+        """What servers are told of it."""
+        return PublicKey(self.name, self.type, self.public_key)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kilonova.model.config_drive import PublicKey
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.server_group import GroupView
@@ -172,9 +173,13 @@ class RequestSpec:
 
 @dataclass(frozen=True, slots=True)
 class StoredRequest:
-    """What is kept of one request for all of its servers, under ``uuid``. ``user_data``: base64, as it was sent."""
+    """What is kept of one request for all of its servers, under ``uuid``. ``user_data``: base64, as it was sent.
+
+    ``key``: the key pair that was named, as it was then; its owner may have deleted it since.
+    """
 
     uuid: str
     spec: RequestSpec
     group_uuid: str | None = None
     user_data: str | None = field(default=None, repr=False)
+    key: PublicKey | None = None

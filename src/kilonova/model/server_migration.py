@@ -51,7 +51,7 @@ class MigrationStatus(StrEnum):
     CANCELLED = "cancelled"
     ERROR = "error"
     FAILED = "failed"
-    #: Of an evacuation: the server runs elsewhere, and its old host has yet to clean up.
+    #: Of an evacuation: the server is elsewhere, and its old host has yet to clean up.
     DONE = "done"
 
     @property
@@ -75,6 +75,10 @@ OPEN = frozenset(
         MigrationStatus.DONE,
     }
 )
+
+
+#: Of an evacuation.
+_LEFT = frozenset({MigrationStatus.MIGRATING, MigrationStatus.DONE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,11 @@ class ServerMigration:
         return self.dest_host, self.dest_node
 
     @property
+    def has_left(self) -> bool:
+        """Whether an evacuated server is recorded elsewhere for good, and its source has yet to clean up."""
+        return self.migration_type is MigrationType.EVACUATION and self.status in _LEFT
+
+    @property
     def largest(self) -> Usage:
         """What the server counts against quotas while it moves: of each resource the larger flavor's."""
         old, new = Usage.of(self.old_flavor), Usage.of(self.new_flavor)
@@ -127,6 +136,8 @@ class ServerMigration:
     @property
     def hosts(self) -> frozenset[str]:
         """Service hosts on which there may be something of the server, as far as the migration says."""
+        if self.status is MigrationStatus.DONE:
+            return frozenset({self.source_host})  # where the server is by now says its own row
         return frozenset({self.source_host, self.dest_host} - {None})  # type: ignore[arg-type]
 
     @property

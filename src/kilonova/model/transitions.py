@@ -95,13 +95,21 @@ TRANSITIONS: Mapping[str, Transition] = {
     ),
     "start": Transition("start", _only(S.STOPPED), shown=(T.POWERING_ON,), settled=S.ACTIVE),
     "stop": Transition("stop", _only(S.ACTIVE, S.ERROR), shown=(T.POWERING_OFF,), settled=S.STOPPED),
+    "force-stop": Transition(
+        "stop",
+        _only(S.STOPPED, S.PAUSED),
+        shown=(T.POWERING_OFF,),
+        settled=S.STOPPED,
+        remark="Begun by Kilonova itself, where a guest does what its server does not show.",
+    ),
     "reboot": Transition(
         "reboot",
         _only(S.ACTIVE),
-        shown=_SOFT_REBOOT,
+        shown=(*_SOFT_REBOOT, *_HARD_REBOOT[1:]),
         settled=S.ACTIVE,
         failed=S.ERROR,
-        remark="Fails into error only where the guest does not run afterwards.",
+        remark="Goes on as a hard one where the guest does not run. Fails into error only where it does not run "
+        "afterwards.",
     ),
     "hard-reboot": Transition(
         "reboot",
@@ -135,7 +143,7 @@ TRANSITIONS: Mapping[str, Transition] = {
     "evacuate": Transition(
         "evacuate",
         _REBUILDABLE,
-        ANY_TASK,
+        ANY_TASK - {T.DELETING, T.SOFT_DELETING},
         shown=_REBUILD,
         settled=S.ACTIVE,
         failed=S.ERROR,
@@ -178,9 +186,9 @@ TRANSITIONS: Mapping[str, Transition] = {
     "shelve": Transition(
         "shelve",
         _WORKING,
-        shown=(T.SHELVING, T.SHELVING_IMAGE_PENDING_UPLOAD, T.SHELVING_IMAGE_UPLOADING),
+        shown=(T.SHELVING, T.SHELVING_IMAGE_PENDING_UPLOAD, T.SHELVING_IMAGE_UPLOADING, T.SHELVING_OFFLOADING),
         settled=S.SHELVED,
-        remark="Goes on as shelve-offload where shelved_offload_time is 0.",
+        remark="Ends in shelved_offloaded where shelved_offload_time is 0, and shows shelving_offloading only then.",
     ),
     "shelve-offload": Transition(
         "shelveOffload", _only(S.SHELVED), shown=(T.SHELVING_OFFLOADING,), settled=S.SHELVED_OFFLOADED
@@ -188,9 +196,9 @@ TRANSITIONS: Mapping[str, Transition] = {
     "unshelve": Transition(
         "unshelve",
         _only(S.SHELVED, S.SHELVED_OFFLOADED),
-        shown=(T.UNSHELVING, T.SPAWNING),
+        shown=(T.UNSHELVING, T.SPAWNING, T.POWERING_ON),
         settled=S.ACTIVE,
-        remark="A server that is still on its host shows powering-on instead of spawning.",
+        remark="Shows powering-on instead of spawning where it is still on its host.",
     ),
     "create-image": Transition(
         "createImage",

@@ -114,9 +114,12 @@ class SimulatedHost:
     ``metrics``: what it measures of itself, by name.
     ``spawn_delay_s``, ``destroy_delay_s``: how long that takes. ``failing_spawns``: how many spawns fail before one
     succeeds (-1: all).
+    ``shutdown_delay_s``: how long its guests take to shut down when they are asked to (-1: they never do);
+    ``start_delay_s``: how long powering one on takes.
     ``move_delay_s``: how long each step of a resize or cold migration takes. ``failing_moves``: how many moves to this
     host fail, live ones before anything is copied. ``live_migration_s``: how long copying a running guest from here
-    takes. ``failing_live_migrations``: how often it fails at its end.
+    takes. ``failing_live_migrations``: how often it fails at its end. ``snapshot_delay_s``: how long a copy of a disk
+    takes before its image can be uploaded. ``failing_snapshots``: how often that fails.
     ``disabled``: why the operator disabled its compute service; empty when it is enabled. The simulated hypervisor
     knows nothing of it: whoever plays the scenario sets it.
     """
@@ -135,10 +138,14 @@ class SimulatedHost:
     spawn_delay_s: float = 0.0
     destroy_delay_s: float = 0.0
     failing_spawns: int = 0
+    shutdown_delay_s: float = 0.0
+    start_delay_s: float = 0.0
     move_delay_s: float = 0.0
     failing_moves: int = 0
     live_migration_s: float = 0.0
     failing_live_migrations: int = 0
+    snapshot_delay_s: float = 0.0
+    failing_snapshots: int = 0
     disabled: str = ""
     numa: tuple[SimulatedCell, ...] = ()
     pci: tuple[SimulatedPool, ...] = ()

@@ -57,7 +57,7 @@ def test_without_a_user_there_is_a_warning_and_hosts_are_told_nothing(
     told = settings(tmp_path, GLANCE)
     assert image_session(told) is None
     assert "hosts get no image data" in caplog.text
-    assert ImageOffers(told, office(), available=False)("node1", IMAGE) is None
+    assert ImageOffers(told, office(), available=False).to_read("node1", IMAGE) is None
     caplog.clear()
     assert image_session(settings(tmp_path, "")) is None
     assert caplog.text == ""
@@ -78,7 +78,7 @@ def test_a_user_that_is_not_told_completely_is_a_mistake_of_the_configuration(tm
 )
 def test_hosts_are_told_where_the_control_processes_are(tmp_path: Path, text: str, url: str) -> None:
     offers = office()
-    data = ImageOffers(settings(tmp_path, text), offers, available=True)("rack 1/ö", IMAGE)
+    data = ImageOffers(settings(tmp_path, text), offers, available=True).to_read("rack 1/ö", IMAGE)
     assert data is not None
     assert data.url == f"{url}/agents/v1/hosts/rack%201%2F%C3%B6/images/image-1/file"
     assert (data.location, data.size_bytes, data.hash_algo, data.hash_value) == ("", 7, "sha512", "abc")
@@ -88,7 +88,7 @@ def test_hosts_are_told_where_the_control_processes_are(tmp_path: Path, text: st
 
 def test_hosts_that_share_the_store_are_told_where_it_is(tmp_path: Path) -> None:
     told = settings(tmp_path, "[images]\nshared_folder = /srv/glance images\n")
-    data = ImageOffers(told, office(), available=True)("node1", IMAGE)
+    data = ImageOffers(told, office(), available=True).to_read("node1", IMAGE)
     assert data is not None
     assert data.location == "file:///srv/glance%20images/image-1"
     assert data.ticket

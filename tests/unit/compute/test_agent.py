@@ -12,6 +12,7 @@ import pytest
 
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import start_agents
+from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError
 from kilonova.messaging.bus import Speaker
@@ -21,9 +22,9 @@ from kilonova.messaging.messages import (
     Answer,
     AskStep,
     DestroyGuest,
+    HostsRegistered,
     HostsStarted,
     LiveMigrate,
-    Orphans,
     Question,
     RebootGuest,
     SpawnGuest,
@@ -55,7 +56,9 @@ class Replies:
     def answer(self, question: Question, _speaker: Speaker) -> Answer:
         assert isinstance(question, HostsStarted)
         now, found = datetime.now(UTC).replace(tzinfo=None), question.guests.items()
-        return Orphans({host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found})
+        return HostsRegistered(
+            {host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found}
+        )
 
 
 def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_path: Path) -> None:
@@ -65,7 +68,8 @@ def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_pa
     lock = threading.Lock()
 
     class Slow(FakeDriver):
-        def stop(self, uuid: str) -> None:
+        def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
+            del patience
             self._note(uuid, "stop")
 
         def start(self, uuid: str) -> None:
@@ -113,7 +117,7 @@ def test_every_message_is_answered_with_what_came_of_it(tmp_path: Path) -> None:
         bus.cast("node1", message)
         bus.run()
     states = [PowerState.RUNNING, PowerState.SHUTDOWN, PowerState.RUNNING, PowerState.RUNNING, 0, 0]
-    assert replies.got == [
+    assert [message for message in replies.got if isinstance(message, StepReply)] == [
         StepReply(message.step, "node1", "a", power_state=PowerState(state))
         for message, state in zip(messages, states, strict=True)
     ]
@@ -204,7 +208,7 @@ def test_every_hypervisor_is_announced_as_one_of_this_service(tmp_path: Path) ->
         def ask(self, question: Question) -> Answer:
             assert isinstance(question, HostsStarted)
             announced.append(question)
-            return Orphans({})
+            return HostsRegistered({})
 
     driver = fake(tmp_path, traits=("CUSTOM_A",))
     start_agents([Agent("node1", driver, Bus())], Bus())

@@ -21,9 +21,9 @@ from kilonova.messaging.messages import (
     ConfirmMove,
     FinishMove,
     ForceCompleteLiveMigration,
+    HostsRegistered,
     LiveMigrate,
     MigrationProgress,
-    Orphans,
     PrepareLiveMigration,
     ReturnHome,
     SpawnGuest,
@@ -49,8 +49,8 @@ def source(folder: Path, **options: object) -> OneHost:
     return host
 
 
-def nothing_to_say(*_asked: object) -> Orphans:
-    return Orphans()
+def nothing_to_say(*_asked: object) -> HostsRegistered:
+    return HostsRegistered()
 
 
 def migrate(workflow: str = "w") -> LiveMigrate:
@@ -262,7 +262,7 @@ def test_a_migration_that_takes_long_is_asked_for_aborted_and_stopped_from_other
     assert host.driver.list_guests() == {"a": RUNNING}
     assert host.agent._waiting == {}
     if not aborted:
-        assert host.agent.accept(migrate("next")).run() is None  # type: ignore[union-attr]
+        assert not host.agent.accept(migrate("next")).run()  # type: ignore[union-attr]
         assert host.driver.list_guests() == {"a": RUNNING}, "an agent that stops begins no migration"
 
 
@@ -296,7 +296,7 @@ def test_many_migrations_race_their_aborts_and_each_has_one_end(tmp_path: Path) 
     bus = LocalBus()
     told: list[StepReply] = []
     bus.serve_conductor(
-        lambda message: told.append(message) if isinstance(message, StepReply) else None, lambda *_: Orphans()
+        lambda message: told.append(message) if isinstance(message, StepReply) else None, lambda *_: HostsRegistered()
     )
     driver = FakeDriver(SimulatedHost("node1", live_migration_s=0.03), tmp_path / "n.json", AllocationRatios())
     bus.serve_agent("node1", Agent("node1", driver, bus).accept)

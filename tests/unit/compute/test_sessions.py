@@ -18,8 +18,8 @@ from kilonova.messaging.messages import (
     Answer,
     Heartbeat,
     HeartbeatAnswer,
+    HostsRegistered,
     HostsStarted,
-    Orphans,
     Question,
     SpawnGuest,
     StartGuest,
@@ -52,7 +52,7 @@ class Control:
         if counts or isinstance(question, HostsStarted):
             self.leases[question.session] = self.now + LEASE_S
         if isinstance(question, HostsStarted):
-            return Orphans(lease_s=LEASE_S)
+            return HostsRegistered(lease_s=LEASE_S)
         return HeartbeatAnswer(question.session, question.number, counts)
 
     @property

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.conductor.workflows.power import POWER
 from kilonova.db import instance_lists
 from kilonova.db import tables as t
 from kilonova.messaging.messages import LiveMigrate
@@ -30,6 +29,8 @@ Act = Callable[[Cell, list[str]], None]
 HOSTS = (host("node1"), host("node2", failing_spawns=1), host("node3"))
 #: Where things go wrong: no move to node2 succeeds, no guest can be copied away from node1.
 BAD_HOSTS = (host("node1", failing_live_migrations=-1), host("node2", failing_moves=-1))
+
+_POWER = ("start", "stop", "reboot", "hard-reboot")
 
 
 class Death:
@@ -276,7 +277,7 @@ def test_a_crowd_in_any_order(sqlite_template: Path, tmp_path: Path, seed: int) 
                 cell.delete(rng.choice(known))
             case 3 if known:
                 one = cell.instance(rng.choice(known))
-                allowed = [kind for kind in POWER if one.vm_state in TRANSITIONS[kind].states]
+                allowed = [kind for kind in _POWER if one.vm_state in TRANSITIONS[kind].states]
                 if one.task_state is None and one.launched_at is not None and allowed:
                     cell.power(one.uuid, rng.choice(allowed))
             case 4:

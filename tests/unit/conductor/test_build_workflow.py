@@ -33,6 +33,14 @@ def test_a_server_is_built(cell_of: NewCell) -> None:
     assert cell.check() == {uuid: "active"}
 
 
+def test_failed_builds_count_against_their_host_unless_an_operator_says_otherwise(cell_of: NewCell) -> None:
+    for counts, expected in ((True, 1), (False, 0)):
+        cell = cell_of(host("node1", failing_spawns=1), max_attempts=1, counts_failed_builds=counts)
+        cell.boot()
+        cell.bus.run()
+        assert cell.failed_builds() == {"node1": expected}
+
+
 def test_the_guest_gets_what_the_request_said(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"))
     (uuid,) = cell.boot()

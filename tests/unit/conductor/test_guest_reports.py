@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.compute.agent import guests_of
+from kilonova.conductor import guest_reports
 from kilonova.db import audit, departures, odd_guests, purge
 from kilonova.db import tables as t
 from kilonova.errors import Conflict
@@ -228,6 +229,25 @@ def test_a_host_out_of_its_mind_fills_no_disk(cell: Cell, monkeypatch: pytest.Mo
     assert len(odd(cell)) == 5
     report(cell)
     assert odd(cell) == {}
+
+
+def test_a_process_out_of_its_mind_fills_no_disk(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(odd_guests, "MOST_OF_A_PROCESS", 7)
+    for start in range(0, 30, 3):
+        uuids = [f"guest-{number}" for number in range(start, start + 3)]
+        both = {host: {f"{host}-{uuid}": PowerState.RUNNING for uuid in uuids} for host in ("node1", "node2")}
+        asked = tuple(uuid for guests in both.values() for uuid in guests)
+        cell.conductor.handle(GuestsFound(both, {}, asked))
+    assert len(odd(cell)) == 7
+
+
+def test_of_a_host_that_reports_more_guests_than_any_has_some_are_looked_at(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guest_reports, "MOST_GUESTS", 3)
+    uuids = [f"guest-{number}" for number in range(9)]
+    cell.conductor.handle(GuestsFound({"node1": dict.fromkeys(uuids, PowerState.RUNNING)}, {}, tuple(uuids)))
+    assert len(odd(cell)) == 3
 
 
 def test_records_go_when_the_guest_is_gone_for_long(cell: Cell) -> None:

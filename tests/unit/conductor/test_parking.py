@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A message that an agent dropped because its process might not act just then is sent again soon."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
 
-from kilonova.conductor.parking import Parking
-from kilonova.conductor.workflow import Run, SendToAgent
+from kilonova.conductor.parking import MAX_QUESTIONS, Parking
+from kilonova.conductor.workflow import Run, SendToAgent, is_unreachable
 from kilonova.db.workflows import WorkflowRow
 from kilonova.messaging.messages import (
     AgentMessage,
@@ -24,10 +25,10 @@ from support.manual_bus import ManualBus
 class Agent:
     """``now``: what the clock shows. ``may_act``: whether the process of agent and workflow may act."""
 
-    def __init__(self) -> None:
+    def __init__(self, bus: ManualBus | None = None) -> None:
         self.now, self.may_act = 0.0, True
         self.sent: list[AgentMessage] = []
-        bus = ManualBus()
+        bus = bus or ManualBus()
         bus.serve_agent("a", self.sent.append)  # type: ignore[arg-type]
         self.parking = Parking(bus, lambda: self.may_act, lambda: self.now, 60.0)
         self.run = Run(WorkflowRow("w", "start", "i", "", "req", "act"), None)
@@ -54,6 +55,50 @@ def test_it_is_asked_for_soon_where_this_process_may_not_act_yet() -> None:
     assert isinstance(agent.sent[-1], AskStep)
     agent.drops_it()
     assert [type(message) for message in agent.sent] == [StartGuest, AskStep, StartGuest]
+
+
+def test_who_drops_it_again_and_again_gets_it_after_longer_and_longer_pauses() -> None:
+    agent = Agent()
+    came = []
+    for tenth in range(2000):
+        agent.now = tenth / 10
+        before = len(agent.sent)
+        agent.parking.ask_overdue()
+        agent.drops_it()
+        came += [agent.now] * agent.sent[before:].count(agent.sent[0])
+    pauses = [after - before for before, after in itertools.pairwise(came)]
+    assert came[0] == 0.0
+    assert pauses[:5] == pytest.approx([1.0, 2.0, 4.0, 8.0, 16.0], abs=0.3)
+    assert len(agent.sent) < 30
+    agent.parking.hurry(["a"])
+    agent.parking.ask_overdue()
+    agent.drops_it()
+    assert [type(message) for message in agent.sent[-2:]] == [AskStep, StartGuest], "it has come with a new session"
+
+
+class OneSided(ManualBus):
+    """Everything is sent, and nothing that agents say arrives, while ``is_deaf``."""
+
+    is_deaf = False
+
+    def hears(self, host: str) -> bool:
+        return not self.is_deaf and super().hears(host)
+
+
+def test_who_cannot_be_heard_leaves_no_question_unanswered() -> None:
+    bus = OneSided()
+    agent = Agent(bus)
+    bus.is_deaf = True
+    for _ in range(10 * MAX_QUESTIONS):
+        agent.now += 60.0
+        assert agent.parking.ask_overdue() == ()
+    bus.is_deaf = False
+    for _ in range(MAX_QUESTIONS):
+        agent.now += 60.0
+        assert agent.parking.ask_overdue() == ()
+    agent.now += 60.0
+    (reply,) = agent.parking.ask_overdue()
+    assert is_unreachable(reply)
 
 
 STEP = StepId("w", "act", 0)

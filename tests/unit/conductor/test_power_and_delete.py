@@ -17,7 +17,7 @@ def running(cell_of: NewCell) -> tuple[Cell, str]:
     return cell, uuid
 
 
-def fail(_uuid: str, **_: object) -> None:
+def fail(*_args: object) -> None:
     raise DriverError("The guest does not obey.")
 
 
@@ -74,7 +74,7 @@ def test_a_hard_reboot_takes_over_from_a_soft_one(running: Running) -> None:
 @pytest.mark.parametrize("kind", ["stop", "reboot", "hard-reboot"])
 def test_a_driver_that_refuses_leaves_a_fault_and_no_task(running: Running, kind: str) -> None:
     cell, uuid = running
-    for name in ("stop", "reboot"):
+    for name in ("stop", "soft_reboot", "hard_reboot"):
         setattr(cell.drivers["node1"], name, fail)
     cell.power(uuid, kind)
     cell.bus.run()
@@ -89,11 +89,11 @@ def test_a_reboot_after_which_the_guest_is_off_is_an_error(running: Running, kin
     cell, uuid = running
     driver = cell.drivers["node1"]
 
-    def stay_off(name: str, **_: object) -> None:
+    def stay_off(name: str, _: object) -> None:
         driver.stop(name)
         raise DriverError("It does not come up again.")
 
-    driver.reboot = stay_off
+    driver.soft_reboot = driver.hard_reboot = stay_off
     cell.power(uuid, kind)
     cell.bus.run()
     instance = cell.instance(uuid)

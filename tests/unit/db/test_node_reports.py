@@ -12,10 +12,11 @@ NODE = "11111111-1111-4111-8111-111111111111"
 
 def traits_after(sqlite: Database, present: tuple[str, ...], reported: tuple[str, ...]) -> set[str]:
     def job(tx: Transaction) -> set[str]:
-        provider_id = node_reports.ensure_for_node(tx, NODE, "node1", (), ("CUSTOM_A",))
-        provider_traits.replace(tx, providers.get(tx.connection, NODE), list(present))
-        node_reports.ensure_for_node(tx, NODE, "node1", (), reported)
-        return {word.name for word in provider_traits.of_provider(tx.connection, provider_id)}
+        node_reports.ensure_all(tx, [node_reports.ReportedProvider(NODE, "node1", (), ("CUSTOM_A",))])
+        provider = providers.get(tx.connection, NODE)
+        provider_traits.replace(tx, provider, list(present))
+        node_reports.ensure_all(tx, [node_reports.ReportedProvider(NODE, "node1", (), reported)])
+        return {word.name for word in provider_traits.of_provider(tx.connection, provider.id)}
 
     return sqlite.write(job)
 

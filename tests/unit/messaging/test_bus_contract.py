@@ -18,10 +18,10 @@ from kilonova.messaging.messages import (
     AskStep,
     DestroyGuest,
     ForceCompleteLiveMigration,
+    HostsRegistered,
     HostsStarted,
     LiveMigrate,
     MigrationProgress,
-    Orphans,
     StepId,
     StopGuest,
 )
@@ -31,7 +31,7 @@ from support.rabbit_ends import RabbitEnds
 from support.waiting import wait_until
 
 STEP = StepId("w", "s", 1)
-ORPHANS = Orphans({"node1": (Removal("a", Departure.LEFT, datetime.fromisoformat("2026-01-01")),)})
+ORPHANS = HostsRegistered({"node1": (Removal("a", Departure.LEFT, datetime.fromisoformat("2026-01-01")),)})
 
 
 def progress(host: str) -> MigrationProgress:
@@ -90,9 +90,9 @@ def test_work_is_done_and_then_what_waits_behind_it(bus: Any) -> None:
     done: list[int] = []
 
     def work(number: int) -> Work:
-        def run() -> Work | None:
+        def run() -> list[Work]:
             done.append(number)
-            return work(number + 1) if number < 9 else None
+            return [work(number + 1)] if number < 9 else []
 
         return Work(list(AgentLane)[number % 4], run)
 
@@ -157,7 +157,7 @@ def test_urgent_work_of_the_conductor_does_not_wait_behind_other_work(threaded: 
     bus, release, came = threaded, threading.Event(), threading.Event()
     urgent = progress("urgent")
     bus.serve_conductor(
-        lambda message: came.set() if message == urgent else release.wait(30) and None, lambda *_: Orphans()
+        lambda message: came.set() if message == urgent else release.wait(30) and None, lambda *_: HostsRegistered()
     )
     for _ in range(50):
         bus.tell(progress("slow"))

@@ -13,7 +13,9 @@ import pytest
 
 from kilonova.errors import AgentTooOld
 from kilonova.messaging.codec import KNOWN, MESSAGES, NEEDS, VERSION, Envelope, Message, decode, encode, require_known
-from kilonova.messaging.messages import LiveMigrate, PauseGuest, StepId, StepReply, StopGuest
+from kilonova.messaging.messages import LiveMigrate, PauseGuest, SpawnGuest, StepId, StepReply, StopGuest
+from kilonova.model.config_drive import ConfigDrive
+from kilonova.model.instance import GuestSpec
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "messages"
 
@@ -78,6 +80,8 @@ def record() -> None:
 
 def missing(written: Any, read: Any) -> list[str]:
     """The parts of what was written that are not in what was read."""
+    if isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
+        return [each for one, other in zip(written, read, strict=True) for each in missing(one, other)]
     if not isinstance(written, dict) or not isinstance(read, dict):
         return [] if written == read else [f"{written!r} was read as {read!r}"]
     return [f"{name}: {each}" for name, value in written.items() for each in missing(value, read.get(name))]
@@ -116,6 +120,12 @@ def test_nobody_is_sent_what_its_version_does_not_know() -> None:
     for version in (1, 2, 3):
         with pytest.raises(AgentTooOld, match=f"host node1 knows version {version} .* PauseGuest"):
             require_known(pause, version, "node1")
+    guest = GuestSpec("a", "vm", "vm", 1, 1, 1)
+    require_known(SpawnGuest(StepId("w", "spawn", 1), guest), 3, "node1")
+    with_drive = SpawnGuest(StepId("w", "spawn", 1), dataclasses.replace(guest, config_drive=ConfigDrive("vm")))
+    require_known(with_drive, VERSION, "node1")
+    with pytest.raises(AgentTooOld, match="a guest with a config drive"):
+        require_known(with_drive, 3, "node1")
 
 
 def test_a_message_of_a_newer_release_is_read_as_far_as_it_is_known() -> None:

@@ -8,16 +8,16 @@ from kilonova.messaging.bus import Work
 from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
+    HostsRegistered,
     MigrationProgress,
-    Orphans,
     StepId,
     StepReply,
     StopGuest,
 )
 
 
-def nothing_to_say(*_asked: object) -> Orphans:
-    return Orphans()
+def nothing_to_say(*_asked: object) -> HostsRegistered:
+    return HostsRegistered()
 
 
 def progress(uuid: str) -> MigrationProgress:
@@ -33,7 +33,7 @@ def test_what_a_handler_raises_is_logged_and_the_next_message_comes(caplog: pyte
             raise ZeroDivisionError
         came.set()
 
-    bus.serve_conductor(handle, lambda *_: Orphans())
+    bus.serve_conductor(handle, lambda *_: HostsRegistered())
     bus.tell(progress("bad"))
     bus.tell(progress("good"))
     assert came.wait(10)
@@ -78,9 +78,9 @@ def test_what_waits_behind_a_piece_of_work_is_done_in_its_own_lane() -> None:
         threads.append(threading.current_thread().name)
         done.set()
 
-    def move() -> Work:
+    def move() -> list[Work]:
         threads.append(threading.current_thread().name)
-        return Work(AgentLane.DELETE, delete)
+        return [Work(AgentLane.DELETE, delete)]
 
     bus.serve_agent("node1", lambda _: Work(AgentLane.MOVE, move))
     bus.cast("node1", StopGuest(StepId("w", "s", 1), "a"))

@@ -19,7 +19,7 @@ from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
     DestroyGuest,
-    Orphans,
+    HostsRegistered,
     RebootGuest,
     SpawnGuest,
     StartGuest,
@@ -57,17 +57,16 @@ class CountingDriver(FakeDriver):
         self.done.append(("spawn", guest.uuid))
         super().spawn(guest)
 
-    def stop(self, uuid: str) -> None:
+    def stop(self, uuid: str, patience: Any = None) -> None:
         self.done.append(("stop", uuid))
-        super().stop(uuid)
+        super().stop(uuid, patience)
 
     def start(self, uuid: str) -> None:
         self.done.append(("start", uuid))
         super().start(uuid)
 
-    def reboot(self, uuid: str, *, hard: bool) -> None:
+    def soft_reboot(self, uuid: str, _patience: Any) -> None:
         self.done.append(("reboot", uuid))
-        super().reboot(uuid, hard=hard)
 
     def destroy(self, uuid: str) -> None:
         self.done.append(("destroy", uuid))
@@ -103,7 +102,7 @@ class Sender:
         self._left = {uuid: list(orders(uuid)) for uuid in _GUESTS}
         self._under_way: dict[str, tuple[Run, SendToAgent]] = {}
         self._lock = threading.Lock()
-        bus.serve_conductor(self.handle, lambda *_: Orphans())
+        bus.serve_conductor(self.handle, lambda *_: HostsRegistered())
 
     @property
     def is_done(self) -> bool:

@@ -44,8 +44,8 @@ def add_host(database: Database, name: str, vcpus: int = 8) -> str:
     def job(tx: Transaction) -> str:
         services.ensure(tx, name, "nova-compute")
         has = (Inventory("VCPU", vcpus),)
-        node = compute_nodes.report(tx, NodeReport(name, name, Capabilities(), has))
-        node_reports.ensure_for_node(tx, node.uuid, name, has, ())
+        (node,) = compute_nodes.report_all(tx, [NodeReport(name, name, Capabilities(), has)])
+        node_reports.ensure_all(tx, [node_reports.ReportedProvider(node.uuid, name, has, ())])
         return node.uuid
 
     return database.write(job)
@@ -384,7 +384,7 @@ def test_metrics_are_followed_and_forgotten(sqlite: Database) -> None:
 
     def say(name: str, **metrics: float) -> None:
         said = NodeReport(name, name, Capabilities(), (), metrics=metrics)
-        sqlite.write(lambda tx: compute_nodes.report(tx, said))
+        sqlite.write(lambda tx: compute_nodes.report_all(tx, [said]))
 
     kinds: list[str] = []
     sqlite.on_commit(lambda commit: kinds.extend(change.kind for change in commit.changes))

@@ -45,9 +45,13 @@ def test_a_hard_reboot_ends_what_hangs_but_no_other_hard_reboot_at_work() -> Non
     assert not allowed & {T.REBOOT_PENDING_HARD, T.REBOOT_STARTED_HARD, T.SPAWNING, T.DELETING}
 
 
-@pytest.mark.parametrize("kind", ["delete", "soft-delete", "force-delete", "evacuate"])
+@pytest.mark.parametrize("kind", ["delete", "soft-delete", "force-delete"])
 def test_what_ends_everything_else_waits_for_no_task(kind: str) -> None:
     assert TRANSITIONS[kind].tasks == ANY_TASK
+
+
+def test_an_evacuation_ends_everything_but_a_delete() -> None:
+    assert TRANSITIONS["evacuate"].tasks == ANY_TASK - {T.DELETING, T.SOFT_DELETING}
 
 
 def test_no_two_actions_show_the_same_first_task_in_the_same_state() -> None:

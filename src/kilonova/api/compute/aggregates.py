@@ -18,6 +18,7 @@ from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.scheduler.isolation.rules import is_rule_key, parse_alternative
 
 _ONE, _ACTION = "/os-aggregates/{aggregate_id}", "/os-aggregates/{aggregate_id}/action"
+_IMAGES = f"{_ONE}/images"
 RULES = (
     rule("os_compute_api:os-aggregates:index", ADMIN, "List aggregates", ("GET", "/os-aggregates")),
     rule("os_compute_api:os-aggregates:create", ADMIN, "Create an aggregate", ("POST", "/os-aggregates")),
@@ -26,6 +27,7 @@ RULES = (
     rule("os_compute_api:os-aggregates:delete", ADMIN, "Delete an aggregate", ("DELETE", _ONE)),
     rule("os_compute_api:os-aggregates:add_host", ADMIN, "Add a host to an aggregate", ("POST", _ACTION)),
     rule("os_compute_api:os-aggregates:remove_host", ADMIN, "Remove a host from an aggregate", ("POST", _ACTION)),
+    rule("compute:aggregates:images", ADMIN, "Have the hosts of an aggregate fetch images", ("POST", _IMAGES)),
     rule("os_compute_api:os-aggregates:set_metadata", ADMIN, "Change metadata of an aggregate", ("POST", _ACTION)),
 )
 
@@ -111,6 +113,20 @@ def set_metadata(ctx: Context, request: Request) -> Reply:
     return _reply(request, changed)
 
 
+def cache_images(ctx: Context, request: Request) -> Reply:
+    """POST /os-aggregates/{aggregate_id}/images.  Since 2.81.  Its hosts fetch images.  Errors: 400, 404."""
+    ctx.authorize("compute:aggregates:images")
+    with ctx.backend.database.read() as connection:
+        aggregate = aggregates.get(connection, _id(request))
+    conductor = ctx.backend.conductor
+    if not conductor.makes_images:
+        raise InvalidRequest("No image service is configured that hosts could fetch images from.")
+    wanted = [each["id"] for each in request.body["cache"]]
+    at_once = ctx.backend.settings.images.precache_concurrency
+    conductor.operations.image_caching.cache(aggregate, wanted, ctx.requester, at_once)
+    return Reply(202)
+
+
 def aggregate_view(aggregate: Aggregate, version: Version) -> dict[str, Any]:
     """Return an aggregate as the API shows it."""
     view: dict[str, Any] = {
@@ -152,5 +168,6 @@ ROUTES: Routes = {
         "PUT": Endpoint(update_aggregate, body=schemas.UPDATE, query=queries.NONE),
         "DELETE": Endpoint(delete_aggregate, query=queries.NONE),
     },
+    _IMAGES: {"POST": Endpoint(cache_images, body=schemas.CACHE_IMAGES, query=queries.NONE, since=Version(2, 81))},
     _ACTION: {"POST": Endpoint(act_on_aggregate, query=queries.NONE)},
 }

@@ -87,8 +87,8 @@ def _action_view(action: Action, version: Version) -> dict[str, Any]:
         "action": action.action,
         "instance_uuid": action.instance_uuid,
         "request_id": action.request_id,
-        "user_id": action.user_id,
-        "project_id": action.project_id,
+        "user_id": action.user_id or None,  # the cloud itself
+        "project_id": action.project_id or None,
         "start_time": stored_time(action.started_at),
         "message": action.message,
     }

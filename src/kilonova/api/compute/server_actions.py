@@ -6,11 +6,37 @@ Source: spec COMPUTE_API §1.4.
 
 from collections.abc import Mapping
 
-from kilonova.api.compute import server_locks, server_moves, server_power
+from kilonova.api.compute import (
+    server_admin_actions,
+    server_consoles,
+    server_deletes,
+    server_evacuate,
+    server_images,
+    server_locks,
+    server_moves,
+    server_network_actions,
+    server_power,
+    server_rebuild,
+    server_rescues,
+    server_shelving,
+)
 from kilonova.api.compute.actions import run_action
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 
-_FAMILIES = (server_power, server_locks, server_moves)
+_FAMILIES = (
+    server_admin_actions,
+    server_consoles,
+    server_images,
+    server_deletes,
+    server_evacuate,
+    server_locks,
+    server_moves,
+    server_network_actions,
+    server_power,
+    server_rebuild,
+    server_shelving,
+    server_rescues,
+)
 RULES = tuple(rule for family in _FAMILIES for rule in family.RULES)
 ACTIONS: Mapping[str, Endpoint] = {name: action for family in _FAMILIES for name, action in family.ACTIONS.items()}
 

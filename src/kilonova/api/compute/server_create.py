@@ -9,6 +9,7 @@ import base64
 import binascii
 import re
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 from kilonova.api.compute.flavors import find_asked
@@ -22,6 +23,7 @@ from kilonova.api.validation import invalid_field
 from kilonova.db import instances, keypairs, server_groups
 from kilonova.errors import Forbidden, NotFound
 from kilonova.identifiers import new_uuid
+from kilonova.model.config_drive import PublicKey
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
@@ -31,6 +33,7 @@ from kilonova.scheduler.filters import different_host, same_host
 
 _TO_HYPHEN = re.compile(r"[ _.]")
 _NOT_IN_A_HOST_NAME = re.compile(r"[^a-z0-9-]")
+_DRIVE_PROPERTY = "img_config_drive"
 _HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
 
 
@@ -45,8 +48,8 @@ def create_server(ctx: Context, request: Request) -> Reply:
     image = _image(ctx, asked)
     aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
     require_possible_guest(flavor, image, aliases, flavor_field="flavorRef", image_field="imageRef")
-    _check_key(ctx, asked)
-    user_data = _user_data(asked)
+    key = read_key(ctx, asked)
+    user_data = read_user_data(asked)
     hints = read_hints(ctx, next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
     group_uuid = _group(ctx, hints)
     if "hostname" in asked and count > 1:
@@ -70,14 +73,23 @@ def create_server(ctx: Context, request: Request) -> Reply:
         remote_address=ctx.remote_address,
         is_admin=ctx.may("context_is_admin"),
     )
-    limits = ctx.backend.limits.of_project(ctx.project_id)
-    ctx.backend.conductor.build(built, spec, group_uuid, user_data, at_least=least, limits=limits)
+    admin_pass = generated_password(ctx, asked)
+    ctx.backend.conductor.build(
+        built,
+        spec,
+        group_uuid,
+        user_data,
+        key=key,
+        admin_pass=admin_pass,
+        at_least=least,
+        limits=ctx.backend.limits.of_project(ctx.project_id),
+    )
     if as_bool(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": reservation_id})
-    return _created(ctx, request, built[0], asked)
+    return _created(request, built[0], asked, admin_pass)
 
 
-def _created(ctx: Context, request: Request, first: Instance, asked: dict[str, Any]) -> Reply:
+def _created(request: Request, first: Instance, asked: dict[str, Any], admin_pass: str | None) -> Reply:
     links = bookmark_links(request, f"servers/{first.uuid}")
     view: dict[str, Any] = {
         "id": first.uuid,
@@ -85,9 +97,16 @@ def _created(ctx: Context, request: Request, first: Instance, asked: dict[str, A
         "OS-DCF:diskConfig": first.disk_config,
         "security_groups": asked.get("security_groups") or [{"name": "default"}],
     }
-    if ctx.backend.settings.api.enable_instance_password:
-        view["adminPass"] = asked.get("adminPass") or secrets.token_urlsafe(9)
+    if admin_pass is not None:
+        view["adminPass"] = admin_pass
     return Reply(202, {"server": view}, {"Location": links[0]["href"]})
+
+
+def generated_password(ctx: Context, asked: Mapping[str, Any]) -> str | None:
+    """Return the password that is asked for or a new one; None where the configuration says that nobody is told."""
+    if not ctx.backend.settings.api.enable_instance_password:
+        return None
+    return asked.get("adminPass") or secrets.token_urlsafe(9)
 
 
 def _counts(asked: dict[str, Any], maximum: int) -> tuple[int, int]:
@@ -150,18 +169,20 @@ def _image(ctx: Context, asked: dict[str, Any]) -> Image:
         raise invalid_field("imageRef", error.message) from None
 
 
-def _check_key(ctx: Context, asked: dict[str, Any]) -> None:
+def read_key(ctx: Context, asked: Mapping[str, Any]) -> PublicKey | None:
+    """Return the key pair of the caller's that is asked for, if any is. Raises: InvalidRequest where there is none."""
     name = asked.get("key_name")
     if name is None:
-        return
+        return None
     try:
         with ctx.backend.database.read() as connection:
-            keypairs.get(connection, ctx.user_id, name)
+            return keypairs.get(connection, ctx.user_id, name).public_half
     except NotFound:
         raise invalid_field("key_name", "Invalid key_name provided.") from None
 
 
-def _user_data(asked: dict[str, Any]) -> str | None:
+def read_user_data(asked: Mapping[str, Any]) -> str | None:
+    """Return the user data that is asked for, in base64. Raises: InvalidRequest."""
     text: str | None = asked.get("user_data")
     if text:
         try:
@@ -205,6 +226,7 @@ def _instances(
     reservation_id: str,
 ) -> list[Instance]:
     built = []
+    has_drive = as_bool(asked.get("config_drive") or False) or _must_have_drive(ctx, image)
     for index in range(count):
         name = asked["name"] if count == 1 else f"{asked['name']}-{index + 1}"
         instance_uuid = new_uuid()
@@ -223,7 +245,7 @@ def _instances(
                 image_ref=image.id,
                 image_properties=image.properties,
                 key_name=asked.get("key_name"),
-                config_drive="True" if as_bool(asked.get("config_drive") or False) else "",
+                config_drive="True" if has_drive else "",
                 metadata=asked.get("metadata") or {},
                 tags=tuple(dict.fromkeys(asked.get("tags") or ())),
                 reservation_id=reservation_id,
@@ -235,6 +257,11 @@ def _instances(
             )
         )
     return built
+
+
+def _must_have_drive(ctx: Context, image: Image) -> bool:
+    """Tell whether a server has a config drive, whatever is asked for."""
+    return ctx.backend.settings.compute.force_config_drive or image.properties.get(_DRIVE_PROPERTY) == "mandatory"
 
 
 def host_name_of(name: str, instance_uuid: str) -> str:

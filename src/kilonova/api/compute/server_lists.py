@@ -2,7 +2,7 @@
 """GET /servers and /servers/detail: what clients may ask for, one page at a time. Source: spec COMPUTE_API §1.3."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -141,8 +141,12 @@ def _query(ctx: Context, request: Request, action: str, limit: int) -> InstanceQ
     since = _time(request, "changes-since")
     before = _time(request, "changes-before") if request.version >= Version(2, 66) else None
     deleted: bool | None = None if since or before else False
-    if request.param("deleted") is not None and sees_all_filters:
-        deleted = _flag(request, "deleted")
+    soft_deleted: bool | None = None
+    if sees_all_filters:
+        deleted = _flag(request, "deleted") if request.param("deleted") is not None else deleted
+        soft_deleted = _flag(request, "soft_deleted") if request.param("soft_deleted") is not None else None
+    if _asks_for_soft_deleted(states, equals):
+        soft_deleted = True
     if states and any(vm is VmState.DELETED for vm, _ in states):
         if not sees_all_filters:
             raise Forbidden("Only administrators may list deleted servers", field="status")
@@ -150,6 +154,7 @@ def _query(ctx: Context, request: Request, action: str, limit: int) -> InstanceQ
     return InstanceQuery(
         project_id=project_id,
         deleted=deleted,
+        soft_deleted=soft_deleted,
         states=states,
         equals=equals,
         name=request.param("name") or None,
@@ -161,6 +166,14 @@ def _query(ctx: Context, request: Request, action: str, limit: int) -> InstanceQ
         limit=limit,
         marker=request.param("marker"),
     )
+
+
+def _asks_for_soft_deleted(
+    states: tuple[tuple[VmState, frozenset[TaskState | None]], ...] | None, equals: Mapping[str, Collection[Any]]
+) -> bool:
+    """Tell whether somebody names this very state, so that the list need not hide it."""
+    named = {vm for vm, _ in states or ()} | {*equals.get("vm_state", ())}
+    return VmState.SOFT_DELETED in named
 
 
 _NEVER = object()
@@ -231,6 +244,8 @@ def _sort(request: Request, is_admin: bool) -> tuple[tuple[str, bool], ...]:
     sort: dict[str, bool] = {}  # a column that is named again changes nothing
     for index, key in enumerate(keys):
         column = _SORT_KEYS.get(key)
+        if key == "locked" and request.version >= Version(2, 73):
+            column = "locked_by"
         if column is None:
             if request.version >= Version(2, 75):
                 raise invalid_parameter("sort_key", key, "It is not a sort key.")

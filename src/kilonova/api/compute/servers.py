@@ -85,10 +85,11 @@ def _pin(ctx: Context, tx: Transaction, instance: Instance, zone: str | None) ->
 
 
 def delete_server(ctx: Context, request: Request) -> Reply:
-    """DELETE /servers/{server_id}.  A second one while the first runs is accepted too."""
+    """DELETE /servers/{server_id}.  A second one while the first runs is accepted too.  Errors: 404, 409 if locked."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:delete")
     check_unlocked(ctx, instance)
-    ctx.backend.conductor.operations.deletes.delete(instance, ctx.requester)
+    soft = ctx.backend.settings.chores.reclaim_instance_interval_s != 0
+    ctx.backend.conductor.operations.deletes.delete(instance, ctx.requester, soft=soft)
     return Reply(204)
 
 

@@ -20,3 +20,26 @@ _METADATA: JSONDict = {
     "additionalProperties": False,
 }
 SET_METADATA = Schemas({(2, 1): body("set_metadata", {"metadata": _METADATA}, required=("metadata",))})
+CACHE_IMAGES = Schemas(
+    {
+        (2, 81): {
+            "type": "object",
+            "required": ["cache"],
+            "additionalProperties": False,
+            "properties": {
+                "cache": {
+                    "type": "array",
+                    "minItems": 1,
+                    "maxItems": 1000,
+                    "uniqueItems": True,
+                    "items": {
+                        "type": "object",
+                        "required": ["id"],
+                        "additionalProperties": False,
+                        "properties": {"id": {"type": "string", "format": "uuid"}},
+                    },
+                }
+            },
+        }
+    }
+)

@@ -5,24 +5,23 @@ from typing import Any
 
 from kilonova.api.schemas.server_metadata import METADATA
 from kilonova.api.schemas.server_tags import TAGS
-from kilonova.api.schemas.types import BOOLEAN, NAME, POSITIVE_INTEGER, JSONDict, body
+from kilonova.api.schemas.types import BOOLEAN, NAME, POSITIVE_INTEGER, UUID, JSONDict, body
 from kilonova.api.validation import Schemas
 
-UUID: JSONDict = {"type": "string", "format": "uuid"}
 _UUIDS: JSONDict = {"oneOf": [UUID, {"type": "array", "items": UUID}]}
-_HOSTNAME: JSONDict = {
+HOSTNAME: JSONDict = {
     "type": "string",
     "minLength": 2,
     "maxLength": 63,
     "pattern": r"^[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]$",
 }
-_FQDN: JSONDict = {
+FQDN: JSONDict = {
     "type": "string",
     "minLength": 2,
     "maxLength": 255,
     "pattern": r"^[a-zA-Z0-9][a-zA-Z0-9.-]*[a-zA-Z0-9]$",
 }
-_DESCRIPTION: JSONDict = {
+DESCRIPTION: JSONDict = {
     "type": ["string", "null"],
     "maxLength": 255,
     "pattern": r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$",
@@ -122,7 +121,7 @@ def _create(
     }
 
 
-_CERTIFICATES: JSONDict = {
+CERTIFICATES: JSONDict = {
     "anyOf": [
         {"type": "null"},
         {
@@ -135,13 +134,13 @@ _CERTIFICATES: JSONDict = {
     ]
 }
 _NOW_REQUIRED = ("name", "flavorRef", "networks")
-_V2_19: dict[str, Any] = {"description": _DESCRIPTION}
+_V2_19: dict[str, Any] = {"description": DESCRIPTION}
 _V2_37: dict[str, Any] = {**_V2_19, "networks": _NETWORKS_CHOICE}
 _V2_52: dict[str, Any] = {**_V2_37, "tags": TAGS}
-_V2_63: dict[str, Any] = {**_V2_52, "trusted_image_certificates": _CERTIFICATES}
+_V2_63: dict[str, Any] = {**_V2_52, "trusted_image_certificates": CERTIFICATES}
 _V2_74: dict[str, Any] = {**_V2_63, "host": NAME, "hypervisor_hostname": NAME}
-_V2_90: dict[str, Any] = {**_V2_74, "hostname": _HOSTNAME}
-_V2_94: dict[str, Any] = {**_V2_90, "hostname": _FQDN}
+_V2_90: dict[str, Any] = {**_V2_74, "hostname": HOSTNAME}
+_V2_94: dict[str, Any] = {**_V2_90, "hostname": FQDN}
 
 CREATE = Schemas(
     {
@@ -163,9 +162,9 @@ UPDATE = Schemas(
     {
         (2, 1): body("server", _UPDATED),
         (2, 19): body("server", {**_UPDATED, **_V2_19}),
-        (2, 90): body("server", {**_UPDATED, **_V2_19, "hostname": _HOSTNAME}),
-        (2, 94): body("server", {**_UPDATED, **_V2_19, "hostname": _FQDN}),
-        (2, 104): body("server", {**_UPDATED, **_V2_19, "hostname": _FQDN, **_ZONE}),
+        (2, 90): body("server", {**_UPDATED, **_V2_19, "hostname": HOSTNAME}),
+        (2, 94): body("server", {**_UPDATED, **_V2_19, "hostname": FQDN}),
+        (2, 104): body("server", {**_UPDATED, **_V2_19, "hostname": FQDN, **_ZONE}),
     }
 )
 

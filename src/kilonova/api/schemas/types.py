@@ -36,6 +36,7 @@ NAME: JSONDict = {
 }
 #: A service host as operators name them.
 HOST: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._-]*$"}
+UUID: JSONDict = {"type": "string", "format": "uuid"}
 #: Free key=value pairs.
 METADATA_KEY = r"^[a-zA-Z0-9_:. -]{1,255}$"
 BOOLEAN: JSONDict = {

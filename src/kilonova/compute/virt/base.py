@@ -7,7 +7,11 @@ from datetime import datetime
 from typing import Protocol
 
 from kilonova.model.host import NodeReport
+from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
+
+#: So much of the end of a console is kept and told.
+CONSOLE_BYTES = 100 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,23 @@ class MigrationMonitor(Protocol):
         """Wait so long, or until something is requested. Raises: AgentStopsError."""
 
 
+class SnapshotMonitor(Protocol):
+    """What a driver asks while it copies or uploads a disk."""
+
+    def check(self) -> None:
+        """Raise SnapshotCancelled when it is to be given up, AgentStopsError when the agent ends; often."""
+
+
+class ShutdownPatience(Protocol):
+    """How long a driver waits for a guest that it has asked to shut down."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, and tell whether the guest may take longer. If not it has to be powered off.
+
+        Raises: AgentStopsError.
+        """
+
+
 class VirtDriver(Protocol):
     """Every call may be repeated: "already so" and "absent" are success.
 
@@ -58,6 +79,12 @@ class VirtDriver(Protocol):
     def list_guests(self) -> Mapping[str, PowerState]:
         """Return every guest by instance uuid; one that is only kept is shut down."""
 
+    def changed_guests(self) -> Mapping[str, PowerState]:
+        """Return the guests whose power state has changed since the last call without being told to, by instance uuid.
+
+        One that is gone has none: NOSTATE. What is missed here is found by :meth:`list_guests`.
+        """
+
     def marked_guests(self) -> Mapping[str, datetime]:
         """Return instance uuid → ``GuestSpec.ordered_at``, for the guests that bear our mark.
 
@@ -71,17 +98,34 @@ class VirtDriver(Protocol):
         UnsupportedGuest, a DriverError, says that the host is well and lacks what the guest asks for.
         """
 
+    def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
+        """Make a guest as described in place of the one that is there, kept ones included; there may be none.
+
+        One that bears the same ``ordered_at`` was made by this order already: it only gets its power state. The image
+        is fetched before anything is removed. Raises: DriverError, leaving the guest as it was, or none;
+        UnsupportedGuest.
+        """
+
     def destroy(self, uuid: str) -> None:
         """Remove a guest, the kept one too, and their disks; absent is success. Raises: DriverError."""
 
     def start(self, uuid: str) -> None:
         """Power a guest on. Raises: DriverError."""
 
-    def stop(self, uuid: str) -> None:
-        """Power a guest off, cleanly if it obeys. Raises: DriverError."""
+    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
+        """Ask a guest to shut down, and power it off once ``patience`` is over; without any, at once.
 
-    def reboot(self, uuid: str, *, hard: bool) -> None:
-        """Restart a guest. Raises: DriverError."""
+        Raises: DriverError, AgentStopsError.
+        """
+
+    def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
+        """Shut a running guest down, as in :meth:`stop`, and start it. Raises: DriverError, AgentStopsError."""
+
+    def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
+        """Power a guest off, whatever it does, and start it. One that is gone is made anew as ``guest`` describes it.
+
+        Raises: DriverError.
+        """
 
     def pause(self, uuid: str) -> None:
         """Have a guest that runs stand still; one that is paused is success. Raises: DriverError."""
@@ -97,6 +141,29 @@ class VirtDriver(Protocol):
 
     def resume(self, uuid: str) -> None:
         """Let a suspended guest go on with its memory; one that runs is success. Raises: DriverError."""
+
+    def rescue(self, guest: GuestSpec, image_ref: str, image: ImageData | None, admin_password: str) -> None:
+        """Start a guest from an image, with its own disk beside it; one that is rescued with it is success.
+
+        ``image``: how the host gets it. ``admin_password``: for whoever logs in to it.
+        A start or a hard reboot takes its own disk again. Raises: DriverError; then the guest is as it was.
+        """
+
+    def unrescue(self, uuid: str) -> None:
+        """Start a guest from its own disk again; one that runs from it is success. Raises: DriverError."""
+
+    def set_admin_password(self, uuid: str, admin_password: str) -> None:
+        """Set the password inside a guest that runs. Raises: DriverError, Unsupported."""
+
+    def crash_dump(self, uuid: str) -> None:
+        """Have a guest that runs write a crash dump, by a non-maskable interrupt. Raises: DriverError, Unsupported."""
+
+    def console_output(self, uuid: str, lines: int | None) -> str:
+        """Return what a guest has written to its console last, at most ``CONSOLE_BYTES``.
+
+        ``lines``: the last so many; None stands for all that is there.
+        Raises: GuestMissing; Unsupported, where guests have no console that is kept; DriverError.
+        """
 
     def move_away(self, uuid: str, destination: str) -> None:
         """Power a guest off and keep it; one that is kept already is success. Raises: DriverError."""
@@ -137,3 +204,22 @@ class VirtDriver(Protocol):
 
         Raises: DriverError.
         """
+
+    def snapshot(self, uuid: str, image_id: str, base: ImageData | None, monitor: SnapshotMonitor) -> None:
+        """Copy the disk of a guest as it is now, for an image; a copy for that image is success.
+
+        ``base``: the image that the guest was made of, where it may have to be had again. The guest stays as it is.
+        Raises: SnapshotCancelled, DriverError, leaving no copy.
+        """
+
+    def upload_snapshot(self, uuid: str, image: ImageData, monitor: SnapshotMonitor) -> None:
+        """Bring the copy for an image there and drop it; brought already is success.
+
+        Raises: SnapshotCancelled, DriverError; then the copy stays, for another try.
+        """
+
+    def discard_snapshot(self, uuid: str) -> None:
+        """Drop the copy of a guest's disk; absent is success. Raises: DriverError."""
+
+    def cache_image(self, image: ImageData) -> CacheResult:
+        """Fetch an image before a guest wants it, and say what came of that."""

@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be done to servers that exist. A family of actions is a module."""
 
+from kilonova.conductor.agent_questions import AgentQuestions
+from kilonova.conductor.operations.builds import Builds
+from kilonova.conductor.operations.consoles import Consoles
 from kilonova.conductor.operations.deletes import Deletes
+from kilonova.conductor.operations.evacuations import Evacuations
+from kilonova.conductor.operations.image_caching import ImageCaching
 from kilonova.conductor.operations.live_migrations import LiveMigrations
 from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
 from kilonova.conductor.operations.power import Power
+from kilonova.conductor.operations.rebuilds import Rebuilds
+from kilonova.conductor.operations.rescues import Rescues
+from kilonova.conductor.operations.shelving import Shelving
+from kilonova.conductor.operations.snapshots import Snapshots
 from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.operations.states import States
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
 
@@ -14,12 +24,21 @@ __all__ = ["Operations"]
 
 
 class Operations:
-    """Each is stored as a workflow with its action, and then runs by itself."""
+    """Most are stored as a workflow with their action, and then run by themselves."""
 
-    def __init__(self, services: Services, runner: Runner) -> None:
+    def __init__(self, services: Services, runner: Runner, questions: AgentQuestions) -> None:
         starter = Starter(services, runner)
+        self.builds = Builds(starter)
         self.deletes = Deletes(starter)
         self.power = Power(starter)
         self.locks = Locks(starter)
+        self.consoles = Consoles(questions)
+        self.rescues = Rescues(starter)
+        self.states = States(starter)
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
+        self.image_caching = ImageCaching(starter)
+        self.snapshots = Snapshots(starter)
+        self.shelving = Shelving(starter)
+        self.rebuilds = Rebuilds(starter)
+        self.evacuations = Evacuations(starter)

@@ -1,38 +1,152 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete a server."""
+"""Delete a server at once, or keep it for a while, in which it can be restored."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
+from sqlalchemy.engine import Connection
+
+from kilonova.conductor import story
 from kilonova.conductor.operations.starting import Starter, action_of
 from kilonova.conductor.workflow import Interrupt
 from kilonova.conductor.workflows.delete import DELETE, DeleteFacts, hosts_of_guest
-from kilonova.db import instance_actions, instances, workflows
+from kilonova.conductor.workflows.restore import RESTORE, RestoreFacts
+from kilonova.conductor.workflows.soft_delete import SOFT_DELETE, SoftDeleteFacts
+from kilonova.db import instance_actions, instances, server_migrations, services, soft_deletes, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.model.instance import Instance, TaskState
+from kilonova.identifiers import new_uuid
+from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.quota import Limits
 from kilonova.model.requester import Requester
+from kilonova.model.server_migration import MigrationStatus
+
+#: So many servers are reclaimed in one transaction.
+_RECLAIMED_TOGETHER = 50
+#: A delete of a server that shows one of these is under way already.
+_BEING_DELETED = frozenset({TaskState.DELETING, TaskState.SOFT_DELETING})
+
+
+@dataclass(frozen=True, slots=True)
+class _Reclaimed:
+    instance: Instance
+    row: WorkflowRow
 
 
 class Deletes:
-    """Ends servers."""
+    """Ends servers, and takes that back."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
+        self._database = starter.services.database
 
-    def delete(self, instance: Instance, who: Requester) -> None:
-        """Start deleting an instance; whatever else is under way for it walks back first."""
-        flow = self._starter.row(DELETE, instance, who)
+    def delete(self, instance: Instance, who: Requester, *, soft: bool = False) -> None:
+        """Start deleting a server; whatever else is under way for it walks back first.
+
+        ``soft``: keep its guest, powered off, so that the server can be restored. That is passed over where nothing
+        could be kept: it never ran, its host is down or none, or what was under way has left it halfway.
+        """
+
+        def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            current = instances.find(tx.connection, instance.uuid)
+            if current is None or current.task_state in _BEING_DELETED:
+                return ()
+            if soft and _can_be_kept(tx.connection, current):
+                return self._begin_soft(tx, current, who)
+            return self._begin(tx, current, who)
+
+        self._starter.go_on(self._database.write(begin))
+
+    def force(self, instance: Instance, who: Requester) -> None:
+        """Start deleting a server for good, even one that is being soft-deleted."""
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
             current = instances.find(tx.connection, instance.uuid)
             if current is None or current.task_state is TaskState.DELETING:
                 return ()
-            others = self._starter.runner.interrupt(tx, instance.uuid, Interrupt.DELETE)
-            hosts = None if others else hosts_of_guest(tx.connection, instance.uuid)
-            row = DELETE.first_row(replace(flow, waiting=bool(others)), DeleteFacts(hosts))
-            workflows.insert(tx, [row], self._starter.services.owner)
-            instance_actions.begin(tx, [action_of(DELETE, instance, who)])
-            instances.change(tx, instance.uuid, task_state=TaskState.DELETING, progress=0)
-            return (*others, row)
+            return self._begin(tx, current, who)
 
-        self._starter.go_on(self._starter.services.database.write(begin))
+        self._starter.go_on(self._database.write(begin))
+
+    def restore(self, instance: Instance, who: Requester, limits: Limits | None = None) -> None:
+        """Start to restore a soft-deleted server.
+
+        ``limits``: the quotas in force where they are not in the database.
+        Raises: NotFound, UnexpectedTaskState, OverQuota.
+        """
+        configured = self._starter.services.limits
+
+        def count(tx: Transaction) -> None:
+            soft_deletes.count_again(tx, instance, configured, limits)
+
+        self._starter.start(RESTORE, RestoreFacts(instance.host), instance, who, count)
+
+    def reclaim(self, interval: timedelta) -> int:
+        """Start deleting some of the servers that have been soft-deleted for longer than that; return how many.
+
+        By the clock of the database. Ask again until there are none left. What becomes of it is part of the action in
+        which they were deleted.
+        """
+
+        def begin(tx: Transaction) -> tuple[_Reclaimed, ...]:
+            due = soft_deletes.due(tx.connection, tx.now - interval, _RECLAIMED_TOGETHER)
+            return tuple(_Reclaimed(instance, self._begin_reclaim(tx, instance)) for instance in due)
+
+        reclaimed = self._database.write(begin)
+        for each in reclaimed:
+            story.reclaimed(each.row.instance_uuid, each.row.request_id, each.instance.deleted_at)
+        self._starter.runner.begin([each.row for each in reclaimed])
+        return len(reclaimed)
+
+    def _begin(self, tx: Transaction, current: Instance, who: Requester) -> tuple[WorkflowRow, ...]:
+        others = self._interrupt(tx, current)
+        hosts = None if others else hosts_of_guest(tx.connection, current.uuid)
+        flow = replace(self._starter.row(DELETE, current, who), waiting=bool(others))
+        row = DELETE.first_row(flow, DeleteFacts(hosts))
+        workflows.insert(tx, [row], self._starter.services.owner)
+        instance_actions.begin(tx, [action_of(DELETE, current, who)])
+        instances.change(tx, current.uuid, task_state=TaskState.DELETING, progress=0)
+        return (*others, row)
+
+    def _begin_soft(self, tx: Transaction, current: Instance, who: Requester) -> tuple[WorkflowRow, ...]:
+        others = self._interrupt(tx, current)
+        flow = replace(self._starter.row(SOFT_DELETE, current, who), waiting=bool(others))
+        row = SOFT_DELETE.first_row(flow, SoftDeleteFacts(current.deleted_at))
+        workflows.insert(tx, [row], self._starter.services.owner)
+        instance_actions.begin(tx, [action_of(SOFT_DELETE, current, who)])
+        instances.change(tx, current.uuid, task_state=TaskState.SOFT_DELETING, progress=0, deleted_at=tx.now)
+        return (*others, row)
+
+    def _begin_reclaim(self, tx: Transaction, instance: Instance) -> WorkflowRow:
+        request_id = soft_deletes.request_of_delete(tx.connection, instance.uuid) or f"req-{new_uuid()}"
+        flow = self._starter.row(DELETE, instance, Requester(request_id, "", ""))
+        row = DELETE.first_row(flow, DeleteFacts(hosts_of_guest(tx.connection, instance.uuid)))
+        workflows.insert(tx, [row], self._starter.services.owner)
+        instances.change(
+            tx,
+            instance.uuid,
+            expected_states={VmState.SOFT_DELETED},
+            expected_tasks={None},
+            task_state=TaskState.DELETING,
+        )
+        return row
+
+    def _interrupt(self, tx: Transaction, current: Instance) -> tuple[WorkflowRow, ...]:
+        """Have what is under way walk back. A restore does no longer count."""
+        if current.task_state is TaskState.RESTORING:
+            soft_deletes.count_no_longer(tx, current)
+        return self._starter.runner.interrupt(tx, current.uuid, Interrupt.DELETE)
+
+
+def _can_be_kept(connection: Connection, current: Instance) -> bool:
+    """Tell whether a soft delete would leave something that can be restored."""
+    if current.launched_at is None or current.host is None:
+        return False
+    service = services.find_by_host(connection, current.host)
+    if service is None or not service.is_up:
+        return False
+    under_way = workflows.of_instance(connection, current.uuid)
+    if any(row.stuck for row in under_way):
+        return False
+    migration = server_migrations.find_open(connection, current.uuid)
+    return migration is None or migration.status is MigrationStatus.FINISHED or bool(under_way)

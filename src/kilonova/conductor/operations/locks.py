@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lock a server against its own project, and unlock it."""
 
-from kilonova.conductor.operations.starting import Starter
-from kilonova.db import instance_actions, instances
-from kilonova.db.instance_actions import EndedEvent, NewAction
+from kilonova.conductor.operations.starting import Starter, record_at_once
+from kilonova.db import instances
 from kilonova.db.transaction import Transaction
 from kilonova.model.instance import Instance, LockedBy
 from kilonova.model.requester import Requester
@@ -26,7 +25,7 @@ class Locks:
             if present.locked_by is not None and by is LockedBy.OWNER:
                 return
             instances.change(tx, instance.uuid, locked_by=by, locked_reason=reason)
-            _record(tx, instance, who, "lock")
+            record_at_once(tx, instance, who, "lock", "api_lock")
 
         self._database.write(lock)
 
@@ -37,11 +36,6 @@ class Locks:
             if instances.get(tx.connection, instance.uuid).locked_by is None:
                 return
             instances.change(tx, instance.uuid, locked_by=None, locked_reason=None)
-            _record(tx, instance, who, "unlock")
+            record_at_once(tx, instance, who, "unlock", "api_unlock")
 
         self._database.write(unlock)
-
-
-def _record(tx: Transaction, instance: Instance, who: Requester, action: str) -> None:
-    instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
-    instance_actions.add_events(tx, [EndedEvent(instance.uuid, who.request_id, f"api_{action}", tx.now)])

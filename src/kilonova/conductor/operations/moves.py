@@ -2,24 +2,30 @@
 """Resize and migrate a server, and end that; what all moves have in common when they begin."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
+from kilonova.conductor import story
 from kilonova.conductor.operations.starting import Starter
-from kilonova.conductor.workflow import Workflow
+from kilonova.conductor.workflow import Interrupt, Workflow
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
-from kilonova.db import instances, moves, server_migrations
+from kilonova.db import instances, moves, server_migrations, workflows
 from kilonova.db.transaction import Transaction
-from kilonova.errors import ConcurrentUpdate, NotFound
+from kilonova.db.workflows import WorkflowRow
+from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, PowerState, VmState
 from kilonova.model.quota import Limits
 from kilonova.model.requester import Requester
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
+
+#: So many resizes are confirmed before others have their turn.
+_CONFIRMED_TOGETHER = 50
 
 
 class Moves:
@@ -64,6 +70,44 @@ class Moves:
         """Start to go back to the source. Raises: as :meth:`confirm_resize`."""
         self._end_move(REVERT_RESIZE, MigrationStatus.REVERTING, instance, who)
 
+    def confirm_unconfirmed(self, window: timedelta) -> int:
+        """Confirm some of the resizes that have waited for longer than that; return how many.
+
+        By the clock of the database. Ask again until there are none left. Where the server is no longer what the resize
+        made of it, because its state was reset, the migration ends with an error, and the source is given up.
+        """
+        database = self._starter.services.database
+        with database.read() as connection:
+            due = server_migrations.finished_before(connection, database.clock.now() - window, _CONFIRMED_TOGETHER)
+            servers = {each.uuid: each for each in instances.get_many(connection, [each.instance_uuid for each in due])}
+        return sum(self._confirm(migration, servers[migration.instance_uuid], window) for migration in due)
+
+    def _confirm(self, migration: ServerMigration, server: Instance, window: timedelta) -> bool:
+        """Tell whether we did it: another process, or a user, may have been first."""
+        try:
+            if server.vm_state is VmState.RESIZED:
+                who = Requester(f"req-{new_uuid()}", "", "")
+                self.confirm_resize(server, who)
+                story.confirmed_by_itself(server.uuid, who.request_id, f"{window.total_seconds():g}")
+            else:
+                self._give_source_up(migration, server)
+        except (NotFound, UnexpectedTaskState, ConcurrentUpdate):
+            return False
+        return True
+
+    def _give_source_up(self, migration: ServerMigration, server: Instance) -> None:
+        """Begin what ends a migration with an error, as a part of the action that it belongs to."""
+        who = Requester(migration.request_id, migration.user_id, migration.project_id)
+        facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, forsaken=True)
+
+        def begin(tx: Transaction) -> WorkflowRow:
+            _take(tx, migration, MigrationStatus.CONFIRMING)
+            row = CONFIRM_RESIZE.first_row(self._starter.row(CONFIRM_RESIZE, server, who), facts)
+            workflows.insert(tx, [row], self._starter.services.owner)
+            return row
+
+        self._starter.runner.begin([self._starter.services.database.write(begin)])
+
     def _end_move(
         self, workflow: Workflow[MoveFacts], status: MigrationStatus, instance: Instance, who: Requester
     ) -> None:
@@ -74,13 +118,15 @@ class Moves:
         runs = instance.power_state is not PowerState.SHUTDOWN
         facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, runs=runs)
 
-        def take(tx: Transaction) -> None:
-            # "There already" is success for that function, but another request has the move then.
-            if server_migrations.get(tx.connection, migration.uuid).status is not MigrationStatus.FINISHED:
-                raise ConcurrentUpdate(f"Migration {migration.uuid} is being ended already.")
-            server_migrations.set_status(tx, migration.uuid, {MigrationStatus.FINISHED}, status)
+        self._starter.start(workflow, facts, instance, who, lambda tx: _take(tx, migration, status))
 
-        self._starter.start(workflow, facts, instance, who, take)
+
+def _take(tx: Transaction, migration: ServerMigration, status: MigrationStatus) -> None:
+    """Begin to end a move. Raises: ConcurrentUpdate when somebody else does so already."""
+    # "There already" is success for the function below, but another request has the move then.
+    if server_migrations.get(tx.connection, migration.uuid).status is not MigrationStatus.FINISHED:
+        raise ConcurrentUpdate(f"Migration {migration.uuid} is being ended already.")
+    server_migrations.set_status(tx, migration.uuid, {MigrationStatus.FINISHED}, status)
 
 
 def start_move(
@@ -92,10 +138,11 @@ def start_move(
     who: Requester,
     limits: Limits | None = None,
     values: Mapping[str, Any] = MappingProxyType({}),
+    why: Interrupt = Interrupt.OTHER_ACTION,
 ) -> None:
     """Store a migration with its workflow. ``values``: columns of the instance that change with it.
 
-    Raises: ConcurrentUpdate when the server is no longer where it was.
+    ``why``: what else is under way has to end. Raises: ConcurrentUpdate when the server is no longer where it was.
     """
 
     def begin(tx: Transaction) -> None:
@@ -106,7 +153,7 @@ def start_move(
         if values:
             instances.change(tx, instance.uuid, **values)
 
-    starter.start(workflow, facts, instance, who, begin)
+    starter.start(workflow, facts, instance, who, begin, why=why)
 
 
 def migration_of(

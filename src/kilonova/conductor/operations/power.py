@@ -1,10 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start, stop, reboot, pause, suspend a server, and their opposites."""
 
+import logging
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
 from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.workflow import Workflow
 from kilonova.conductor.workflows.power import POWER, PowerFacts
+from kilonova.conductor.workflows.reboot import HARD_REBOOT, REBOOT
+from kilonova.conductor.workflows.stop import FORCE_STOP, STOP, StopFacts
+from kilonova.db import hanging_reboots
+from kilonova.db.transaction import Transaction
+from kilonova.errors import KilonovaError
+from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
+
+LOG = logging.getLogger(__name__)
+_ENDED_TOGETHER = 100
+_WORKFLOWS: Mapping[str, Workflow[Any]] = {
+    **POWER,
+    **{workflow.kind: workflow for workflow in (STOP, REBOOT, HARD_REBOOT)},
+}
+
+
+def _nothing(_tx: Transaction) -> None:
+    """Neither look at anything nor write."""
 
 
 class Power:
@@ -14,6 +38,46 @@ class Power:
         self._starter = starter
 
     def change(self, instance: Instance, kind: str, who: Requester) -> None:
-        """Start one of the workflows in ``POWER``. Raises: NotFound, UnexpectedTaskState."""
-        workflow = POWER[kind]
-        self._starter.start(workflow, PowerFacts(instance.host or ""), instance, who)
+        """Start one of these workflows, by its kind. Raises: NotFound, UnexpectedTaskState."""
+        self._starter.start(_WORKFLOWS[kind], _facts(kind, instance), instance, who)
+
+    def mend(
+        self,
+        instance: Instance,
+        kind: str,
+        who: Requester,
+        check: Callable[[Transaction], object] = _nothing,
+        write: Callable[[Transaction], object] = _nothing,
+    ) -> None:
+        """Start one of these workflows, or ``force-stop``, for a server whose guest is not as it should be.
+
+        ``check``, ``write``: as in :meth:`Starter.start`. Raises: NotFound, UnexpectedTaskState; what these raise.
+        """
+        workflow = FORCE_STOP if kind == FORCE_STOP.kind else _WORKFLOWS[kind]
+        self._starter.start(workflow, _facts(kind, instance), instance, who, write, check=check)
+
+    def end_hanging_reboots(self, patience: timedelta) -> int:
+        """Reboot some servers hard whose soft reboot has been at the same task for longer; return how many.
+
+        By the clock of the database. Ask again until there are none left.
+        """
+        database = self._starter.services.database
+        with database.read() as connection:
+            hanging = hanging_reboots.since(connection, database.clock.now() - patience, _ENDED_TOGETHER)
+        begun = 0
+        for server in hanging:
+            who = Requester(f"req-{new_uuid()}", "", "")
+            try:
+                self.mend(server, HARD_REBOOT.kind, who, partial(hanging_reboots.require_still, server=server))
+            except KilonovaError as error:  # it is over, or somebody else has just ended it
+                LOG.info("Server %s is not rebooted hard: %s [%s]", server.uuid, error.message, who.request_id)
+            else:
+                begun += 1
+                LOG.warning("Server %s hangs in a soft reboot and is rebooted hard [%s]", server.uuid, who.request_id)
+        return begun
+
+
+def _facts(kind: str, instance: Instance) -> PowerFacts | StopFacts:
+    if kind == STOP.kind:
+        return StopFacts.of(instance)
+    return StopFacts(instance.host or "", 0.0) if kind == FORCE_STOP.kind else PowerFacts(instance.host or "")

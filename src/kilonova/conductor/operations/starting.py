@@ -8,10 +8,11 @@ from typing import Any
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import Interrupt, Workflow
-from kilonova.db import instance_actions, instances, workflows
-from kilonova.db.instance_actions import NewAction
+from kilonova.db import instance_actions, instances, unwanted_images, workflows
+from kilonova.db.instance_actions import EndedEvent, NewAction
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
+from kilonova.errors import ConcurrentUpdate
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
@@ -31,16 +32,77 @@ class Starter:
         instance: Instance,
         who: Requester,
         write: Callable[[Transaction], object] = lambda _tx: None,
+        *,
+        check: Callable[[Transaction], object] = lambda _tx: None,
+        why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> None:
         """Store a workflow with its action and first task state, and have it begin.
 
-        What it may overtake walks back first. ``write(tx)``: what belongs into the same transaction.
-        Raises: NotFound, UnexpectedTaskState; whatever ``write`` raises.
+        What it may overtake walks back first, and is told ``why``. ``write(tx)``: what belongs into the same
+        transaction; ``check(tx)``: what is looked at in it before anything is changed.
+        Raises: NotFound, UnexpectedTaskState; whatever ``check`` and ``write`` raise.
         """
+        self.go_on(self._store(workflow, facts, instance, who, write, check, why))
+
+    def start_with_image(
+        self,
+        workflow: Workflow[Any],
+        facts: Any,
+        instance: Instance,
+        who: Requester,
+        register: Callable[[], object],
+        write: Callable[[Transaction], object] = lambda _tx: None,
+    ) -> None:
+        """Do what :meth:`start` does, for a workflow that brings the data of the image ``facts.image_id``.
+
+        ``register`` makes that image before the workflow begins, and after the journal knows of it: a process that dies
+        in between leaves a workflow that finds out. Raises: as :meth:`start`; what ``register`` raises, and then
+        nothing is under way; ConcurrentUpdate, when the server was deleted meanwhile.
+        """
+        rows = self._store(workflow, facts, instance, who, write)
+        try:
+            register()
+        except Exception:
+            self._withdraw(rows[-1], workflow, facts.image_id)
+            raise
+        if not self._is_present(rows[-1]):
+            self.services.database.write(lambda tx: unwanted_images.note(tx, [facts.image_id]))
+            raise ConcurrentUpdate(f"Server {instance.uuid} was changed meanwhile.")
+        self.go_on(rows)
+
+    def _withdraw(self, row: WorkflowRow, workflow: Workflow[Any], image_id: str) -> None:
+        """End a workflow that has not begun, and whose image may or may not have been made."""
+
+        def withdraw(tx: Transaction) -> None:
+            unwanted_images.note(tx, [image_id])
+            if workflows.finish_present(tx, [row], self.services.owner):
+                instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
+                instances.change(
+                    tx, row.instance_uuid, expected_tasks={None, *workflow.transition.shown}, task_state=None
+                )
+
+        self.services.database.write(withdraw)
+
+    def _is_present(self, row: WorkflowRow) -> bool:
+        with self.services.database.read() as connection:
+            return any(each.uuid == row.uuid for each in workflows.of_instance(connection, row.instance_uuid))
+
+    def _store(
+        self,
+        workflow: Workflow[Any],
+        facts: Any,
+        instance: Instance,
+        who: Requester,
+        write: Callable[[Transaction], object],
+        check: Callable[[Transaction], object] = lambda _tx: None,
+        why: Interrupt = Interrupt.OTHER_ACTION,
+    ) -> tuple[WorkflowRow, ...]:
+        """Store a workflow with what belongs to it; return it after those that it interrupts."""
         transition = workflow.transition
         flow = self.row(workflow, instance, who)
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
+            check(tx)
             instances.change(
                 tx,
                 instance.uuid,
@@ -48,14 +110,14 @@ class Starter:
                 expected_tasks=transition.tasks,
                 **({"task_state": transition.shown[0]} if transition.shown else {}),
             )
-            others = self.runner.interrupt(tx, instance.uuid, Interrupt.OTHER_ACTION)
+            others = self.runner.interrupt(tx, instance.uuid, why)
             row = workflow.first_row(replace(flow, waiting=bool(others)), facts)
             workflows.insert(tx, [row], self.services.owner)
             instance_actions.begin(tx, [action_of(workflow, instance, who)])
             write(tx)
             return (*others, row)
 
-        self.go_on(self.services.database.write(begin))
+        return self.services.database.write(begin)
 
     def row(self, workflow: Workflow[Any], instance: Instance, who: Requester) -> WorkflowRow:
         """Return a workflow as it is stored, but for its first step."""
@@ -72,3 +134,9 @@ class Starter:
 def action_of(workflow: Workflow[Any], instance: Instance, who: Requester) -> NewAction:
     """Return the action of a workflow as the API tells of it."""
     return NewAction(instance.uuid, workflow.action or workflow.kind, who.request_id, who.user_id, who.project_id)
+
+
+def record_at_once(tx: Transaction, instance: Instance, who: Requester, action: str, event: str) -> None:
+    """Record an action that was done in this transaction, with its only event."""
+    instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
+    instance_actions.add_events(tx, [EndedEvent(instance.uuid, who.request_id, event, tx.now)])

@@ -17,7 +17,7 @@ from typing import Any
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.placing import Chosen
 from kilonova.conductor import story
-from kilonova.conductor.guest_description import guest_of, image_data_for, reserved_for
+from kilonova.conductor.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     Batched,
@@ -27,6 +27,7 @@ from kilonova.conductor.workflow import (
     Failed,
     Failure,
     Gone,
+    Interrupt,
     Journalled,
     Restarted,
     Run,
@@ -146,7 +147,8 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
         expected = {TaskState.SPAWNING} if run.interrupted is None else None
         instances.change(tx, run.instance_uuid, expected_tasks=expected, **values)
-        if run.interrupted is None and failure.fault_of is not FaultOf.REQUEST and facts.provider is not None:
+        is_of_host = run.interrupted in {None, Interrupt.TIMEOUT} and failure.fault_of is not FaultOf.REQUEST
+        if is_of_host and services.counts_failed_builds and facts.provider is not None:
             compute_nodes.count_failed_build(tx, facts.provider)
 
     tried = (*facts.tried, (host, facts.node or ""))
@@ -164,7 +166,8 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
     assert host is not None
     reserved = reserved_for(services.database, memo.instance, memo.request)
     image_data = image_data_for(services, host, memo.request)
-    guest = guest_of(memo.instance, memo.request, reserved, run.row.since, image_data)
+    drive = config_drive_for(services, host, memo.instance, memo.request)
+    guest = guest_of(memo.instance, memo.request, reserved, run.row.since, image_data, drive)
     return SendToAgent(host, SpawnGuest(run.step_id, guest))
 
 
@@ -204,6 +207,7 @@ def _settle(services: Services, run: Run[BuildFacts], _power_state: PowerState |
             instance = instances.get(connection, run.instance_uuid)
     else:
         instance = memo.instance
+    services.config_drives.passwords.forget(run.instance_uuid)
     facts = run.facts
     kind = instance.flavor.flavor_id, instance.image_properties
     activation = Activation(run.instance_uuid, facts.host or "", facts.node or "", *kind)
@@ -251,6 +255,7 @@ def _unwound(services: Services, run: Run[BuildFacts]) -> Unwound:
         spec = None if memo is None else memo.request.spec
         if spec is not None and spec.force_host is None and spec.force_node is None:
             return Restarted(facts)
+    services.config_drives.passwords.forget(run.instance_uuid)
     fault = fault_of(run.instance_uuid, facts, failure, services.max_attempts)
     return Ended(Batched(_fail, _Unbuilt(run.instance_uuid, fault)))
 
@@ -297,4 +302,5 @@ BUILD = Workflow(
     unwound=_unwound,
     action="create",
     done="spawned",
+    overtaken_by=frozenset({Interrupt.DELETE, Interrupt.TIMEOUT}),
 )

@@ -9,13 +9,18 @@ from kilonova.conductor.workflows.outcomes import settle
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.model.instance import PowerState
+from kilonova.model.server_migration import MigrationStatus
 from kilonova.model.transitions import TRANSITIONS
 
 
 def _settle(_services: Services, run: Run[MoveFacts], _power_state: PowerState | None) -> Write:
     def write(tx: Transaction) -> None:
-        moves.confirm(tx, server_migrations.get(tx.connection, run.facts.migration))
-        settle(tx, run, run.facts.settled_state, None)
+        migration = server_migrations.get(tx.connection, run.facts.migration)
+        if run.facts.forsaken:
+            moves.confirm(tx, migration, MigrationStatus.ERROR)
+        else:
+            moves.confirm(tx, migration)
+            settle(tx, run, run.facts.settled_state, None)
 
     return write
 

@@ -13,6 +13,7 @@ from kilonova.conductor.workflow import (
     NOTHING,
     Completed,
     Effect,
+    Ended,
     Failed,
     Failure,
     Gone,
@@ -23,13 +24,13 @@ from kilonova.conductor.workflow import (
     Write,
     is_unreachable,
 )
-from kilonova.conductor.workflows.outcomes import failed, leave_behind
+from kilonova.conductor.workflows.outcomes import fail, leave_behind
 from kilonova.conductor.workflows.release import release_server
-from kilonova.db import departures, group_guards, instances
+from kilonova.db import departures, group_guards, instances, shelved
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, StepReply
 from kilonova.model.found_guest import Departure
-from kilonova.model.instance import PowerState
+from kilonova.model.instance import PowerState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
 
@@ -91,12 +92,23 @@ def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply
     return Completed(facts, final=not facts.left)
 
 
+def _failed(_services: Services, run: Run[DeleteFacts]) -> Ended:
+    """The server is in error. One that was soft-deleted still is: it is reclaimed another time, or restored."""
+
+    def end(tx: Transaction) -> None:
+        hidden = instances.get(tx.connection, run.instance_uuid).vm_state is VmState.SOFT_DELETED
+        fail(tx, run, None if hidden else TRANSITIONS["delete"].failed, run.failure.known_power_state)
+
+    return Ended(end)
+
+
 def _vanish(_services: Services, run: Run[DeleteFacts], _power_state: PowerState | None) -> Write:
     def vanish(tx: Transaction) -> None:
         for host in run.facts.absent:
             departures.note(tx, host, run.instance_uuid, Departure.DELETED)
         release_server(tx, run.instance_uuid)
         group_guards.forget_members(tx, [run.instance_uuid])
+        shelved.forget_image(tx, run.instance_uuid)
         instances.mark_deleted(tx, run.instance_uuid)
 
     return vanish
@@ -113,7 +125,7 @@ DELETE = Workflow(
     ),
     TRANSITIONS["delete"],
     settle=_vanish,
-    unwound=failed,
+    unwound=_failed,
     action="delete",
     done="deleted",
     overtaken_by=frozenset(),

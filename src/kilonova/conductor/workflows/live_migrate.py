@@ -104,7 +104,7 @@ LIVE_MIGRATE = Workflow(
             do=_prepare,
             undo=abandon,
             on_undone=gone_with_its_host,
-            on_reply=advance(MigrationStatus.RUNNING),
+            on_reply=advance(MigrationStatus.QUEUED),
             event="compute_pre_live_migration",
         ),
         Step(

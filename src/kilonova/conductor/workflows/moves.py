@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What moves have in common: its facts, claiming a destination and giving it back, coming to nothing."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.moving import Moving
 from kilonova.claims.placing import Chosen
 from kilonova.conductor import story, turns
-from kilonova.conductor.guest_description import guest_of, image_data_for, reserved_for
+from kilonova.conductor.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     Completed,
@@ -18,7 +19,9 @@ from kilonova.conductor.workflow import (
     Gone,
     Interrupt,
     Journalled,
+    Restarted,
     Run,
+    Unwound,
     Workflow,
 )
 from kilonova.conductor.workflows.outcomes import fail, settle
@@ -27,10 +30,20 @@ from kilonova.db import instances, moves, request_specs, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NotFound
-from kilonova.model.instance import GuestSpec, Instance, TaskState, VmState
+from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.server_migration import MigrationStatus, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
+
+#: Steps at which the destination fails, and another host may not.
+AT_DESTINATION = frozenset({"finish", "prepare", "spawn"})
+#: Of a migration that waits for its destination, by kind of workflow.
+FIRST_STATUS: Mapping[str, MigrationStatus] = {
+    "resize": MigrationStatus.PRE_MIGRATING,
+    "migrate": MigrationStatus.PRE_MIGRATING,
+    "live-migrate": MigrationStatus.ACCEPTED,
+    "evacuate": MigrationStatus.ACCEPTED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +52,11 @@ class MoveFacts:
 
     ``requested``: the host that somebody wants it moved to, ``forced``: whatever the rules say of it.
     ``stays``: the source, too, comes into question.
+    ``forsaken``: the server is not what the move made of it any more, so that only the source is given up.
     ``runs``, ``paused``: how the guest was when the move began. ``touched``: it was powered off, or its copying began.
+    ``tried``: hosts that have failed at it, ``last_error``: the last of them.
+    ``stops``: the guest is off afterwards, however it was.
+    ``stranded``: the destination may have the guest and cannot be asked. ``source_clean``: the source has none now.
     """
 
     migration: str
@@ -51,6 +68,17 @@ class MoveFacts:
     paused: bool = False
     touched: bool = False
     forced: bool = False
+    tried: tuple[str, ...] = ()
+    stops: bool = False
+    stranded: bool = False
+    source_clean: bool = False
+    last_error: str = ""
+    forsaken: bool = False
+
+    @property
+    def runs_there(self) -> bool:
+        """Whether the guest runs when the move is over."""
+        return self.runs and not self.stops
 
     @property
     def host(self) -> str:
@@ -59,7 +87,7 @@ class MoveFacts:
     @property
     def settled_state(self) -> VmState:
         """What the server is when the move is over."""
-        return VmState.ACTIVE if self.runs else VmState.STOPPED
+        return VmState.ACTIVE if self.runs_there else VmState.STOPPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +124,9 @@ def guest_there(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
     instance, request, migration = found
     instance = replace(instance, flavor=migration.new_flavor)
     reserved = reserved_for(services.database, instance, request)
-    return guest_of(instance, request, reserved, run.row.since, image_data_for(services, run.facts.host, request))
+    host = run.facts.host
+    image_data, drive = image_data_for(services, host, request), config_drive_for(services, host, instance, request)
+    return guest_of(instance, request, reserved, run.row.since, image_data, drive)
 
 
 def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
@@ -123,7 +153,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
     spec = request.spec.moving(
         how.kind,
         run.instance_uuid,
-        leaving=() if facts.stays else (facts.source,),
+        leaving={*facts.tried, *_uncleaned(services, run), *(() if facts.stays else (facts.source,))},
         flavor=migration.new_flavor,
         host=facts.requested,
     )
@@ -149,9 +179,16 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
     return Journalled(row)
 
 
-def give_destination_back(_services: Services, run: Run[MoveFacts]) -> Effect:
-    """Undo the claim: the server has the source again, and the migration is over."""
-    migration, status = run.facts.migration, _status(run)
+def _uncleaned(services: Services, run: Run[MoveFacts]) -> frozenset[str]:
+    """Return the hosts that a server left when they were dead, and that have yet to remove what they had of it."""
+    with services.database.read() as connection:
+        moves_of_it = server_migrations.open_of(connection, [run.instance_uuid])
+    return frozenset(each.source_host for each in moves_of_it if each.status is MigrationStatus.DONE)
+
+
+def give_destination_back(services: Services, run: Run[MoveFacts]) -> Effect:
+    """Undo the claim: the server has the source again; the migration is over, or waits for the next host."""
+    migration, status = run.facts.migration, _status(services, run)
 
     def give_back(tx: Transaction) -> None:
         moves.undo_claim(tx, server_migrations.get(tx.connection, migration), status)
@@ -159,18 +196,55 @@ def give_destination_back(_services: Services, run: Run[MoveFacts]) -> Effect:
     return Completed(write=give_back)
 
 
-def _status(run: Run[MoveFacts]) -> MigrationStatus:
+def _status(services: Services, run: Run[MoveFacts]) -> MigrationStatus:
+    if next_try(services, run) is not None:
+        return FIRST_STATUS[run.row.kind]
     return MigrationStatus.CANCELLED if run.interrupted is Interrupt.ABORT else MigrationStatus.ERROR
+
+
+def next_try(services: Services, run: Run[MoveFacts]) -> MoveFacts | None:
+    """Return with which facts a move that its destination failed at begins anew, on another host; None if it does not.
+
+    A host that somebody has asked for is the only one that will do.
+    """
+    facts = run.facts
+    at_destination = run.failure.step in AT_DESTINATION and facts.destination is not None
+    if not at_destination or facts.stranded or run.interrupted is not None or facts.requested is not None:
+        return None
+    tried = (*facts.tried, facts.host)
+    if len(tried) >= services.max_attempts:
+        return None
+    return replace(facts, destination=None, tried=tried, last_error=run.failure.message)
+
+
+def fault_of(run: Run[MoveFacts]) -> Fault:
+    """Return why a move has come to nothing, with what was wrong with the last destination where there is no next."""
+    failure, last_error = run.failure, run.facts.last_error
+    if failure.step == "claim" and last_error:
+        failure = replace(failure, message=f"{failure.message} (after a failed move: {last_error})")
+    return failure.as_fault()
+
+
+def elsewhere(run: Run[MoveFacts]) -> Callable[[Transaction], object]:
+    """Return the write with which a move begins anew: the server shows its first task again."""
+    shown = TRANSITIONS[run.row.kind].shown
+    return lambda tx: instances.change(tx, run.instance_uuid, expected_tasks=shown, task_state=shown[0])
 
 
 # --- how it ends ------------------------------------------------------------------------------------------------------
 
 
-def came_to_nothing(_services: Services, run: Run[MoveFacts]) -> Ended:
-    """The server is where it was. One whose guest was touched is in error, where the table says so."""
+def came_to_nothing(services: Services, run: Run[MoveFacts]) -> Unwound:
+    """Try the next host, if the destination has failed; else the server is where it was.
+
+    One whose guest was touched is in error, where the table says so.
+    """
     transition = TRANSITIONS[run.row.kind]
     if run.interrupted not in {None, Interrupt.ABORT}:
         return Ended()
+    again = next_try(services, run)
+    if again is not None:
+        return Restarted(again, elsewhere(run))
 
     def end(tx: Transaction) -> None:
         server = instances.find(tx.connection, run.instance_uuid)
@@ -179,6 +253,6 @@ def came_to_nothing(_services: Services, run: Run[MoveFacts]) -> Ended:
         if run.interrupted is Interrupt.ABORT:
             settle(tx, run, None, None)
         else:  # the failure may tell of the guest on the other host, or before it was taken back
-            fail(tx, run, transition.failed if run.facts.touched else None, None)
+            fail(tx, run, transition.failed if run.facts.touched else None, None, fault_of(run))
 
     return Ended(end)

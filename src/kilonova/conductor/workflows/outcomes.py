@@ -10,6 +10,7 @@ from kilonova.conductor.workflow import (
     Effect,
     Ended,
     HostIsBackError,
+    Interrupt,
     Run,
     Write,
     complete_or_fail,
@@ -20,7 +21,7 @@ from kilonova.db import departures, host_agents, instances
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import StepReply
 from kilonova.model.found_guest import Departure
-from kilonova.model.instance import PowerState, TaskState, VmState
+from kilonova.model.instance import Fault, PowerState, TaskState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
 
@@ -32,8 +33,11 @@ def settled(_services: Services, run: Run[Any], power_state: PowerState | None) 
 def settle(tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None) -> None:
     """Write in which states a workflow leaves its server, None for the one before.
 
-    The server may show no task any more, since its state was reset meanwhile.
+    The server may show no task any more, since its state was reset meanwhile. An evacuation that waits for this to end
+    has its say instead.
     """
+    if run.interrupt is Interrupt.EVACUATE:
+        return
     _leave(tx, run, {None, *TRANSITIONS[run.row.kind].shown}, vm_state, power_state)
 
 
@@ -50,9 +54,14 @@ def ended_in(run: Run[Any], vm_state: VmState | None, power_state: PowerState | 
     return Ended() if run.interrupted is not None else Ended(lambda tx: fail(tx, run, vm_state, power_state))
 
 
-def fail(tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None) -> None:
-    """Write the fault of a workflow that has walked back, and the states of its server, None for the one before."""
-    instances.record_fault(tx, run.instance_uuid, run.failure.as_fault())
+def fail(
+    tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None, fault: Fault | None = None
+) -> None:
+    """Write the fault of a workflow that has walked back, and the states of its server, None for the one before.
+
+    ``fault``: None stands for that of its failure.
+    """
+    instances.record_fault(tx, run.instance_uuid, fault or run.failure.as_fault())
     _leave(tx, run, set(TRANSITIONS[run.row.kind].shown), vm_state, power_state)
 
 
@@ -76,14 +85,19 @@ def leave_behind(
 ) -> None:
     """Count the guest of an instance as gone from a host that could not be reached, and record that it has to go.
 
-    Raises: HostIsBackError if some live process has the agent of that host. That is asked in the same transaction: a
-    process that takes the host afterwards finds the record.
+    Raises: as :func:`require_absent`. That is asked in the same transaction: a process that takes the host afterwards
+    finds the record.
     """
+    require_absent(services, tx, host)
+    departures.note(tx, host, instance_uuid, departure)
+
+
+def require_absent(services: Services, tx: Transaction, host: str) -> None:
+    """Raise HostIsBackError if some live process has the agent of a host that could not be reached."""
     process = host_agents.process_of(tx.connection, host)
     is_own = process == services.owner and services.database.is_sole_process  # which knows of none, so there is none
     if process is not None and not is_own and host_agents.is_alive(tx, process):
         raise HostIsBackError(host)
-    departures.note(tx, host, instance_uuid, departure)
 
 
 def gone_with_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:

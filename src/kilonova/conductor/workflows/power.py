@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start, stop, reboot, pause, suspend and their opposites: one message to the host, then the settled state.
+"""Start, pause, suspend and their opposites: one message to the host, then the settled state.
 
 A failure leaves a fault and no running task. Where the table says so it leaves the instance in error, too, unless the
-host has never heard of it; a reboot after which the guest runs all the same leaves it active.
+host has never heard of it.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,18 +14,13 @@ from kilonova.conductor.workflows.outcomes import ended_in, settled
 from kilonova.messaging.messages import (
     AgentMessage,
     PauseGuest,
-    RebootGuest,
     ResumeGuest,
     StartGuest,
     StepId,
-    StopGuest,
     SuspendGuest,
     UnpauseGuest,
 )
-from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
-
-_REBOOTS = frozenset({"reboot", "hard-reboot"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +35,7 @@ def _failed(_services: Services, run: Run[PowerFacts]) -> Ended:
     power_state = run.failure.known_power_state
     if power_state is None:
         return ended_in(run, None, None)
-    runs_all_the_same = run.row.kind in _REBOOTS and power_state is PowerState.RUNNING
-    return ended_in(run, transition.settled if runs_all_the_same else transition.failed, power_state)
+    return ended_in(run, transition.failed, power_state)
 
 
 def _workflow(
@@ -63,17 +57,10 @@ def _workflow(
     )
 
 
-def _hard_reboot(step: StepId, uuid: str) -> AgentMessage:
-    return RebootGuest(step, uuid, hard=True)
-
-
 POWER: Mapping[str, Workflow[PowerFacts]] = {
     workflow.kind: workflow
     for workflow in (
         _workflow("start", "start", "started", "compute_start_instance", StartGuest),
-        _workflow("stop", "stop", "stopped", "compute_stop_instance", StopGuest),
-        _workflow("reboot", "reboot", "rebooted", "compute_reboot_instance", RebootGuest),
-        _workflow("hard-reboot", "reboot", "rebooted", "compute_reboot_instance", _hard_reboot),
         _workflow("pause", "pause", "paused", "compute_pause_instance", PauseGuest),
         _workflow("unpause", "unpause", "unpaused", "compute_unpause_instance", UnpauseGuest),
         _workflow("suspend", "suspend", "suspended", "compute_suspend_instance", SuspendGuest),

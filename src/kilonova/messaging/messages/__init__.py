@@ -14,6 +14,7 @@ from kilonova.messaging.messages.guests import (
     GuestsFound,
     PauseGuest,
     RebootGuest,
+    RebuildGuest,
     RemoveGuest,
     ResumeGuest,
     SpawnGuest,
@@ -22,6 +23,7 @@ from kilonova.messaging.messages.guests import (
     SuspendGuest,
     UnpauseGuest,
 )
+from kilonova.messaging.messages.images import CacheImages
 from kilonova.messaging.messages.live_migrations import (
     AbortLiveMigration,
     ActivateMigrated,
@@ -30,11 +32,30 @@ from kilonova.messaging.messages.live_migrations import (
     MigrationProgress,
     PrepareLiveMigration,
 )
+from kilonova.messaging.messages.power_states import AskPowerStates, PowerStates, PowerStatesAnswer
+from kilonova.messaging.messages.questions import (
+    AskConsoleOutput,
+    ConsoleOutput,
+    QuestionRefused,
+    RefusedBecause,
+)
+from kilonova.messaging.messages.rescues import (
+    RescueGuest,
+    SetAdminPassword,
+    TriggerCrashDump,
+    UnrescueGuest,
+)
 from kilonova.messaging.messages.sessions import (
     Heartbeat,
     HeartbeatAnswer,
+    HostsRegistered,
     HostsStarted,
-    Orphans,
+)
+from kilonova.messaging.messages.snapshots import (
+    CancelSnapshot,
+    DiscardSnapshot,
+    SnapshotGuest,
+    UploadSnapshot,
 )
 from kilonova.messaging.messages.steps import (
     AskStep,
@@ -43,6 +64,7 @@ from kilonova.messaging.messages.steps import (
     StepReply,
     StepState,
     StepStatus,
+    TaskReached,
 )
 
 __all__ = [
@@ -51,31 +73,48 @@ __all__ = [
     "ActivateMigrated",
     "AgentMessage",
     "Answer",
+    "AskConsoleOutput",
     "AskGuests",
+    "AskPowerStates",
     "AskStep",
+    "CacheImages",
+    "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
+    "ConsoleOutput",
     "DestroyGuest",
+    "DiscardSnapshot",
     "FaultOf",
     "FinishMove",
     "ForceCompleteLiveMigration",
+    "GuestAnswer",
+    "GuestQuestion",
+    "GuestReport",
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
+    "HostsRegistered",
     "HostsStarted",
     "Interrupt",
     "LiveMigrate",
     "MigrationProgress",
     "MoveAway",
     "Order",
-    "Orphans",
     "PauseGuest",
+    "PowerStates",
+    "PowerStatesAnswer",
     "PrepareLiveMigration",
     "Question",
+    "QuestionRefused",
     "RebootGuest",
+    "RebuildGuest",
+    "RefusedBecause",
     "RemoveGuest",
+    "RescueGuest",
     "ResumeGuest",
     "ReturnHome",
+    "SetAdminPassword",
+    "SnapshotGuest",
     "SpawnGuest",
     "StartGuest",
     "StepId",
@@ -84,14 +123,19 @@ __all__ = [
     "StepStatus",
     "StopGuest",
     "SuspendGuest",
+    "TaskReached",
+    "TriggerCrashDump",
     "UnpauseGuest",
+    "UnrescueGuest",
+    "UploadSnapshot",
 ]
 
 #: Overtake the queue of their instance and are handled at once, even while something long runs for it.
-Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | AskStep
+Interrupt = AbortLiveMigration | ForceCompleteLiveMigration | CancelSnapshot | AskStep
 #: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = (
     SpawnGuest
+    | RebuildGuest
     | DestroyGuest
     | RebootGuest
     | StartGuest
@@ -100,6 +144,10 @@ Order = (
     | UnpauseGuest
     | SuspendGuest
     | ResumeGuest
+    | RescueGuest
+    | UnrescueGuest
+    | SetAdminPassword
+    | TriggerCrashDump
     | MoveAway
     | FinishMove
     | ReturnHome
@@ -109,9 +157,18 @@ Order = (
     | LiveMigrate
     | ActivateMigrated
     | RemoveGuest
+    | SnapshotGuest
+    | UploadSnapshot
+    | DiscardSnapshot
+    | CacheImages
 )
-AgentMessage = Order | Interrupt | AskGuests
-ConductorMessage = StepReply | StepStatus | MigrationProgress | GuestsFound
+#: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
+GuestQuestion = AskConsoleOutput
+GuestAnswer = ConsoleOutput | QuestionRefused
+AgentMessage = Order | Interrupt | AskGuests | AskPowerStates | GuestQuestion
+#: Reports of guests, and answers that no process in particular awaits.
+GuestReport = GuestsFound | PowerStates | PowerStatesAnswer
+ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestReport | GuestAnswer
 #: What a process with agents asks, and waits for the :data:`Answer` of.
 Question = HostsStarted | Heartbeat
-Answer = Orphans | HeartbeatAnswer
+Answer = HostsRegistered | HeartbeatAnswer

@@ -21,6 +21,22 @@ class SpawnGuest:
 
 
 @dataclass(frozen=True, slots=True)
+class RebuildGuest:
+    """Make a guest as it is described, in place of one that is there; whatever was on its disk is gone.
+
+    ``power_on``: whether it runs then. One that was made by this order already is success.
+    """
+
+    step: StepId
+    guest: GuestSpec
+    power_on: bool = True
+
+    @property
+    def instance_uuid(self) -> str:
+        return self.guest.uuid
+
+
+@dataclass(frozen=True, slots=True)
 class DestroyGuest:
     step: StepId
     instance_uuid: str
@@ -28,9 +44,19 @@ class DestroyGuest:
 
 @dataclass(frozen=True, slots=True)
 class RebootGuest:
+    """Reboot a guest; told with :class:`TaskReached` when it has to wait for its turn, and when it begins.
+
+    A soft reboot shuts the guest down in order and starts it, a ``hard`` one makes a guest anew that is gone, from the
+    description ``guest``. Where a guest does not run, or is gone without a description, nothing is done: the reply
+    tells its state, and a hard reboot with the description is ordered.
+    ``begun``: somebody has begun with it before, so a guest that runs is left alone.
+    """
+
     step: StepId
     instance_uuid: str
     hard: bool = False
+    guest: GuestSpec | None = None
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +67,14 @@ class StartGuest:
 
 @dataclass(frozen=True, slots=True)
 class StopGuest:
+    """Ask a guest to shut down, and power it off if it has not after ``timeout_s``; 0: at once.
+
+    None stands for the ``shutdown_timeout`` of the host.
+    """
+
     step: StepId
     instance_uuid: str
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class HostsStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class Orphans:
+class HostsRegistered:
     """Answer to :class:`HostsStarted`.
 
     ``removals``: host → guests that a record says have to go; see :class:`RemoveGuest`.

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which step a message belongs to, what came of it, and how far it is."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kilonova.model.instance import Fault, PowerState
+from kilonova.model.image_data import CacheResult
+from kilonova.model.instance import Fault, PowerState, TaskState
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class StepReply:
 
     ``error`` is None for success; otherwise the owner of the server may read it, so it names no host.
     ``details`` are for administrators. ``fault_of`` is meant for failures only.
-    ``aborted``: the step failed because it was asked to.
+    ``aborted``: the step failed because it was asked to. ``images``: what came of each image that was to be cached.
     """
 
     step: StepId
@@ -52,10 +54,21 @@ class StepReply:
     power_state: PowerState = PowerState.NOSTATE
     fault_of: FaultOf = FaultOf.HOST
     aborted: bool = False
+    images: Mapping[str, CacheResult] = field(default_factory=dict)
 
     def as_fault(self) -> Fault:
         """Return the fault of an instance whose step failed."""
         return Fault(500, self.error or "", f"Host: {self.host}\n{self.details or self.error}")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReached:
+    """The order of a step is so far that its server shows another task; says nothing of success."""
+
+    step: StepId
+    host: str
+    instance_uuid: str
+    task: TaskState
 
 
 class StepState(StrEnum):

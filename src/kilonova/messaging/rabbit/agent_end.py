@@ -5,9 +5,11 @@ A message is acknowledged once the agent of its host has accepted it. One that i
 process is dropped, and the sender told that the step is unknown here, so that it is sent anew.
 """
 
+import contextlib
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -21,9 +23,14 @@ from kilonova.messaging.messages import (
     AgentMessage,
     Answer,
     ConductorMessage,
+    ConsoleOutput,
     ForceCompleteLiveMigration,
+    GuestQuestion,
     GuestsFound,
+    PowerStates,
+    PowerStatesAnswer,
     Question,
+    QuestionRefused,
     StepState,
     StepStatus,
 )
@@ -36,8 +43,28 @@ from kilonova.messaging.rabbit.transport_url import Transport
 LOG = logging.getLogger(__name__)
 #: Messages for hosts that are about to be served.
 _MOST_EARLY = 1000
+#: After how long a question is asked again the first time; each further pause is twice as long.
+_ASKED_AGAIN_AFTER_S = 2.0
 #: Workflows of which is remembered who awaits their replies.
 _MOST_AWAITED = 20_000
+
+
+class _Copy:
+    """The copies of a question: the next one is sent when the one before has left. ``is_asked``: whether it is open."""
+
+    def __init__(self, is_asked: Callable[[], bool]) -> None:
+        self._is_asked = is_asked
+        self._waits_here = False
+
+    def take_turn(self) -> bool:
+        """Tell whether a copy is to be sent; then it waits here until the broker can be reached."""
+        waits, self._waits_here = self._waits_here, True
+        return not waits
+
+    def is_wanted(self) -> bool:
+        """Tell whether a copy, which is about to leave, is still to be sent."""
+        self._waits_here = False
+        return self._is_asked()
 
 
 class RabbitAgentBus:
@@ -91,26 +118,44 @@ class RabbitAgentBus:
                 self._local.cast(host, message)
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        reply_to = "" if isinstance(message, GuestsFound) else self._awaiting.get(message.step.workflow, "")
-        self._send(Envelope(message, session=self._session, reply_to=reply_to, urgent=urgent))
+        self._send(Envelope(message, session=self._session, reply_to=self._awaits(message), urgent=urgent))
+
+    def _awaits(self, message: ConductorMessage) -> str:
+        match message:
+            case GuestsFound() | PowerStates() | PowerStatesAnswer():
+                return ""
+            case ConsoleOutput() | QuestionRefused():
+                return message.asker
+            case _:
+                return self._awaiting.get(message.step.workflow, "")
 
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
-        """Ask the control side, and wait for its answer. Raises: Unavailable when none comes in time."""
+        """Ask the control side, and wait for its answer. Raises: Unavailable when none comes in time.
+
+        The control process that has taken the question may hang or be without its database, so it is asked again, with
+        growing pauses: the broker gives the copies to all of them in turn.
+        """
         patience_s = self._response_timeout_s if within_s is None else within_s
         number = self._new_id()
         answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._questions[number] = answers
+        copy = _Copy(lambda: number in self._questions)
+        envelope = Envelope(question, session=self._session, question=number, urgent=True)
+        until = time.monotonic() + patience_s
+        pause_s = _ASKED_AGAIN_AFTER_S
         try:
-            envelope = Envelope(question, session=self._session, question=number, urgent=True)
-            self._send(envelope, lambda: number in self._questions)
-            answer = answers.get(timeout=patience_s)
-        except queue.Empty:
-            raise Unavailable(f"No control process has answered within {patience_s:g} s.") from None
+            while (left_s := until - time.monotonic()) > 0:
+                if copy.take_turn():
+                    self._send(envelope, copy.is_wanted)
+                with contextlib.suppress(queue.Empty):
+                    answer = answers.get(timeout=min(pause_s, left_s))
+                    if answer is None:
+                        raise Unavailable("This process ends.")
+                    return answer
+                pause_s *= 2
         finally:
             del self._questions[number]
-        if answer is None:
-            raise Unavailable("This process ends.")
-        return answer
+        raise Unavailable(f"No control process has answered within {patience_s:g} s.")
 
     def close(self) -> None:
         """Take nothing more, wait for what runs, and send what came of it."""
@@ -146,7 +191,8 @@ class RabbitAgentBus:
             if answers is not None:  # else nobody waits any more
                 answers.put(message)
         elif isinstance(message, AgentMessage):
-            self._note_sender(message.step.workflow, envelope.reply_to)
+            if not isinstance(message, GuestQuestion):
+                self._note_sender(message.step.workflow, envelope.reply_to)
             with self._early_lock:
                 if envelope.session != self._session:
                     self._refuse(envelope.host, message)
@@ -167,7 +213,10 @@ class RabbitAgentBus:
     def _refuse(self, host: str, message: AgentMessage) -> None:
         """Drop what is meant for another session, and have it sent anew."""
         LOG.info("Host %s: %s was meant for another session and is dropped", host, type(message).__name__)
-        if message.step.workflow and not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
+        if isinstance(message, GuestQuestion):
+            said = message.question, host, message.instance_uuid, message.asker
+            self.tell(QuestionRefused(*said, "The host of the instance has just been started anew."), urgent=True)
+        elif message.step.workflow and not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
             self.tell(StepStatus(message.step, host, message.instance_uuid, StepState.UNKNOWN), urgent=True)
 
     def _note_sender(self, workflow: str, sender: str) -> None:

@@ -14,17 +14,19 @@ from functools import partial
 import msgspec
 
 from kilonova.errors import Forbidden, KilonovaError
-from kilonova.messaging.bus import Accept, Answerer, Speaker
+from kilonova.messaging.bus import Accept, Answerer, DeclinedError, Speaker
 from kilonova.messaging.codec import Envelope, decode, encode, require_known
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
     Answer,
     ConductorMessage,
+    GuestAnswer,
     MigrationProgress,
     Question,
     StepReply,
     StepStatus,
+    TaskReached,
 )
 from kilonova.messaging.rabbit.complaints import Complaints
 from kilonova.messaging.rabbit.fair_turns import FairTurns
@@ -41,7 +43,7 @@ LOG = logging.getLogger(__name__)
 _MOST_BYTES = 64 * 2**20
 #: So much of the reason for dropping a message is not the writer's own words, of which there may be any number.
 _OURS = 20
-_REPLIES = StepReply | StepStatus | MigrationProgress
+_REPLIES = StepReply | StepStatus | TaskReached | MigrationProgress | GuestAnswer
 
 
 class RabbitConductorBus:
@@ -69,6 +71,8 @@ class RabbitConductorBus:
         self._keeper = QueueKeeper(transport, name, self._link, routes, process, self._hear, self._take_passed_on)
         #: What waits for a thread, by whoever has sent it.
         self._questions, self._urgent, self._ordinary = FairTurns(), FairTurns(), FairTurns()
+        #: The questions (agent, number) that are being answered here.
+        self._being_answered: set[tuple[str, str]] = set()
         self._complaints = Complaints(LOG)
 
     def start(self) -> None:
@@ -103,6 +107,13 @@ class RabbitConductorBus:
             return
         require_known(message, route.version, host)
         self._send(route.agent, Envelope(message, host=host, session=route.session, reply_to=self._process))
+
+    @property
+    def hears_agents(self) -> bool:
+        return self.is_connected
+
+    def hears(self, host: str) -> bool:
+        return (self.is_connected and self._routes.is_alive(host)) or self._local.hears(host)
 
     def agents_changed(self) -> None:
         """Look at once which agents are enrolled, rather than in some seconds. Waits for nothing."""
@@ -150,6 +161,11 @@ class RabbitConductorBus:
             return
         message = envelope.message
         if isinstance(message, Question):
+            asked = agent, envelope.question
+            if asked in self._being_answered:  # a copy, for the case that this process would never answer
+                self._link.acknowledge(delivery)
+                return
+            self._being_answered.add(asked)
             self._questions.add(agent, partial(self._answer, agent, envelope, message, delivery))
             self._local.run_blocking(self._questions.run_next)
         elif isinstance(message, _REPLIES) and envelope.reply_to not in ("", self._process):
@@ -208,12 +224,18 @@ class RabbitConductorBus:
     def _answered(
         self, agent: str, envelope: Envelope, message: Question, delivery: Delivery, answer: Future[Answer]
     ) -> None:
+        def reply(given: Answer) -> None:
+            self._send(agent, Envelope(given, session=envelope.session, question=envelope.question))
+
         try:
-            answered = Envelope(answer.result(), session=envelope.session, question=envelope.question)
-            self._send(agent, answered)
+            reply(answer.result())
+        except DeclinedError as error:
+            self._complain_of(f"A {type(message).__name__} of agent {agent} is declined", error)
+            reply(error.answer)
         except Exception as error:  # noqa: BLE001 - others can cause it as often as they like
             self._complain_of(f"A {type(message).__name__} of agent {agent} is not answered", error)
         finally:
+            self._being_answered.discard((agent, envelope.question))
             self._link.acknowledge(delivery)
 
     def _complain_of(self, what: str, error: Exception) -> None:

@@ -34,6 +34,8 @@ PREFETCH = 200
 _TAKEN_TOGETHER = 100
 #: The longest that the thread sleeps, so that it notices heartbeats that are missing.
 _LONGEST_SLEEP_S = 1.0
+#: A heartbeat that is a second long is missed by whoever looks once a second, with anything else to do.
+_TICKS_A_HEARTBEAT = 5
 #: A connection that breaks sooner counts like one that was never made.
 _LASTING_S = 10.0
 _SHORT_PAUSE_S = 0.1
@@ -56,6 +58,7 @@ class Link:
         self._outbox = Outbox(name)
         self._acknowledged: deque[Delivery] = deque()
         self._consumptions: deque[tuple[int, str, Take | None]] = deque()
+        self._longest_sleep_s = min(_LONGEST_SLEEP_S, transport.heartbeat_s / _TICKS_A_HEARTBEAT)
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._sleeps = False
         self._closing = threading.Event()
@@ -177,7 +180,7 @@ class Link:
                 self._outbox.write(out, address.user)
             if not self._take_in(connection, inbox, acknowledgements):
                 self._sleep(connection.sock)
-            if time.monotonic() - ticked_at > _LONGEST_SLEEP_S:
+            if time.monotonic() - ticked_at >= self._longest_sleep_s:
                 ticked_at = time.monotonic()
                 connection.heartbeat_tick()
                 self._outbox.expire()
@@ -245,7 +248,7 @@ class Link:
             poll = select.poll()  # select() itself knows no descriptors above 1,023
             poll.register(self._bell, select.POLLIN)
             poll.register(sock, select.POLLIN)
-            poll.poll(_LONGEST_SLEEP_S * 1000)
+            poll.poll(self._longest_sleep_s * 1000)
         self._sleeps = False
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._bell)

@@ -5,7 +5,19 @@ from collections.abc import Iterator
 
 from kilonova.errors import Forbidden
 from kilonova.messaging.codec import Message
-from kilonova.messaging.messages import GuestsFound, Heartbeat, HostsStarted, MigrationProgress, StepReply, StepStatus
+from kilonova.messaging.messages import (
+    ConsoleOutput,
+    GuestsFound,
+    Heartbeat,
+    HostsStarted,
+    MigrationProgress,
+    PowerStates,
+    PowerStatesAnswer,
+    QuestionRefused,
+    StepReply,
+    StepStatus,
+    TaskReached,
+)
 from kilonova.messaging.rabbit.letters import Delivery
 from kilonova.messaging.rabbit.topology import from_agent
 from kilonova.messaging.routes import Routes
@@ -42,11 +54,15 @@ def _hosts_of(message: Message) -> Iterator[str]:
         case GuestsFound():
             yield from message.guests
             yield from message.marked
+        case PowerStates():
+            yield from message.guests
         case StepStatus():
             yield message.host
             if message.reply is not None:
                 yield message.reply.host
-        case StepReply() | MigrationProgress():
+        case StepReply() | TaskReached() | MigrationProgress() | PowerStatesAnswer():
+            yield message.host
+        case ConsoleOutput() | QuestionRefused():
             yield message.host
         case _:
             raise Forbidden(f"agents send no {type(message).__name__}")

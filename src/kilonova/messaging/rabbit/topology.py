@@ -29,7 +29,10 @@ _CONTROL_QUEUE_EXPIRES_MS = 60_000
 _AGENT_LIMITS = {"max-connections": 8, "max-channels": 16}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _LIMIT = {"x-max-length": MAX_WAITING, "x-max-length-bytes": MAX_WAITING_BYTES, "x-overflow": "reject-publish"}
-_LASTING: Mapping[str, Any] = {"x-queue-type": "quorum", **_LIMIT}
+#: What was given to readers so often, each of which died or lost its connection over it, is dropped: it may be what
+#: they die of. Everything that matters is asked for again.
+DELIVERED_AT_MOST = 20
+_LASTING: Mapping[str, Any] = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERED_AT_MOST, **_LIMIT}
 _PASSING: Mapping[str, Any] = {"x-expires": _CONTROL_QUEUE_EXPIRES_MS, **_LIMIT}
 
 

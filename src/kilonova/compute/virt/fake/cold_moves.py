@@ -32,7 +32,7 @@ class ColdMoves(SimulatedHypervisor):
             elif source == self._host.name and self._guests.kept(guest.uuid) is None:
                 raise DriverError(f"Guest {guest.uuid} does not exist.")
             else:
-                self._make(guest, state, Origin.MOVED, fails="move", to="move")
+                self._make(guest, state, Origin.MOVED, fails="move", to="move", source=source)
 
     def return_home(self, guest: GuestSpec, *, power_on: bool) -> PowerState:
         self._take(self._host.move_delay_s)
@@ -44,7 +44,7 @@ class ColdMoves(SimulatedHypervisor):
             if not power_on and kept is not None:
                 back = replace(back, state=PowerState.SHUTDOWN)
             elif power_on and back.state not in AWAKE:
-                back = replace(back, state=PowerState.RUNNING)
+                back = back.booted("start")
             self._guests.put(guest.uuid, guest=back, kept=None)
             return back.state
 

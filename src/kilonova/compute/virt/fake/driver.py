@@ -5,14 +5,17 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from kilonova.compute.virt.fake.cold_moves import ColdMoves
-from kilonova.compute.virt.fake.guests import Origin
+from kilonova.compute.virt.fake.consoles import Consoles
 from kilonova.compute.virt.fake.live_migrations import LiveMigrations
-from kilonova.compute.virt.fake.power import Power
+from kilonova.compute.virt.fake.reboots import Reboots
+from kilonova.compute.virt.fake.rebuilds import Rebuilds
+from kilonova.compute.virt.fake.rescues import Rescues
+from kilonova.compute.virt.fake.snapshots import Snapshots
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-class FakeDriver(Power, ColdMoves, LiveMigrations):
+class FakeDriver(Reboots, Consoles, Rescues, Rebuilds, ColdMoves, LiveMigrations, Snapshots):
     """A :class:`kilonova.compute.virt.base.VirtDriver`, put together of what it can do."""
 
     def report(self) -> NodeReport:
@@ -31,6 +34,10 @@ class FakeDriver(Power, ColdMoves, LiveMigrations):
         with self._lock:
             return {uuid: place.power_state for uuid, place in self._guests.places.items()}
 
+    def changed_guests(self) -> Mapping[str, PowerState]:
+        with self._lock:
+            return self._guests.take_changes()
+
     def marked_guests(self) -> Mapping[str, datetime]:
         with self._lock:
             places = self._guests.places.items()
@@ -38,12 +45,7 @@ class FakeDriver(Power, ColdMoves, LiveMigrations):
 
     def spawn(self, guest: GuestSpec) -> None:
         self._take(self._host.spawn_delay_s)
-        if self._images is not None and guest.image is not None and guest.uuid not in self._guests.places:
-            self._images.fetch(guest.image)
-        with self._lock:
-            if self._guests.guest(guest.uuid) is not None:
-                return
-            self._make(guest, PowerState.RUNNING, Origin.SPAWNED, fails="spawn", to="start")
+        self._spawn(guest)
 
     def destroy(self, uuid: str) -> None:
         self._take(self._host.destroy_delay_s)

@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from kilonova.compute.images import HostImages
+from kilonova.compute.virt.fake.disks import Disks
+from kilonova.compute.virt.fake.drives import Drives
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
-from kilonova.errors import DriverError, UnsupportedGuest
+from kilonova.errors import DriverError, GuestMissing, UnsupportedGuest
 from kilonova.model.instance import GuestSpec, PowerState
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 
@@ -41,19 +43,63 @@ class SimulatedHypervisor:
             "spawn": host.failing_spawns,
             "move": host.failing_moves,
             "live migration": host.failing_live_migrations,
+            "snapshot": host.failing_snapshots,
         }
-        self._guests = GuestFile(host.name, state_file)
+        folder = state_file.parent
+        self._disks, self._drives = Disks(folder / "disks", host.name), Drives(folder / "config_drives", host.name)
+        self._guests = GuestFile(host.name, state_file, on_gone=self._remove_disks)
+        self._disks.keep_only(self._guests.places.keys())
+        self._drives.keep_only(self._guests.places.keys())
+
+    def _remove_disks(self, uuid: str) -> None:
+        self._disks.remove(uuid)
+        self._drives.remove(uuid)
 
     def _take(self, seconds: float) -> None:
         if seconds:
             self._sleep(seconds)
 
-    def _make(self, guest: GuestSpec, state: PowerState, origin: Origin, *, fails: str, to: str) -> None:
+    def _spawn(self, guest: GuestSpec) -> None:
+        data = None
+        if self._images is not None and guest.image is not None and guest.uuid not in self._guests.places:
+            data = self._images.fetch(guest.image)
+        with self._lock:
+            if self._guests.guest(guest.uuid) is None:
+                self._make(guest, PowerState.RUNNING, Origin.SPAWNED, fails="spawn", to="start", data=data)
+
+    def _make(
+        self,
+        guest: GuestSpec,
+        state: PowerState,
+        origin: Origin,
+        *,
+        fails: str,
+        to: str,
+        data: Path | None = None,
+        source: str | None = None,
+        **also: SimulatedGuest | None,
+    ) -> None:
+        """Make a guest, and what ``also`` says. Raises: UnsupportedGuest, DriverError; then nothing is changed.
+
+        ``data``: what its disk is made of, or ``source``: the host from which it brings one.
+        """
         if (reason := self._host.why_not(guest.image_properties)) is not None:
             raise UnsupportedGuest(reason)
         if self._is_to_fail(fails):
             raise DriverError(f"Simulated failure to {to} guest {guest.name}.")
-        self._guests.put(guest.uuid, guest=SimulatedGuest.of(guest, state, origin))
+        if data is not None:
+            self._disks.make(guest.uuid, data)
+        elif source not in {None, self._host.name}:
+            self._disks.take_from(str(source), guest.uuid)
+        made = SimulatedGuest.of(guest, state, origin)
+        self._drives.make(guest)
+        try:
+            self._guests.put(
+                guest.uuid, guest=made.booted("first start") if state is PowerState.RUNNING else made, **also
+            )
+        except DriverError:
+            self._drives.keep_only(self._guests.places.keys())
+            raise
 
     def _is_to_fail(self, what: str) -> bool:
         left = self._failures_left[what]
@@ -64,7 +110,7 @@ class SimulatedHypervisor:
         """Return a guest that is whole. Raises: DriverError."""
         guest = self._guests.guest(uuid)
         if guest is None:
-            raise DriverError(f"Guest {uuid} does not exist.")
+            raise GuestMissing(uuid)
         if guest.origin is Origin.INCOMING:
             raise DriverError(f"Guest {uuid} is not here yet.")
         return guest

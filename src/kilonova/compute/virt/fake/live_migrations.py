@@ -19,7 +19,7 @@ class LiveMigrations(SimulatedHypervisor):
         with self._lock:
             present = self._guests.guest(guest.uuid)
             if present is None:
-                self._make(guest, PowerState.PAUSED, Origin.INCOMING, fails="move", to="move")
+                self._make(guest, PowerState.PAUSED, Origin.INCOMING, fails="move", to="move", source=source)
             elif present.origin is not Origin.INCOMING:
                 raise DriverError(f"Guest {guest.uuid} is there already, and does not come from {source}.")
 

@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
@@ -12,14 +13,24 @@ class Power(SimulatedHypervisor):
     """Changes the power state of a guest."""
 
     def start(self, uuid: str) -> None:
-        self._set_state(uuid, PowerState.RUNNING)
+        self._power_on(uuid, "start")
 
-    def stop(self, uuid: str) -> None:
+    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
+        with self._lock:
+            runs = self._present(uuid).state is PowerState.RUNNING
+        takes_s = self._host.shutdown_delay_s
+        if runs and takes_s and patience is not None:
+            patience.wait(takes_s if takes_s > 0 else float("inf"))
         self._set_state(uuid, PowerState.SHUTDOWN)
 
-    def reboot(self, uuid: str, *, hard: bool) -> None:
-        del hard
-        self._set_state(uuid, PowerState.RUNNING)
+    def _power_on(self, uuid: str, how: str) -> None:
+        """Start a guest; a rescued one from its own disk, unless its rescue system itself is rebooted."""
+        self._take(self._host.start_delay_s)
+        with self._lock:
+            guest = self._present(uuid)
+            if guest.state is not PowerState.RUNNING:
+                system = None if how != "soft reboot" else guest.rescue_image_ref
+                self._guests.put(uuid, guest=replace(guest, rescue_image_ref=system).booted(how))
 
     def pause(self, uuid: str) -> None:
         self._go_from(PowerState.RUNNING, PowerState.PAUSED, uuid)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shelve, shelve-offload and unshelve."""
+
+from kilonova.api.schemas.types import HOST, NAME, JSONDict
+from kilonova.api.validation import Schemas
+
+
+def _only(action: str, value: JSONDict) -> JSONDict:
+    return {
+        "type": "object",
+        "properties": {action: value},
+        "required": [action],
+        "additionalProperties": False,
+    }
+
+
+_NULL: JSONDict = {"type": "null"}
+SHELVE = Schemas({(2, 1): _only("shelve", _NULL)})
+SHELVE_OFFLOAD = Schemas({(2, 1): _only("shelveOffload", _NULL)})
+
+
+def _target(properties: JSONDict) -> JSONDict:
+    return _only("unshelve", {"type": ["object", "null"], "properties": properties, "additionalProperties": False})
+
+
+UNSHELVE = Schemas(
+    {
+        (2, 1): _only("unshelve", _NULL),
+        (2, 77): _target({"availability_zone": NAME}),
+        (2, 91): _target({"availability_zone": {**NAME, "type": ["string", "null"]}, "host": HOST}),
+    }
+)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an agent answers to questions about guests, for which somebody waits (ADR 24)."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from kilonova.compute.virt.base import VirtDriver
+from kilonova.errors import DriverError, GuestMissing, Unsupported
+from kilonova.messaging.messages import (
+    ConsoleOutput,
+    GuestAnswer,
+    GuestQuestion,
+    QuestionRefused,
+    RefusedBecause,
+)
+
+LOG = logging.getLogger(__name__)
+
+
+class Questions:
+    """Answers for one host. One whose turn comes when nobody waits any more is passed over."""
+
+    def __init__(self, host: str, driver: VirtDriver, clock: Callable[[], float] = time.monotonic) -> None:
+        self._host = host
+        self._driver = driver
+        self._clock = clock
+
+    def accept(self, question: GuestQuestion) -> Callable[[], GuestAnswer | None]:
+        """Take a question now; return what answers it later, or not any more."""
+        until = self._clock() + question.within_s
+
+        def answer() -> GuestAnswer | None:
+            if self._clock() > until:
+                LOG.info("Host %s: nobody waits for an answer about guest %s", self._host, question.instance_uuid)
+                return None
+            return self._answer(question)
+
+        return answer
+
+    def _answer(self, question: GuestQuestion) -> GuestAnswer:
+        to = question.question, self._host, question.instance_uuid, question.asker
+        try:
+            output = self._driver.console_output(question.instance_uuid, question.lines)
+        except DriverError as error:
+            LOG.info("Host %s: %s", self._host, error.message)
+            return QuestionRefused(*to, error.message, _because(error))
+        except Exception:
+            LOG.exception("Host %s: driver failed on %r", self._host, question)
+            return QuestionRefused(*to, "The hypervisor driver failed.")
+        return ConsoleOutput(*to, output)
+
+
+def _because(error: DriverError) -> RefusedBecause:
+    if isinstance(error, Unsupported):
+        return RefusedBecause.UNSUPPORTED
+    return RefusedBecause.NO_GUEST if isinstance(error, GuestMissing) else RefusedBecause.FAILED

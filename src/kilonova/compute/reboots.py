@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How an agent reboots a guest, and which tasks its server shows meanwhile."""
+
+from collections.abc import Callable
+
+from kilonova.compute.shutdowns import Shutdowns
+from kilonova.compute.virt.base import VirtDriver
+from kilonova.messaging.messages import RebootGuest
+from kilonova.model.instance import PowerState, TaskState
+
+
+def waiting(order: RebootGuest) -> TaskState:
+    """Return the task while a reboot waits for its turn."""
+    return TaskState.REBOOT_PENDING_HARD if order.hard else TaskState.REBOOT_PENDING
+
+
+def reboot(
+    order: RebootGuest, driver: VirtDriver, shutdowns: Shutdowns, begins: Callable[[TaskState], None]
+) -> PowerState:
+    """Reboot a guest, unless that is done or comes too late, and return its state then.
+
+    ``begins``: told the task of the server when the driver is about to begin. Raises: DriverError, AgentStopsError.
+    """
+    uuid = order.instance_uuid
+    state = driver.list_guests().get(uuid, PowerState.NOSTATE)
+    if order.begun and state is PowerState.RUNNING:
+        return state
+    if order.hard:
+        if state is PowerState.NOSTATE and order.guest is None:
+            return state
+        begins(TaskState.REBOOT_STARTED_HARD)
+        driver.hard_reboot(uuid, order.guest)
+        return PowerState.RUNNING
+    if state is not PowerState.RUNNING:  # nothing is left to shut down in order: whoever asks orders a hard reboot
+        return state
+    begins(TaskState.REBOOT_STARTED)
+    with shutdowns.patience(uuid, shutdowns.times.reboot_s) as patience:
+        driver.soft_reboot(uuid, patience)
+    return PowerState.RUNNING

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The disks of the guests of a simulated hypervisor, and copies of them on their way to the image service.
+
+A disk is another name of the file of the image that its guest was made of: nothing here ever writes to one.
+
+::
+
+    FOLDER/disks/HOST/INSTANCE                  a guest's disk, as long as there is the guest or one that is kept
+    FOLDER/disks/HOST/INSTANCE.IMAGE            a copy of it that becomes an image
+    FOLDER/disks/HOST/INSTANCE.IMAGE.brought    …and has become one
+"""
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Callable, Collection
+from pathlib import Path
+from urllib.parse import quote
+
+from kilonova.errors import DriverError
+
+_PIECE = 1 << 20
+_BROUGHT, _DRAFT = ".brought", ".part"
+
+
+class Disks:
+    """Those of one host, below the folder of all hosts of its process."""
+
+    def __init__(self, folder: Path, host: str) -> None:
+        self._all = folder
+        self._folder = folder / quote(host, safe="")
+        self._host = host
+
+    def make(self, uuid: str, data: Path) -> None:
+        """Make a guest's disk of a file, in the place of the one it had. Raises: DriverError."""
+        draft = self._folder / f"{uuid}{_DRAFT}"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft.unlink(missing_ok=True)
+            try:
+                os.link(data, draft)
+            except OSError as error:
+                if error.errno not in {errno.EPERM, errno.EMLINK, errno.EXDEV, errno.ENOTSUP}:
+                    raise
+                shutil.copyfile(data, draft)
+            draft.replace(self._folder / uuid)
+        except OSError as error:
+            raise DriverError(f"Host {self._host} cannot make a disk: {error.strerror}.") from error
+
+    def find(self, uuid: str) -> Path | None:
+        """Return the disk of a guest, None where it has none here."""
+        file = self._folder / uuid
+        return file if file.exists() else None
+
+    def take_from(self, source: str, uuid: str) -> None:
+        """Make a guest's disk of the one that it has on another host of this process, if it has one there."""
+        file = self._all / quote(source, safe="") / uuid
+        if file.exists():
+            self.make(uuid, file)
+
+    def remove(self, uuid: str) -> None:
+        """Remove the disk of a guest, and copies of it; absent is success."""
+        (self._folder / uuid).unlink(missing_ok=True)
+        self.discard(uuid)
+
+    def keep_only(self, uuids: Collection[str]) -> None:
+        """Remove what is left of guests that are gone."""
+        with contextlib.suppress(FileNotFoundError):
+            for file in list(self._folder.iterdir()):
+                if file.name.partition(".")[0] not in uuids or file.name.endswith(_DRAFT):
+                    file.unlink(missing_ok=True)
+
+    # --- copies of them -----------------------------------------------------------------------------------------------
+
+    def copy(self, uuid: str, image_id: str, data: Path, check: Callable[[], None]) -> None:
+        """Copy what is on a disk, for an image; done already is success. Copies for other images go.
+
+        ``check`` is called between pieces, and what it raises leaves no copy. Raises: DriverError.
+        """
+        if self.has_brought(uuid, image_id) or self.copied(uuid, image_id) is not None:
+            return
+        self.discard(uuid)
+        copy = self._copy(uuid, image_id)
+        draft = copy.with_name(f"{copy.name}{_DRAFT}")
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with data.open("rb") as source, draft.open("wb") as target:
+                while piece := source.read(_PIECE):
+                    check()
+                    target.write(piece)
+                target.flush()
+                os.fsync(target.fileno())
+            draft.replace(copy)
+        except OSError as error:
+            raise DriverError(f"Host {self._host} cannot copy a disk: {error.strerror}.") from error
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def copied(self, uuid: str, image_id: str) -> Path | None:
+        """Return the copy for an image, None where there is none."""
+        copy = self._copy(uuid, image_id)
+        return copy if copy.exists() else None
+
+    def has_brought(self, uuid: str, image_id: str) -> bool:
+        """Tell whether the copy for an image has become it."""
+        return self._brought(uuid, image_id).exists()
+
+    def note_brought(self, uuid: str, image_id: str) -> None:
+        """Note that a copy has become an image, and drop it."""
+        self._brought(uuid, image_id).touch()
+        self._copy(uuid, image_id).unlink(missing_ok=True)
+
+    def discard(self, uuid: str) -> None:
+        """Drop all copies of a disk; absent is success."""
+        for file in list(self._folder.glob(f"{uuid}.*")):
+            file.unlink(missing_ok=True)
+
+    def _copy(self, uuid: str, image_id: str) -> Path:
+        return self._folder / f"{uuid}.{quote(image_id, safe='')}"
+
+    def _brought(self, uuid: str, image_id: str) -> Path:
+        copy = self._copy(uuid, image_id)
+        return copy.with_name(f"{copy.name}{_BROUGHT}")

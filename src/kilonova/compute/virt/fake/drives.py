@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The config drives of the guests of a simulated hypervisor: FOLDER/config_drives/HOST/INSTANCE.iso."""
+
+import contextlib
+from collections.abc import Collection
+from pathlib import Path
+from urllib.parse import quote
+
+from kilonova.compute.config_drives import files_of, iso9660_of
+from kilonova.errors import DriverError
+from kilonova.model.instance import GuestSpec
+
+_SUFFIX, _DRAFT = ".iso", ".part"
+
+
+class Drives:
+    """Those of one host, below the folder of all hosts of its process. They hold secrets: nobody else may read them."""
+
+    def __init__(self, folder: Path, host: str) -> None:
+        self._folder = folder / quote(host, safe="")
+        self._host = host
+
+    def make(self, guest: GuestSpec) -> None:
+        """Make the drive of a guest that is to have one, in the place of the one it had. Raises: DriverError."""
+        if guest.config_drive is None:
+            return
+        drive = self._file(guest.uuid)
+        draft = drive.with_suffix(_DRAFT)
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft.touch(0o600)
+            draft.write_bytes(iso9660_of(files_of(guest, guest.config_drive)))
+            draft.replace(drive)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise DriverError(f"Host {self._host} cannot make a config drive: {error.strerror}.") from error
+
+    def remove(self, uuid: str) -> None:
+        """Remove the drive of a guest; absent is success."""
+        self._file(uuid).unlink(missing_ok=True)
+
+    def keep_only(self, uuids: Collection[str]) -> None:
+        """Remove what is left of guests that are gone."""
+        with contextlib.suppress(FileNotFoundError):
+            for file in list(self._folder.iterdir()):
+                if file.suffix == _DRAFT or file.stem not in uuids:
+                    file.unlink(missing_ok=True)
+
+    def _file(self, uuid: str) -> Path:
+        return self._folder / f"{uuid}{_SUFFIX}"

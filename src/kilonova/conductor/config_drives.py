@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes on the config drive of a server beside what its guest is made of."""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cachetools import TTLCache
+from sqlalchemy.engine import Connection
+
+from kilonova.db import aggregates, keypairs
+from kilonova.db.database import Database
+from kilonova.errors import NotFound
+from kilonova.model.config_drive import ConfigDrive, PublicKey
+from kilonova.model.instance import Instance
+from kilonova.model.request_spec import StoredRequest
+
+LOG = logging.getLogger(__name__)
+_MOST_PASSWORDS, _KEPT_S = 10_000, 3600.0
+
+
+class AdminPasswords:
+    """The passwords that guests are to get, until they are there: in memory only, since nothing may store them."""
+
+    def __init__(self) -> None:
+        self._passwords: TTLCache[str, str] = TTLCache(_MOST_PASSWORDS, _KEPT_S)
+        self._lock = threading.Lock()
+
+    def remember(self, uuids: Collection[str], password: str | None) -> None:
+        if password is not None:
+            with self._lock:
+                self._passwords.update(dict.fromkeys(uuids, password))
+
+    def find(self, uuid: str) -> str | None:
+        with self._lock:
+            found: str | None = self._passwords.get(uuid)
+        return found
+
+    def forget(self, uuid: str) -> None:
+        with self._lock:
+            self._passwords.pop(uuid, None)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDrives:
+    """``default_zone``: of hosts in no zone. ``domain``, ``vendor_data``: as operators set them."""
+
+    default_zone: str = "nova"
+    domain: str = ""
+    vendor_data: Callable[[], Mapping[str, Any]] = dict
+    passwords: AdminPasswords = field(default_factory=AdminPasswords)
+
+    def of(self, database: Database, instance: Instance, request: StoredRequest, host: str) -> ConfigDrive | None:
+        """Return what goes on the drive of an instance on a host; None for an instance without one."""
+        if not instance.config_drive:
+            return None
+        with database.read() as connection:
+            zone = aggregates.zones_of_hosts(connection, {host}).get(host, self.default_zone)
+            key = request.key
+            if instance.key_name is None:
+                key = None
+            elif key is None or key.name != instance.key_name:
+                key = _present_key(connection, instance)
+        return ConfigDrive(
+            display_name=instance.name,
+            availability_zone=zone,
+            launch_index=instance.launch_index,
+            reservation_id=instance.reservation_id,
+            domain=self.domain,
+            flavor_name=instance.flavor.name,
+            key=key,
+            vendor_data=self.vendor_data(),
+            admin_pass=self.passwords.find(instance.uuid),
+        )
+
+
+def _present_key(connection: Connection, instance: Instance) -> PublicKey | None:
+    """Return the key pair of a server's owner under the name that the server was made with, if it is still there."""
+    try:
+        return keypairs.get(connection, instance.user_id, instance.key_name or "").public_half
+    except NotFound:
+        LOG.warning("Instance %s: key pair %s is gone, its config drive has none", instance.uuid, instance.key_name)
+        return None

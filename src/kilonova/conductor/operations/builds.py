@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""End builds that take too long."""
+
+from datetime import timedelta
+
+from kilonova.conductor import story, turns
+from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.workflow import Failure, Interrupt
+from kilonova.conductor.workflows.build import BUILD
+from kilonova.db import instance_actions, instances, workflows
+from kilonova.db.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+from kilonova.model.instance import VmState
+
+_TOGETHER = 50
+
+
+class Builds:
+    """What becomes of builds that have begun."""
+
+    def __init__(self, starter: Starter) -> None:
+        self._starter = starter
+
+    def time_out(self, age: timedelta) -> int:
+        """Give up some of the builds that began longer ago than that; return how many.
+
+        By the clock of the database. Ask again until there are none left. Their servers are in error at once; the
+        guests go, and what was claimed is given back, as soon as the hosts answer.
+        """
+        seconds = f"{age.total_seconds():g}"
+
+        def end(tx: Transaction) -> tuple[tuple[WorkflowRow, tuple[WorkflowRow, ...]], ...]:
+            due = workflows.builds_before(tx.connection, BUILD.kind, tx.now - age, _TOGETHER)
+            return tuple((row, self._end(tx, row, f"The build took longer than {seconds} seconds.")) for row in due)
+
+        ended = self._starter.services.database.write(end)
+        for row, interrupted in ended:
+            story.timed_out(row.instance_uuid, row.request_id, row.kind, seconds)
+            self._starter.runner.interrupted(interrupted)
+        return len(ended)
+
+    def _end(self, tx: Transaction, row: WorkflowRow, why: str) -> tuple[WorkflowRow, ...]:
+        run = BUILD.run(row)
+        failure = Failure(why, f"{why}\nHost: {run.facts.host or 'none'}", run.facts.host)
+        event = turns.failed_event(BUILD, run, failure)
+        interrupted = self._starter.runner.interrupt(tx, row.instance_uuid, Interrupt.TIMEOUT)
+        instances.change(
+            tx, row.instance_uuid, expected_states={VmState.BUILDING}, vm_state=VmState.ERROR, task_state=None
+        )
+        instances.record_fault(tx, row.instance_uuid, failure.as_fault())
+        instance_actions.add_events(tx, [] if event is None else [event])
+        instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
+        return interrupted

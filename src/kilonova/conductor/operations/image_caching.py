@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Have hosts fetch images before anybody asks for them."""
+
+from collections.abc import Sequence
+
+from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.workflows.cache_images import CACHE_IMAGES, CacheFacts
+from kilonova.db import workflows
+from kilonova.db.workflows import WorkflowRow
+from kilonova.identifiers import new_uuid
+from kilonova.model.aggregate import Aggregate
+from kilonova.model.requester import Requester
+
+
+class ImageCaching:
+    """Fills the image caches of hosts."""
+
+    def __init__(self, starter: Starter) -> None:
+        self._starter = starter
+
+    def cache(self, aggregate: Aggregate, image_ids: Sequence[str], who: Requester, at_once: int) -> None:
+        """Start to have all hosts of an aggregate fetch images, ``at_once`` of them side by side."""
+        hosts, owner = tuple(aggregate.hosts), self._starter.services.owner
+        rows = [
+            CACHE_IMAGES.first_row(
+                WorkflowRow(new_uuid(), CACHE_IMAGES.kind, "", "", who.request_id, "", owner=owner),
+                CacheFacts(aggregate.name, hosts[start::at_once], tuple(image_ids)),
+            )
+            for start in range(min(at_once, len(hosts)))
+        ]
+        self._starter.services.database.write(lambda tx: workflows.insert(tx, rows, owner))
+        self._starter.runner.begin(rows)

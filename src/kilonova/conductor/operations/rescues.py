@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What helps with a server that does not work: rescue, a new password, a crash dump."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from kilonova.conductor import story
+from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.workflows.inside_guest import CHANGE_PASSWORD, CRASH_DUMP, DumpFacts, PasswordFacts
+from kilonova.conductor.workflows.rescue import RESCUE, UNRESCUE, RescueFacts, UnrescueFacts
+from kilonova.db import instances
+from kilonova.errors import NotFound, UnexpectedTaskState
+from kilonova.identifiers import new_uuid
+from kilonova.model.image import Image
+from kilonova.model.instance import Instance
+from kilonova.model.requester import Requester
+
+_TOGETHER = 50
+
+
+class Rescues:
+    """Each raises NotFound and UnexpectedTaskState."""
+
+    def __init__(self, starter: Starter) -> None:
+        self._start = starter.start
+        self._database = starter.services.database
+
+    def rescue(self, instance: Instance, image: Image, admin_password: str, who: Requester) -> None:
+        """Start to have a server run from an image, with its own disk beside it."""
+        # Properties are of no use to the host, and may be many.
+        facts = RescueFacts(instance.host or "", replace(image, properties={}), admin_password)
+        self._start(RESCUE, facts, instance, who)
+
+    def unrescue(self, instance: Instance, who: Requester) -> None:
+        """Start to have a server run from its own disk again."""
+        self._start(UNRESCUE, UnrescueFacts(instance.host or ""), instance, who)
+
+    def unrescue_forgotten(self, age: timedelta) -> int:
+        """Start to unrescue some of the servers that were rescued longer ago than that; return how many.
+
+        By the clock of the database. Ask again until there are none left.
+        """
+        with self._database.read() as connection:
+            due = instances.rescued_before(connection, self._database.clock.now() - age, _TOGETHER)
+        return sum(self._end_rescue(instance, f"{age.total_seconds():g}") for instance in due)
+
+    def _end_rescue(self, instance: Instance, seconds: str) -> bool:
+        """Tell whether we did it: another process, or a user, may have been first."""
+        who = Requester(f"req-{new_uuid()}", "", "")
+        try:
+            self.unrescue(instance, who)
+        except (NotFound, UnexpectedTaskState):
+            return False
+        story.unrescued_by_itself(instance.uuid, who.request_id, seconds)
+        return True
+
+    def change_password(self, instance: Instance, admin_password: str, who: Requester) -> None:
+        """Start to set the password of the administrator inside a server's guest."""
+        self._start(CHANGE_PASSWORD, PasswordFacts(instance.host or "", admin_password), instance, who)
+
+    def crash_dump(self, instance: Instance, who: Requester) -> None:
+        """Start to have a server's guest write a crash dump."""
+        self._start(CRASH_DUMP, DumpFacts(instance.host or ""), instance, who)

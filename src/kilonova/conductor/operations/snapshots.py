@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make images and backups of servers."""
+
+from collections.abc import Callable
+
+from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.workflows.snapshots import CREATE_BACKUP, CREATE_IMAGE, SnapshotFacts
+from kilonova.model.instance import Instance
+from kilonova.model.requester import Requester
+
+
+class Snapshots:
+    """Makes images of what servers have on their disks.
+
+    ``register`` has the image service register the image, with the caller's own right to do so, once the journal knows
+    of it: whatever happens then, none is left over. What it raises ends the operation.
+    """
+
+    def __init__(self, starter: Starter) -> None:
+        self._starter = starter
+
+    def create_image(self, instance: Instance, image_id: str, who: Requester, register: Callable[[], object]) -> None:
+        """Start to make an image. Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate; what ``register`` raises."""
+        facts = SnapshotFacts(instance.host or "", image_id)
+        self._starter.start_with_image(CREATE_IMAGE, facts, instance, who, register)
+
+    def create_backup(
+        self, instance: Instance, image_id: str, rotation: int, who: Requester, register: Callable[[], object]
+    ) -> None:
+        """Start to make a backup, of which ``rotation`` of its type are kept. Raises: as :meth:`create_image`."""
+        facts = SnapshotFacts(instance.host or "", image_id, rotation)
+        self._starter.start_with_image(CREATE_BACKUP, facts, instance, who, register)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts fetch images before anybody asks for them, one host after the other; best effort, and nobody waits for it.
+
+A host that is down, or has no use for it, is passed over. A process that takes the work over begins with the first host
+again: what hosts have already they do not fetch anew.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Again,
+    Completed,
+    Effect,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+)
+from kilonova.db import services as compute_services
+from kilonova.messaging.messages import CacheImages, StepReply
+from kilonova.model.image_data import CacheResult, ImageData
+from kilonova.model.instance import PowerState
+from kilonova.model.transitions import TRANSITIONS
+
+LOG = logging.getLogger(__name__)
+#: These are there for the next guest.
+_THERE = {CacheResult.CACHED, CacheResult.EXISTING}
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFacts:
+    """``aggregate``: its name. ``hosts``: those that have yet to be asked. ``images``: the ids of what they fetch."""
+
+    aggregate: str
+    hosts: tuple[str, ...]
+    images: tuple[str, ...]
+
+    @property
+    def host(self) -> str | None:
+        return self.hosts[0] if self.hosts else None
+
+
+def _ask_next(services: Services, run: Run[CacheFacts]) -> Effect:
+    facts, host = run.facts, run.facts.host
+    if host is None:
+        return Completed()
+    with services.database.read() as connection:
+        service = compute_services.find_by_host(connection, host)
+    if service is None or not service.is_up:
+        return _next(run, {}, "its compute service is down")
+    offered = _offered(services, host, facts.images)
+    if not offered:
+        return _next(run, {}, "there are no such images")
+    return SendToAgent(host, CacheImages(run.step_id, offered))
+
+
+def _offered(services: Services, host: str, image_ids: tuple[str, ...]) -> tuple[ImageData, ...]:
+    """Return how a host gets those of the images that there are."""
+    found = [services.images.find(image_id) for image_id in image_ids]
+    data = [services.image_data(host, image) for image in found if image is not None and image.status == "active"]
+    return tuple(each for each in data if each is not None)
+
+
+def _answered(_services: Services, run: Run[CacheFacts], reply: StepReply) -> Effect:
+    return _next(run, reply.images, reply.error)
+
+
+def _next(run: Run[CacheFacts], results: Mapping[str, CacheResult], error: str | None) -> Effect:
+    """Tell what came of one host, and go on with the one after it."""
+    facts = run.facts
+    cached = [image_id for image_id in facts.images if results.get(image_id) in _THERE]
+    failed = [image_id for image_id in facts.images if image_id not in cached]
+    LOG.info(
+        "Images of aggregate %s: host %s has %d of %d", facts.aggregate, facts.host, len(cached), len(facts.images)
+    )
+    if failed:
+        why = error or ", ".join(f"{each}: {results.get(each, CacheResult.ERROR)}" for each in failed)
+        LOG.warning("Images of aggregate %s: host %s lacks %s: %s", facts.aggregate, facts.host, ", ".join(failed), why)
+    return Again(replace(facts, hosts=facts.hosts[1:]))
+
+
+def _settle(_services: Services, _run: Run[CacheFacts], _power_state: PowerState | None) -> Write:
+    return lambda _tx: None
+
+
+CACHE_IMAGES = Workflow(
+    "cache-images",
+    CacheFacts,
+    (Step("ask", do=_ask_next, undo=NOTHING, on_reply=_answered, blocking=lambda _services: True),),
+    TRANSITIONS["build"],  # of no server
+    settle=_settle,
+    overtaken_by=frozenset(),
+)

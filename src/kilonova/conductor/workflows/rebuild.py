@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rebuild: the guest is made anew on the host where it is, from the same image or another one.
+
+::
+
+    check ──▶ rebuild ──▶ done (active, or stopped if it was)
+
+What the server is made of changes in the transaction that starts the rebuild, so that clients see it at once. A rebuild
+that fails gives the server back what it was made of before, and leaves it in error: it may be rebuilt again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kilonova.conductor.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Completed,
+    Effect,
+    Failed,
+    Gone,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+)
+from kilonova.conductor.workflows.outcomes import failed, settle
+from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
+from kilonova.db import instances, request_specs
+from kilonova.db.transaction import Transaction
+from kilonova.errors import NotFound
+from kilonova.messaging.messages import RebuildGuest
+from kilonova.model.instance import Instance, PowerState, TaskState, VmState
+from kilonova.model.request_spec import StoredRequest
+from kilonova.model.server_migration import MoveKind
+from kilonova.model.transitions import TRANSITIONS
+
+
+@dataclass(frozen=True, slots=True)
+class MadeOf:
+    """What a server is made of. ``request_spec_uuid``: of what was asked for it, its user data included."""
+
+    image_ref: str | None = None
+    image_properties: Mapping[str, str] = field(default_factory=dict)
+    key_name: str | None = None
+    request_spec_uuid: str | None = None
+
+    @classmethod
+    def present(cls, instance: Instance) -> "MadeOf":
+        return cls(instance.image_ref, instance.image_properties, instance.key_name, instance.request_spec_uuid)
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildFacts:
+    """``host``, ``node``: where the guest is. ``runs``: whether it shall run afterwards. ``before``: as it was made.
+
+    ``new_image``: another image was asked for, so the rules are asked whether the host suits it.
+    """
+
+    host: str
+    node: str
+    runs: bool = True
+    new_image: bool = False
+    before: MadeOf = field(default_factory=MadeOf)
+
+    @property
+    def settled_state(self) -> VmState:
+        return VmState.ACTIVE if self.runs else VmState.STOPPED
+
+
+def _check(services: Services, run: Run[RebuildFacts]) -> Effect:
+    """Ask the rules about the host and the new image; nothing is claimed."""
+    facts = run.facts
+    if not facts.new_image:
+        return Completed()
+    found = _load(services, run)
+    if found is None:
+        return Gone()
+    _, request = found
+    spec = request.spec.moving(MoveKind.REBUILD, run.instance_uuid, host=facts.host, node=facts.node)
+    spec = replace(spec, request_id=run.request_id)
+    try:
+        with refusals(run.request_id):
+            services.claimer.require_fit(spec, run.instance_uuid)
+    except CannotPlaceError as refused:
+        return Failed(replace(refused.failure, undone=False))
+    return Completed()
+
+
+def _rebuild(services: Services, run: Run[RebuildFacts]) -> Effect:
+    found = _load(services, run)
+    if found is None:
+        return Gone()
+    instance, request = found
+    host = run.facts.host
+    reserved = reserved_for(services.database, instance, request)
+    image_data, drive = image_data_for(services, host, request), config_drive_for(services, host, instance, request)
+    guest = guest_of(instance, request, reserved, run.row.since, image_data, drive)
+    return SendToAgent(host, RebuildGuest(run.step_id, guest, run.facts.runs))
+
+
+def _load(services: Services, run: Run[RebuildFacts]) -> tuple[Instance, StoredRequest] | None:
+    with services.database.read() as connection:
+        try:
+            instance = instances.get(connection, run.instance_uuid)
+            return instance, request_specs.get_many(connection, [instance])[instance.uuid]
+        except (NotFound, KeyError):
+            return None
+
+
+def _give_back(_services: Services, run: Run[RebuildFacts]) -> Effect:
+    """Say again what the server was made of before; the host has left the guest alone, or it is gone."""
+    before = run.facts.before
+
+    def write(tx: Transaction) -> None:
+        made_of(tx, run.instance_uuid, before)
+
+    return Completed(write=write)
+
+
+def made_of(tx: Transaction, instance_uuid: str, wanted: MadeOf, *, keep_request: bool = False) -> None:
+    """Record what a server is made of. Raises: NotFound.
+
+    What was asked for it until now goes where no server belongs to it any more, unless that has to be kept.
+    """
+    present = instances.get(tx.connection, instance_uuid)
+    instances.change(
+        tx,
+        instance_uuid,
+        image_ref=wanted.image_ref,
+        image_properties=dict(wanted.image_properties),
+        key_name=wanted.key_name,
+        request_spec_uuid=wanted.request_spec_uuid,
+    )
+    instances.log(tx, instance_uuid)
+    if present.request_spec_uuid not in {None, wanted.request_spec_uuid} and not keep_request:
+        request_specs.delete_unused(tx, [str(present.request_spec_uuid)])
+
+
+def _settle(_services: Services, run: Run[RebuildFacts], power_state: PowerState | None) -> Write:
+    before = run.facts.before.request_spec_uuid
+
+    def write(tx: Transaction) -> None:
+        settle(tx, run, run.facts.settled_state, power_state)
+        if before is not None:
+            request_specs.delete_unused(tx, [before])
+
+    return write
+
+
+REBUILD = Workflow(
+    "rebuild",
+    RebuildFacts,
+    (
+        Step("check", do=_check, undo=_give_back, event="rebuild_server"),
+        Step(
+            "rebuild",
+            do=_rebuild,
+            undo=NOTHING,
+            shows=TaskState.REBUILD_SPAWNING,
+            event="compute_rebuild_instance",
+        ),
+    ),
+    TRANSITIONS["rebuild"],
+    settle=_settle,
+    unwound=failed,
+    action="rebuild",
+    done="rebuilt",
+)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rescue and unrescue: the guest is started from another image beside its own disk, and from its own disk again.
+
+A host that fails leaves the guest as it was. Whatever it did, a hard reboot of a server in error takes its own disk.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from kilonova.conductor.guest_description import guest_of, reserved_for
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Completed,
+    Effect,
+    Ended,
+    Gone,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+)
+from kilonova.conductor.workflows.outcomes import ended_in, settle, settled
+from kilonova.db import instances, request_specs
+from kilonova.db.transaction import Transaction
+from kilonova.messaging.messages import RescueGuest, UnrescueGuest
+from kilonova.model.image import Image
+from kilonova.model.instance import PowerState
+from kilonova.model.transitions import TRANSITIONS
+
+
+@dataclass(frozen=True, slots=True)
+class RescueFacts:
+    """``host``: where the guest is. ``image``: what it is rescued with.
+
+    ``admin_password``: for whoever logs in; it leaves the journal with the step.
+    """
+
+    host: str
+    image: Image
+    admin_password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnrescueFacts:
+    """``host``: where the guest is."""
+
+    host: str
+
+
+def _rescue(services: Services, run: Run[RescueFacts]) -> Effect:
+    with services.database.read() as connection:
+        instance = instances.find(connection, run.instance_uuid)
+        found = {} if instance is None else request_specs.get_many(connection, [instance])
+    if instance is None or instance.uuid not in found:
+        return Gone()
+    request, facts = found[instance.uuid], run.facts
+    guest = guest_of(instance, request, reserved_for(services.database, instance, request), run.row.since)
+    image_data = services.image_data(facts.host, facts.image)
+    return SendToAgent(facts.host, RescueGuest(run.step_id, guest, facts.image.id, image_data, facts.admin_password))
+
+
+def _forget_password(_services: Services, run: Run[RescueFacts]) -> Effect:
+    """There is nothing to undo on the host: what failed there has left the guest as it was."""
+    return Completed(replace(run.facts, admin_password=""))
+
+
+def _unrescue(_services: Services, run: Run[UnrescueFacts]) -> Effect:
+    return SendToAgent(run.facts.host, UnrescueGuest(run.step_id, run.instance_uuid))
+
+
+def _settle(_services: Services, run: Run[RescueFacts], power_state: PowerState | None) -> Write:
+    """As in Nova, a server that is rescued is launched anew: ``rescue_timeout`` counts from then on."""
+
+    def write(tx: Transaction) -> None:
+        settle(tx, run, TRANSITIONS["rescue"].settled, power_state)
+        instances.change(tx, run.instance_uuid, launched_at=tx.now)
+
+    return write
+
+
+def _failed(_services: Services, run: Run[RescueFacts] | Run[UnrescueFacts]) -> Ended:
+    """Leave the server in error, unless its host has never heard of it."""
+    vm_state = None if run.failure.undone else TRANSITIONS[run.row.kind].failed
+    return ended_in(run, vm_state, run.failure.known_power_state)
+
+
+RESCUE = Workflow(
+    "rescue",
+    RescueFacts,
+    (Step("act", do=_rescue, undo=_forget_password, event="compute_rescue_instance"),),
+    TRANSITIONS["rescue"],
+    settle=_settle,
+    unwound=_failed,
+    action="rescue",
+    done="rescued",
+)
+UNRESCUE = Workflow(
+    "unrescue",
+    UnrescueFacts,
+    (Step("act", do=_unrescue, undo=NOTHING, event="compute_unrescue_instance"),),
+    TRANSITIONS["unrescue"],
+    settle=settled,
+    unwound=_failed,
+    action="unrescue",
+    done="unrescued",
+)

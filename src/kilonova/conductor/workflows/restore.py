@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Restore: power a soft-deleted server on again. It counts against its quotas from the request on."""
+
+from dataclasses import dataclass
+
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Completed,
+    Effect,
+    Ended,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+)
+from kilonova.conductor.workflows.outcomes import fail, settle
+from kilonova.db import instances, soft_deletes
+from kilonova.db.transaction import Transaction
+from kilonova.messaging.messages import StartGuest
+from kilonova.model.instance import PowerState
+from kilonova.model.transitions import TRANSITIONS
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreFacts:
+    """``host``: where the guest is; without one there is nothing to power on."""
+
+    host: str | None = None
+
+
+def _power_on(_services: Services, run: Run[RestoreFacts]) -> Effect:
+    if run.facts.host is None:
+        return Completed()
+    return SendToAgent(run.facts.host, StartGuest(run.step_id, run.instance_uuid))
+
+
+def _settle(_services: Services, run: Run[RestoreFacts], power_state: PowerState | None) -> Write:
+    def write(tx: Transaction) -> None:
+        settle(tx, run, TRANSITIONS["restore"].settled, power_state)
+        instances.change(tx, run.instance_uuid, deleted_at=None)
+
+    return write
+
+
+def _failed(_services: Services, run: Run[RestoreFacts]) -> Ended:
+    """The server is soft-deleted as before, since when it was. A delete that interrupts this counts it no longer."""
+    if run.interrupted is not None:
+        return Ended()
+
+    def end(tx: Transaction) -> None:
+        fail(tx, run, None, run.failure.known_power_state)
+        soft_deletes.count_no_longer(tx, instances.get(tx.connection, run.instance_uuid))
+
+    return Ended(end)
+
+
+RESTORE = Workflow(
+    "restore",
+    RestoreFacts,
+    (Step("power-on", do=_power_on, undo=NOTHING, event="compute_restore_instance"),),
+    TRANSITIONS["restore"],
+    settle=_settle,
+    unwound=_failed,
+    action="restore",
+    done="restored",
+)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps by which the disk of a guest becomes an image. Creating an image, a backup and a shelve have them.
+
+::
+
+    register ──▶ snapshot ──▶ offer ──▶ upload
+       │           │ the host copies the disk      the host brings the copy to the image
+       └─ the image is there, without data
+
+The image was registered with the user's own token while the request was answered, under an id that the journal had
+before. Undone, it is noted as unwanted, so that the way back waits for no image service.
+"""
+
+from typing import Any
+
+from kilonova.conductor.guest_description import image_data_for
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    Completed,
+    Effect,
+    Failed,
+    Failure,
+    Gone,
+    Interrupt,
+    Run,
+    SendToAgent,
+    Step,
+    complete_or_repeat,
+    is_unreachable,
+)
+from kilonova.db import instances, request_specs, unwanted_images
+from kilonova.messaging.messages import (
+    CancelSnapshot,
+    DiscardSnapshot,
+    FaultOf,
+    SnapshotGuest,
+    StepReply,
+    UploadSnapshot,
+)
+from kilonova.model.image import Image
+from kilonova.model.instance import TaskState
+
+_QUEUED, _ACTIVE = "queued", "active"
+
+
+def register(services: Services, run: Run[Any]) -> Effect:
+    """See that the image is there: whoever stored the request registers it before it has us begin."""
+    return _require(services, run, {_QUEUED})
+
+
+def unregister(_services: Services, run: Run[Any]) -> Effect:
+    """Have the image removed."""
+    return Completed(write=lambda tx: unwanted_images.note(tx, [run.facts.image_id]))
+
+
+def snapshot(services: Services, run: Run[Any]) -> Effect:
+    """Have the host copy the disk."""
+    with services.database.read() as connection:
+        instance = instances.find(connection, run.instance_uuid)
+        if instance is None:
+            return Gone()
+        request = request_specs.get_many(connection, [instance]).get(instance.uuid)
+    base = None if request is None else image_data_for(services, run.facts.host, request)
+    return SendToAgent(run.facts.host, SnapshotGuest(run.step_id, run.instance_uuid, run.facts.image_id, base))
+
+
+def discard(_services: Services, run: Run[Any]) -> Effect:
+    """Have the host drop the copy."""
+    return SendToAgent(run.facts.host, DiscardSnapshot(run.step_id, run.instance_uuid))
+
+
+def discarded(services: Services, run: Run[Any], reply: StepReply) -> Effect:
+    """A host that is not there drops its copy with the guest, or for the next one."""
+    return Completed() if is_unreachable(reply) else complete_or_repeat(services, run, reply)
+
+
+def offer(services: Services, run: Run[Any]) -> Effect:
+    """See that somebody still wants the image, before all that is sent."""
+    if run.interrupted is not None:
+        return Failed(Failure(f"Interrupted by {run.interrupted.value}."))
+    return _require(services, run, {_QUEUED})
+
+
+def upload(services: Services, run: Run[Any]) -> Effect:
+    """Have the host bring the copy. An image that has its data got it from an earlier start of this step."""
+    found = services.images.find(run.facts.image_id)
+    if found is not None and found.status == _ACTIVE:
+        return Completed()
+    where = services.image_upload(run.facts.host, run.facts.image_id)
+    if found is None or where is None:
+        return _gone(run.facts.image_id)
+    return SendToAgent(run.facts.host, UploadSnapshot(run.step_id, run.instance_uuid, where))
+
+
+def cancel(_services: Services, run: Run[Any]) -> Effect:
+    """Have the host give up what it copies or uploads."""
+    return SendToAgent(run.facts.host, CancelSnapshot(run.step_id, run.instance_uuid))
+
+
+def _require(services: Services, run: Run[Any], statuses: set[str]) -> Effect:
+    found = services.images.find(run.facts.image_id)
+    if found is None:
+        return _gone(run.facts.image_id)
+    return Completed() if found.status in statuses else _taken(found)
+
+
+def _gone(image_id: str) -> Failed:
+    return Failed(Failure(f"Image {image_id} is not there any more.", fault_of=FaultOf.REQUEST))
+
+
+def _taken(image: Image) -> Failed:
+    said = f"Image {image.id} is {image.status}, and data is taken only while it is queued."
+    return Failed(Failure(said, fault_of=FaultOf.REQUEST))
+
+
+_CUT_SHORT = {Interrupt.DELETE: cancel}
+
+
+def steps(
+    event: str, *, taken: TaskState | None, offered: TaskState, uploading: TaskState
+) -> tuple[Step[Any], Step[Any], Step[Any], Step[Any]]:
+    """Return these steps, with the task states that a server shows meanwhile. ``event``: as users see the copying."""
+    return (
+        Step("register", do=register, undo=unregister, blocking=lambda _services: True),
+        Step(
+            "snapshot",
+            do=snapshot,
+            undo=discard,
+            on_undone=discarded,
+            shows=taken,
+            event=event,
+            interrupts=_CUT_SHORT,
+        ),
+        Step("offer", do=offer, undo=NOTHING, shows=offered, blocking=lambda _services: True),
+        Step(
+            "upload",
+            do=upload,
+            undo=NOTHING,
+            shows=uploading,
+            interrupts=_CUT_SHORT,
+            blocking=lambda _services: True,
+        ),
+    )

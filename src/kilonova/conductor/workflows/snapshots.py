@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images and backups of servers: the disk of the guest as it is becomes an image; the server goes on as before.
+
+::
+
+    register ──▶ snapshot ──▶ offer ──▶ upload ──▶ done            a backup: ──▶ rotate ──▶ done
+"""
+
+import logging
+from dataclasses import dataclass
+
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import NOTHING, Completed, Effect, Run, Step, Workflow, Write
+from kilonova.conductor.workflows import snapshot_steps
+from kilonova.conductor.workflows.outcomes import failed, settle
+from kilonova.db import unwanted_images
+from kilonova.errors import Unavailable
+from kilonova.model.instance import PowerState, TaskState
+from kilonova.model.transitions import TRANSITIONS
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFacts:
+    """``host``: where the guest is. ``rotation``: of a backup, how many of its type are kept."""
+
+    host: str
+    image_id: str
+    rotation: int = 0
+
+
+def _rotate(services: Services, run: Run[SnapshotFacts]) -> Effect:
+    """Have the oldest backups removed. An image service that is away just now does not hold the server up."""
+    try:
+        backups = services.images.backups_like(run.facts.image_id)
+    except Unavailable as error:
+        LOG.warning("Backups of instance %s are not rotated: %s", run.instance_uuid, error.message)
+        return Completed()
+    old = backups[run.facts.rotation :]
+    return Completed(write=lambda tx: unwanted_images.note(tx, old))
+
+
+def _settle(_services: Services, run: Run[SnapshotFacts], _power_state: PowerState | None) -> Write:
+    return lambda tx: settle(tx, run, None, None)
+
+
+CREATE_IMAGE = Workflow(
+    "create-image",
+    SnapshotFacts,
+    snapshot_steps.steps(
+        "compute_snapshot_instance",
+        taken=TaskState.IMAGE_SNAPSHOT,
+        offered=TaskState.IMAGE_PENDING_UPLOAD,
+        uploading=TaskState.IMAGE_UPLOADING,
+    ),
+    TRANSITIONS["create-image"],
+    settle=_settle,
+    unwound=failed,
+    action="createImage",
+    done="became an image",
+)
+CREATE_BACKUP = Workflow(
+    "create-backup",
+    SnapshotFacts,
+    (
+        *snapshot_steps.steps(
+            "compute_backup_instance",
+            taken=None,
+            offered=TaskState.IMAGE_PENDING_UPLOAD,
+            uploading=TaskState.IMAGE_UPLOADING,
+        ),
+        Step("rotate", do=_rotate, undo=NOTHING, blocking=lambda _services: True),
+    ),
+    TRANSITIONS["create-backup"],
+    settle=_settle,
+    unwound=failed,
+    action="createBackup",
+    done="was backed up",
+    point_of_no_return="upload",
+)

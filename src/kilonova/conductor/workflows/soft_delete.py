@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Soft delete: confirm what was resized, power the guest off and keep it. A server that cannot be kept is deleted.
+
+::
+
+    confirm ──▶ power-off ──▶ done (soft-delete)
+        └───────────┴── its host is down or none: the delete takes over
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    NOTHING,
+    TAKEN_OVER,
+    Completed,
+    Effect,
+    Ended,
+    Failed,
+    Failure,
+    Gone,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+    complete_or_fail,
+    is_unreachable,
+)
+from kilonova.conductor.workflows.delete import DELETE, DeleteFacts, hosts_of_guest
+from kilonova.conductor.workflows.outcomes import fail, leave_behind
+from kilonova.db import instances, moves, server_migrations, soft_deletes, workflows
+from kilonova.db.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+from kilonova.identifiers import new_uuid
+from kilonova.messaging.messages import ConfirmMove, StepReply, StopGuest
+from kilonova.model.instance import PowerState, TaskState, VmState
+from kilonova.model.server_migration import MigrationStatus
+from kilonova.model.transitions import TRANSITIONS
+
+
+@dataclass(frozen=True, slots=True)
+class SoftDeleteFacts:
+    """``deleted_before``: when the server was soft-deleted already, if it was.
+
+    ``host``: where the guest is, None while nobody has looked. ``migration``: the resize that is confirmed first, with
+    its ``source``.
+    """
+
+    deleted_before: datetime | None = None
+    host: str | None = None
+    migration: str | None = None
+    source: str | None = None
+
+
+def _confirm(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
+    """Have the source of a resize that nobody has confirmed drop what it keeps: there is no way back after this."""
+    with services.database.read() as connection:
+        server = instances.find(connection, run.instance_uuid)
+        migration = server_migrations.find_open(connection, run.instance_uuid)
+    if server is None:
+        return Gone()
+    if server.host is None or (migration is not None and migration.status is not MigrationStatus.FINISHED):
+        return _delete_instead(services, run)
+    facts = replace(run.facts, host=server.host)
+    if migration is None:
+        return Completed(facts, durable=False)
+    facts = replace(facts, migration=migration.uuid, source=migration.source_host)
+    return SendToAgent(migration.source_host, ConfirmMove(run.step_id, run.instance_uuid), facts=facts)
+
+
+def _confirmed(services: Services, run: Run[SoftDeleteFacts], reply: StepReply) -> Effect:
+    facts = run.facts
+    if is_unreachable(reply) and reply.host == facts.host:
+        return _delete_instead(services, run)
+    if reply.error is not None and not is_unreachable(reply):
+        return Failed(Failure.of(reply))
+
+    def confirm(tx: Transaction) -> None:
+        assert facts.migration is not None
+        if is_unreachable(reply):
+            leave_behind(services, tx, reply.host, run.instance_uuid)
+        moves.confirm(tx, server_migrations.get(tx.connection, facts.migration))
+        server = instances.get(tx.connection, run.instance_uuid)
+        if server.vm_state is VmState.RESIZED:
+            runs = server.power_state is not PowerState.SHUTDOWN
+            instances.change(tx, server.uuid, vm_state=VmState.ACTIVE if runs else VmState.STOPPED)
+
+    return Completed(facts, confirm)
+
+
+def _power_off(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
+    if run.facts.host is None:
+        return _delete_instead(services, run)
+    return SendToAgent(run.facts.host, StopGuest(run.step_id, run.instance_uuid, timeout_s=0.0))
+
+
+def _powered_off(services: Services, run: Run[SoftDeleteFacts], reply: StepReply) -> Effect:
+    return _delete_instead(services, run) if is_unreachable(reply) else complete_or_fail(services, run, reply)
+
+
+def _delete_instead(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
+    """Put a delete in the place of this workflow; it goes on as the same action of the server."""
+
+    def take_place(tx: Transaction) -> WorkflowRow:
+        workflows.finish(tx, run.row, services.owner)
+        ids = new_uuid(), DELETE.kind, run.instance_uuid, "", run.request_id
+        facts = DeleteFacts(hosts_of_guest(tx.connection, run.instance_uuid))
+        row = DELETE.first_row(WorkflowRow(*ids, "", owner=services.owner), facts)
+        workflows.insert(tx, [row], services.owner)
+        shown = TRANSITIONS["soft-delete"].shown
+        instances.change(tx, run.instance_uuid, expected_tasks=shown, task_state=TaskState.DELETING)
+        return row
+
+    with suppress(*TAKEN_OVER):
+        services.begin([services.database.write(take_place)])
+    return Gone()
+
+
+def _settle(_services: Services, run: Run[SoftDeleteFacts], power_state: PowerState | None) -> Write:
+    return lambda tx: soft_deletes.hide(tx, run.instance_uuid, power_state)
+
+
+def _failed(_services: Services, run: Run[SoftDeleteFacts]) -> Ended:
+    """The server is what it was before, soft-deleted or not."""
+    if run.interrupted is not None:
+        return Ended()
+
+    def end(tx: Transaction) -> None:
+        fail(tx, run, None, run.failure.known_power_state)
+        instances.change(tx, run.instance_uuid, deleted_at=run.facts.deleted_before)
+
+    return Ended(end)
+
+
+SOFT_DELETE = Workflow(
+    "soft-delete",
+    SoftDeleteFacts,
+    (
+        Step("confirm", do=_confirm, undo=NOTHING, on_reply=_confirmed),
+        Step("power-off", do=_power_off, undo=NOTHING, on_reply=_powered_off, event="compute_soft_delete_instance"),
+    ),
+    TRANSITIONS["soft-delete"],
+    settle=_settle,
+    unwound=_failed,
+    action="delete",
+    done="soft-deleted",
+    urgent=True,
+)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stop a server: its guest is asked to shut down and powered off if it does not; where it is forced, at once.
+
+A failure leaves a fault and no running task.
+"""
+
+from dataclasses import dataclass
+
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import NOTHING, Effect, Interrupt, Run, SendToAgent, Step, Workflow
+from kilonova.conductor.workflows.outcomes import failed, settled
+from kilonova.messaging.messages import StopGuest
+from kilonova.model.instance import Instance
+from kilonova.model.transitions import TRANSITIONS
+
+#: How long a guest of an image may take to shut down, in seconds.
+_PROPERTY = "os_shutdown_timeout"
+
+
+@dataclass(frozen=True, slots=True)
+class StopFacts:
+    """``host``: where the guest is. ``timeout_s``: how long it may take, None: as long as its host says."""
+
+    host: str
+    timeout_s: float | None = None
+
+    @classmethod
+    def of(cls, instance: Instance) -> "StopFacts":
+        """Return the facts of a stop in order; what an image says that is no number counts as nothing."""
+        said = str(instance.image_properties.get(_PROPERTY, ""))
+        return cls(instance.host or "", float(said) if said.isascii() and said.isdigit() else None)
+
+
+def _ask_host(_services: Services, run: Run[StopFacts]) -> Effect:
+    return SendToAgent(run.facts.host, StopGuest(run.step_id, run.instance_uuid, run.facts.timeout_s))
+
+
+def _workflow(kind: str) -> Workflow[StopFacts]:
+    return Workflow(
+        kind,
+        StopFacts,
+        (Step("act", do=_ask_host, undo=NOTHING, event="compute_stop_instance"),),
+        TRANSITIONS[kind],
+        settle=settled,
+        unwound=failed,
+        action="stop",
+        done="stopped",
+        overtaken_by=frozenset({Interrupt.DELETE, Interrupt.OTHER_ACTION}),
+    )
+
+
+STOP, FORCE_STOP = _workflow("stop"), _workflow("force-stop")

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unshelve: a server that left its host is placed anew and made of its image; one that did not is powered on.
+
+::
+
+    claim ──▶ spawn ──▶ done (active; the image goes)
+
+The claim is decided with the whole of what was asked for the server: zone, hints, group, isolation. A failure leaves
+the server shelved, with its image.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kilonova.claims.claimer import Job, Order
+from kilonova.claims.placing import Chosen
+from kilonova.claims.unshelving import Unshelving
+from kilonova.conductor import story, turns
+from kilonova.conductor.guest_description import guest_of, reserved_for
+from kilonova.conductor.services import Services
+from kilonova.conductor.workflow import (
+    Completed,
+    Effect,
+    Failed,
+    Failure,
+    Gone,
+    Journalled,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+    complete_or_repeat,
+    is_unreachable,
+)
+from kilonova.conductor.workflows.outcomes import failed, leave_behind, settle
+from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
+from kilonova.conductor.workflows.release import release_claim
+from kilonova.db import instances, request_specs, unwanted_images
+from kilonova.db.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StartGuest, StepReply, StopGuest
+from kilonova.model.instance import Instance, PowerState, TaskState, VmState
+from kilonova.model.request_spec import RequestSpec, StoredRequest
+from kilonova.model.server_migration import MoveKind
+from kilonova.model.transitions import TRANSITIONS
+
+_NOT_DONE: Effect = Completed(durable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnshelveFacts:
+    """``image_id``: what the guest is made of; None in the books of a server that was never really shelved.
+
+    ``host``: where the guest is, or will be, None until claimed; ``offloaded``: it has to be claimed.
+    ``requested``: the host that somebody wants. ``zone``: the availability zone that the server is bound to from now
+    on, None for none, if ``rezoned``. ``unreachable``: the host could not be asked to clean up.
+    """
+
+    image_id: str | None = None
+    host: str | None = None
+    offloaded: bool = True
+    requested: str | None = None
+    rezoned: bool = False
+    zone: str | None = None
+    unreachable: bool = False
+
+
+# --- claim ------------------------------------------------------------------------------------------------------------
+
+
+def _claim(services: Services, run: Run[UnshelveFacts]) -> Effect:
+    facts = run.facts
+    if not facts.offloaded:
+        return Completed(write=lambda tx: _show(tx, run, TaskState.POWERING_ON))
+    found = _load(services, run)
+    if found is None:
+        return Gone()
+    instance, request = found
+    spec = _spec_of(run, instance, request.spec)
+
+    def at_host(chosen: Chosen) -> WorkflowRow:
+        return UNSHELVE.at(run, "spawn", undoing=False, facts=replace(facts, host=chosen.host))
+
+    placing = Unshelving(turns.event_of(UNSHELVE, run))
+    order = Order(spec, (Job(run.instance_uuid, at_host),), request.group_uuid, placing)
+    try:
+        with refusals(run.request_id):
+            placed = services.claimer.place(order)
+    except CannotPlaceError as refused:
+        return Failed(refused.failure)
+    if not placed.workflows:
+        return Failed(Failure("The server was changed while a host was sought."))
+    (row,) = placed.workflows
+    story.placed(run.instance_uuid, run.request_id, UNSHELVE.run(row).facts.host or "", "")
+    return Journalled(row)
+
+
+def _spec_of(run: Run[UnshelveFacts], instance: Instance, asked: RequestSpec) -> RequestSpec:
+    facts = run.facts
+    moving = asked.moving(MoveKind.UNSHELVE, instance.uuid, flavor=instance.flavor, host=facts.requested)
+    zone = facts.zone if facts.rezoned else asked.availability_zone
+    return replace(moving, availability_zone=zone, request_id=run.request_id)
+
+
+def _give_back(services: Services, run: Run[UnshelveFacts]) -> Effect:
+    """Release the claim; the server is nowhere again."""
+    facts = run.facts
+    if not facts.offloaded or facts.host is None:
+        return _NOT_DONE
+    host = facts.host
+
+    def release(tx: Transaction) -> None:
+        if facts.unreachable:
+            leave_behind(services, tx, host, run.instance_uuid)
+        release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
+        instances.change(tx, run.instance_uuid, host=None, node=None)
+
+    return Completed(replace(facts, host=None), release)
+
+
+# --- spawn ------------------------------------------------------------------------------------------------------------
+
+
+def _spawn(services: Services, run: Run[UnshelveFacts]) -> Effect:
+    facts, host = run.facts, run.facts.host or ""
+    if not facts.offloaded:
+        return SendToAgent(host, StartGuest(run.step_id, run.instance_uuid))
+    found = _load(services, run)
+    if found is None:
+        return Gone()
+    image = None if facts.image_id is None else services.images.find(facts.image_id)
+    if image is None:
+        said = f"Image {facts.image_id}, which the server was shelved as, is not there any more."
+        return Failed(Failure(said, fault_of=FaultOf.REQUEST))
+    instance, request = found
+    reserved = reserved_for(services.database, instance, request)
+    guest = guest_of(instance, request, reserved, run.row.since, services.image_data(host, image))
+    return SendToAgent(host, SpawnGuest(run.step_id, guest))
+
+
+def _take_back(_services: Services, run: Run[UnshelveFacts]) -> Effect:
+    if run.facts.host is None:
+        return _NOT_DONE
+    order: type[DestroyGuest | StopGuest] = DestroyGuest if run.facts.offloaded else StopGuest
+    return SendToAgent(run.facts.host, order(run.step_id, run.instance_uuid))
+
+
+def _taken_back(services: Services, run: Run[UnshelveFacts], reply: StepReply) -> Effect:
+    """A host that is not there counts as clean: a record says what it has to remove when it comes back."""
+    if is_unreachable(reply):
+        return Completed(replace(run.facts, unreachable=True))
+    return complete_or_repeat(services, run, reply)
+
+
+# --- how it ends ------------------------------------------------------------------------------------------------------
+
+
+def _settle(_services: Services, run: Run[UnshelveFacts], _power_state: PowerState | None) -> Write:
+    facts = run.facts
+
+    def write(tx: Transaction) -> None:
+        values: dict[str, Any] = {"shelved_image": None, "shelved_at": None}
+        if facts.offloaded:
+            values["launched_at"] = tx.now
+        if facts.rezoned:
+            values["availability_zone"] = facts.zone
+            request_specs.change(tx, run.instance_uuid, availability_zone=facts.zone)
+        settle(tx, run, VmState.ACTIVE, PowerState.RUNNING)
+        instances.change(tx, run.instance_uuid, **values)
+        if facts.image_id is not None:
+            unwanted_images.note(tx, [facts.image_id])
+
+    return write
+
+
+def _show(tx: Transaction, run: Run[UnshelveFacts], task: TaskState) -> None:
+    instances.change(tx, run.instance_uuid, expected_tasks={TaskState.UNSHELVING, task}, task_state=task)
+
+
+def _load(services: Services, run: Run[UnshelveFacts]) -> tuple[Instance, StoredRequest] | None:
+    with services.database.read() as connection:
+        instance = instances.find(connection, run.instance_uuid)
+        if instance is None:
+            return None
+        request = request_specs.get_many(connection, [instance]).get(instance.uuid)
+    return None if request is None else (instance, request)
+
+
+UNSHELVE = Workflow(
+    "unshelve",
+    UnshelveFacts,
+    (
+        Step(
+            "claim",
+            do=_claim,
+            undo=_give_back,
+            event="conductor_unshelve_instance",
+            blocking=lambda services: services.claimer.calls_foreign_driver,
+        ),
+        Step(
+            "spawn",
+            do=_spawn,
+            undo=_take_back,
+            on_undone=_taken_back,
+            event="compute_unshelve_instance",
+            blocking=lambda _services: True,
+        ),
+    ),
+    TRANSITIONS["unshelve"],
+    settle=_settle,
+    unwound=failed,
+    action="unshelve",
+    done="unshelved",
+)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consumers: who uses something of providers, to whom they belong, and the generation of what they use."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
+from kilonova.db.statements import ManyRows, insert_many, mapping
+from kilonova.db.transaction import Transaction
+from kilonova.errors import ConcurrentUpdate
+
+#: The types of the consumers that are servers, and of those that hold what servers are being moved away from.
+INSTANCE = "INSTANCE"
+MIGRATION = "MIGRATION"
+
+
+class Consumer(NamedTuple):
+    """``kind``: its type; None stays as it is, where the consumer is there already."""
+
+    uuid: str
+    project_id: str
+    user_id: str
+    kind: str | None
+
+
+def generations(tx: Transaction, uuids: Collection[str]) -> dict[str, int]:
+    """Return the generation of those that have a row."""
+    return mapping(tx.connection, _GENERATIONS, uuids=list(uuids)) if uuids else {}
+
+
+def present(tx: Transaction, uuids: Collection[str]) -> frozenset[str]:
+    """Return which of these consumers have a row."""
+    return frozenset(generations(tx, sorted(uuids)))
+
+
+def add(tx: Transaction, new: Sequence[Consumer]) -> None:
+    """Write new consumers."""
+    _ADD.run(tx, [each._asdict() for each in new], now=tx.now)
+
+
+def store(tx: Transaction, consumers: Sequence[Consumer], known: Mapping[str, int]) -> None:
+    """Write consumers whose allocations are written. ``known``: the generations of those that are there.
+
+    Raises: ConcurrentUpdate.
+    """
+    add(tx, [each for each in consumers if each.uuid not in known])
+    changed = [{**each._asdict(), "generation": known[each.uuid]} for each in consumers if each.uuid in known]
+    if _CHANGE.run(tx, changed, now=tx.now) != len(changed):
+        raise ConcurrentUpdate(
+            "Inventory and/or allocations changed while attempting to allocate: another request wrote one of the "
+            "consumers."
+        )
+
+
+def raise_generations(tx: Transaction, uuids: Collection[str]) -> None:
+    """Raise the generation of consumers whose allocations change; those that are not there are left out."""
+    if uuids:
+        _RAISE.run(tx.connection, uuids=sorted(uuids), now=tx.now)
+
+
+def remove(tx: Transaction, uuids: Collection[str]) -> None:
+    """Remove consumers, which use nothing any more; absent is success."""
+    if uuids:
+        _DELETE.run(tx.connection, uuids=list(uuids))
+
+
+_CONSUMER = t.consumers.c
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_NOW = sa.bindparam("now", type_=t.Time)
+_GENERATIONS = Prepared(sa.select(_CONSUMER.uuid, _CONSUMER.generation).where(_CONSUMER.uuid.in_(_UUIDS)))
+_RAISE = Prepared(
+    sa.update(t.consumers)
+    .where(_CONSUMER.uuid.in_(_UUIDS))
+    .values(generation=_CONSUMER.generation + 1, updated_at=_NOW)
+)
+_DELETE = Prepared(sa.delete(t.consumers).where(_CONSUMER.uuid.in_(_UUIDS)))
+_ADD = insert_many(
+    t.consumers,
+    {"uuid": "uuid", "project_id": "project_id", "user_id": "user_id", "consumer_type": "kind"},
+    generation=sa.literal(1),
+    created_at=_NOW,
+)
+_CHANGE = ManyRows(
+    {
+        "uuid": _CONSUMER.uuid.type,
+        "project_id": _CONSUMER.project_id.type,
+        "user_id": _CONSUMER.user_id.type,
+        "kind": _CONSUMER.consumer_type.type,
+        "generation": sa.BigInteger(),
+    },
+    lambda given: (
+        sa.update(t.consumers)
+        .where(_CONSUMER.uuid == given["uuid"], _CONSUMER.generation == given["generation"])
+        .values(
+            project_id=given["project_id"],
+            user_id=given["user_id"],
+            consumer_type=sa.func.coalesce(given["kind"], _CONSUMER.consumer_type),
+            generation=_CONSUMER.generation + 1,
+            updated_at=_NOW,
+        )
+    ),
+)

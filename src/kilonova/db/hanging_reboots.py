@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Soft reboots that take too long (``reboot_timeout``)."""
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import instances
+from kilonova.db import tables as t
+from kilonova.db.transaction import Transaction
+from kilonova.errors import ConcurrentUpdate
+from kilonova.model.instance import Instance, TaskState
+
+_SOFT = TaskState.REBOOTING, TaskState.REBOOT_PENDING, TaskState.REBOOT_STARTED
+_I = t.instances.c
+
+
+def since(connection: Connection, before: datetime, limit: int) -> tuple[Instance, ...]:
+    """Return some of the servers whose soft reboot shows the same task since ``before``, by the database's clock."""
+    hang = _I.task_state.in_([task.value for task in _SOFT]), _I.updated_at < before, _I.deleted.is_(False)
+    uuids = connection.execute(sa.select(_I.uuid).where(*hang).order_by(_I.id).limit(limit)).scalars().all()
+    return instances.get_many(connection, uuids)
+
+
+def require_still(tx: Transaction, server: Instance) -> None:
+    """Raise ConcurrentUpdate unless a server shows what it showed, and has not been changed."""
+    now = instances.find(tx.connection, server.uuid)
+    if now is None or (now.task_state, now.updated_at) != (server.task_state, server.updated_at):
+        raise ConcurrentUpdate(f"Server {server.uuid} was changed meanwhile.")

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find servers that were soft-deleted long enough ago, without a look at all others: these have no ``deleted_at``."""
+
+from alembic import op
+
+revision = "0018"
+down_revision = "0014"
+
+
+def upgrade() -> None:
+    op.create_index("ix_instances_deleted_at", "instances", ["deleted", "deleted_at"])

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which states servers are recorded, to be compared with what their hypervisors say (LIFECYCLE §6)."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
+from kilonova.db.transaction import Transaction
+from kilonova.errors import ConcurrentUpdate
+from kilonova.model.instance import PowerState, VmState
+
+_AT_ONCE = 500
+_I = t.instances.c
+_COLUMNS = _I.uuid, _I.host, _I.vm_state, _I.power_state, _I.updated_at
+_AT_REST = _I.task_state.is_(None), _I.deleted.is_(False)
+_OF_HOSTS = Prepared(sa.select(*_COLUMNS).where(_I.host.in_(sa.bindparam("hosts", expanding=True)), *_AT_REST))
+_OF_SERVERS = Prepared(sa.select(*_COLUMNS).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True)), *_AT_REST))
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One server for which nothing is under way. ``seen``: when it has changed last, as a word of its own."""
+
+    uuid: str
+    host: str | None
+    vm_state: VmState
+    power_state: PowerState
+    seen: str
+
+
+def of_hosts(connection: Connection, hosts: Collection[str]) -> Iterator[Recorded]:
+    """Yield the servers at rest that are recorded on these hosts."""
+    names = list(hosts)
+    for start in range(0, len(names), _AT_ONCE):
+        yield from map(_recorded, _OF_HOSTS.rows(connection, hosts=names[start : start + _AT_ONCE]))
+
+
+def of_servers(connection: Connection, uuids: Collection[str]) -> Iterator[Recorded]:
+    """Yield those of these servers that are at rest."""
+    wanted = list(uuids)
+    for start in range(0, len(wanted), _AT_ONCE):
+        yield from map(_recorded, _OF_SERVERS.rows(connection, uuids=wanted[start : start + _AT_ONCE]))
+
+
+def require_unchanged(tx: Transaction, server: Recorded) -> None:
+    """Raise ConcurrentUpdate unless a server is at rest, where it was, and has not been changed since it was read."""
+    now = next(map(_recorded, _OF_SERVERS.rows(tx.connection, uuids=[server.uuid])), None)
+    if now is None or (now.host, now.seen) != (server.host, server.seen):
+        raise ConcurrentUpdate(f"Server {server.uuid} was changed meanwhile.")
+
+
+def store(tx: Transaction, states: Sequence[tuple[Recorded, PowerState]]) -> None:
+    """Record what hypervisors say of servers, leaving out those that were changed since they were read."""
+    for server, state in states:
+        same = sa.update(t.instances).where(
+            _I.uuid == server.uuid, _I.host == server.host, _I.updated_at == _time(server.seen), *_AT_REST
+        )
+        tx.execute(same.values(power_state=int(state), updated_at=tx.now))
+
+
+def _recorded(row: Sequence[Any]) -> Recorded:
+    uuid, host, vm_state, power_state, updated_at = row
+    seen = "" if updated_at is None else updated_at.isoformat()
+    return Recorded(uuid, host, VmState(vm_state), PowerState(power_state or 0), seen)
+
+
+def _time(seen: str) -> datetime | None:
+    return datetime.fromisoformat(seen) if seen else None

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shelved servers: which have been shelved for long, and which images they are made of again."""
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import instances, unwanted_images
+from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
+from kilonova.db.transaction import Transaction
+from kilonova.model.instance import Instance, VmState
+
+_I = t.instances.c
+_IMAGE = Prepared(sa.select(_I.shelved_image).where(_I.uuid == sa.bindparam("uuid")))
+
+
+def due(connection: Connection, shelved_before: datetime, limit: int) -> tuple[Instance, ...]:
+    """Return some of the servers that are on their hosts, at rest, and were shelved before then; the oldest first."""
+    waiting = _I.deleted.is_(False), _I.vm_state == VmState.SHELVED.value, _I.task_state.is_(None)
+    old = sa.select(_I.uuid).where(*waiting, _I.shelved_at < shelved_before).order_by(_I.shelved_at).limit(limit)
+    return instances.get_many(connection, list(connection.execute(old).scalars()))
+
+
+def forget_image(tx: Transaction, instance_uuid: str) -> None:
+    """Have the image removed that a server is made of again when it is unshelved, since it never will be."""
+    unwanted_images.note(
+        tx, [image for (image,) in _IMAGE.rows(tx.connection, uuid=instance_uuid) if image is not None]
+    )

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that were deleted and can still be restored: what they count, and which of them are old enough to go.
+
+A soft-deleted server keeps its allocations and its place in its group. It counts against no quota, but for the time of
+a restore. Each function is a part of one transaction.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import instances, quotas
+from kilonova.db import tables as t
+from kilonova.db.transaction import Transaction
+from kilonova.errors import OverQuota
+from kilonova.model.instance import Instance, PowerState, TaskState, VmState
+from kilonova.model.quota import Limits, QuotaRequest, Usage
+
+_I, _A = t.instances.c, t.instance_actions.c
+
+
+def hide(tx: Transaction, uuid: str, power_state: PowerState | None) -> None:
+    """Make a server that shows ``soft-deleting`` a soft-deleted one. Raises: NotFound, UnexpectedTaskState."""
+    before = instances.get(tx.connection, uuid)
+    values: dict[str, Any] = {} if power_state is None else {"power_state": power_state}
+    instances.change(
+        tx,
+        uuid,
+        expected_tasks={TaskState.SOFT_DELETING},
+        vm_state=VmState.SOFT_DELETED,
+        task_state=None,
+        progress=0,
+        **values,
+    )
+    if quotas.counts(before.vm_state, before.task_state):
+        count_no_longer(tx, before)
+
+
+def count_again(tx: Transaction, instance: Instance, configured: Limits, limits: Limits | None) -> None:
+    """Count a soft-deleted server that is to be restored.
+
+    ``configured``: the limits where nobody has set another; ``limits``: those in force where they are kept elsewhere.
+    Raises: OverQuota.
+    """
+    asked = QuotaRequest(instance.project_id, instance.user_id, Usage.of(instance.flavor), 1, 1, limits=limits)
+    (granted,) = quotas.take(tx, [asked], configured)
+    if isinstance(granted, OverQuota):
+        raise granted
+
+
+def count_no_longer(tx: Transaction, instance: Instance) -> None:
+    """Count a server no longer: it is soft-deleted, or its restore has come to nothing."""
+    quotas.give_back(tx, instance.project_id, instance.user_id, Usage.of(instance.flavor))
+
+
+def due(connection: Connection, before: datetime, limit: int) -> tuple[Instance, ...]:
+    """Return servers for which nothing is under way and that were deleted before that moment, the oldest first."""
+    wanted = (
+        sa.select(_I.uuid)
+        .where(
+            _I.deleted.is_(False),
+            _I.deleted_at < before,
+            _I.vm_state == VmState.SOFT_DELETED.value,
+            _I.task_state.is_(None),
+        )
+        .order_by(_I.deleted_at)
+        .limit(limit)
+    )
+    return instances.get_many(connection, list(connection.execute(wanted).scalars()))
+
+
+def request_of_delete(connection: Connection, uuid: str) -> str | None:
+    """Return the id of the request that deleted a server last; None where that is no longer known."""
+    deletes = sa.select(_A.request_id).where(_A.instance_uuid == uuid, _A.action == "delete")
+    found: str | None = connection.execute(deletes.order_by(_A.id.desc()).limit(1)).scalar()
+    return found

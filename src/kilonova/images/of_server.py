@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the image service is told of an image that is made of a server: formats, sizes and properties."""
+
+from collections.abc import Collection, Mapping
+
+from kilonova.model.image import Image
+from kilonova.model.instance import Instance
+from kilonova.model.new_image import NewImage
+
+#: Of the data of the server's own image, or of how that one came to be; never true of another.
+_OF_ITS_DATA = frozenset(
+    {
+        "img_signature", "img_signature_hash_method", "img_signature_key_type", "img_signature_certificate_uuid",
+        "cinder_encryption_key_id", "cinder_encryption_key_deletion_policy", "backup_type",
+    }
+)  # fmt: skip
+#: The image service keeps these to itself.
+_RESERVED = ("os_glance_", "owner_specified.")
+SNAPSHOT, BACKUP = "snapshot", "backup"
+
+
+def image_of_server(
+    image_id: str,
+    name: str,
+    instance: Instance,
+    base: Image | None,
+    user_id: str,
+    not_inherited: Collection[str],
+    given: Mapping[str, str],
+    image_type: str = SNAPSHOT,
+) -> NewImage:
+    """Return a new image of a server.
+
+    ``base``: the image that the server was made of, as it was then. ``not_inherited``: properties of it that the new
+    one does not get. ``given``: what somebody wants it to have; it wins, except over what says whose image it is.
+    """
+    kept = {
+        key: value
+        for key, value in instance.image_properties.items()
+        if key not in _OF_ITS_DATA and key not in not_inherited and not key.startswith(_RESERVED)
+    }
+    own = {"image_type": image_type, "instance_uuid": instance.uuid, "user_id": user_id}
+    if instance.image_ref:
+        own["base_image_ref"] = instance.image_ref
+    base = base or Image(instance.image_ref or "")
+    return NewImage(
+        image_id,
+        name,
+        base.disk_format or "raw",
+        base.container_format or "bare",
+        base.min_memory_mib,
+        max(base.min_disk_gib, instance.flavor.root_gib),
+        {**kept, **given, **own},
+    )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images that a host keeps: how long, for whom, and before anybody asks."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from kilonova.compute.image_cache import ImageCacheManager
+from kilonova.compute.images import HostImages
+from kilonova.compute.virt.fake import FakeDriver
+from kilonova.model.image_data import CacheResult, ImageData
+from kilonova.model.instance import GuestSpec
+from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from support.folder_images import FolderImages
+
+OLD_S = 86_400.0
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> FolderImages:
+    service = FolderImages(tmp_path / "service")
+    for image_id in ("one", "two"):
+        service.add(image_id, f"data of {image_id}".encode())
+    return service
+
+
+@pytest.fixture
+def images(tmp_path: Path, service: FolderImages) -> HostImages:
+    return HostImages(tmp_path / "_base", max_bytes=1 << 40, transfers=service)
+
+
+@pytest.fixture
+def driver(tmp_path: Path, images: HostImages) -> FakeDriver:
+    ratios = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
+    return FakeDriver(SimulatedHost("node1"), tmp_path / "node1.json", ratios, images=images)
+
+
+def guest(uuid: str, image_id: str) -> GuestSpec:
+    return GuestSpec(uuid, uuid, uuid, 1, 512, 1, image=ImageData(image_id))
+
+
+def kept(tmp_path: Path) -> list[str]:
+    return sorted(file.name for file in (tmp_path / "_base").iterdir())
+
+
+def age(tmp_path: Path, name: str, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(tmp_path / "_base" / name, (then, then))
+
+
+def test_an_image_goes_when_no_guest_has_used_it_for_long(
+    tmp_path: Path, driver: FakeDriver, images: HostImages
+) -> None:
+    for image_id in ("one", "two"):
+        driver.spawn(guest(f"of-{image_id}", image_id))
+        age(tmp_path, image_id, OLD_S + 1)
+    manager = ImageCacheManager(images, 0, OLD_S)
+    manager.look()
+    assert kept(tmp_path) == ["one", "two"]  # guests are made of both
+    driver.destroy("of-one")
+    manager.look()
+    assert kept(tmp_path) == ["one", "two"]  # it counts from when it was used last
+    age(tmp_path, "one", OLD_S - 10)
+    manager.look()
+    assert kept(tmp_path) == ["one", "two"]
+    age(tmp_path, "one", OLD_S + 1)
+    manager.look()
+    assert kept(tmp_path) == ["two"]
+
+
+def test_nothing_is_removed_where_the_options_say_so(tmp_path: Path, images: HostImages) -> None:
+    images.fetch(ImageData("one"))
+    age(tmp_path, "one", 99 * OLD_S)
+    ImageCacheManager(images, 0, None).look()
+    ImageCacheManager(None, 0, 0.0).look()
+    assert kept(tmp_path) == ["one"]
+
+
+def test_what_makes_room_for_another_image_is_not_in_use(tmp_path: Path, service: FolderImages) -> None:
+    images = HostImages(tmp_path / "_base", max_bytes=1, transfers=service)
+    ratios = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
+    FakeDriver(SimulatedHost("node1"), tmp_path / "node1.json", ratios, images=images).spawn(guest("a", "one"))
+    images.fetch(ImageData("two"))
+    service.add("three", b"3")
+    images.fetch(ImageData("three"))
+    assert kept(tmp_path) == ["one", "three"]
+
+
+def test_what_comes_of_fetching_an_image_beforehand(tmp_path: Path, driver: FakeDriver) -> None:
+    assert driver.cache_image(ImageData("one")) is CacheResult.CACHED
+    assert driver.cache_image(ImageData("one")) is CacheResult.EXISTING
+    assert driver.cache_image(ImageData("gone")) is CacheResult.ERROR
+    ratios = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
+    reads_none = FakeDriver(SimulatedHost("node2"), tmp_path / "node2.json", ratios)
+    assert reads_none.cache_image(ImageData("one")) is CacheResult.UNSUPPORTED

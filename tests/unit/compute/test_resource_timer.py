@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""update_resources_interval: hypervisors that have changed are reported, in the session of their process."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kilonova.compute.resource_timer import ResourceTimer
+from kilonova.errors import Unavailable
+from kilonova.messaging.messages import Answer, HostsRegistered, HostsStarted, Question
+from support.manual_bus import ManualBus
+from support.one_host import OneHost
+from support.waiting import wait_until
+
+
+class Asked(ManualBus):
+    def __init__(self) -> None:
+        super().__init__()
+        self.questions: list[Any] = []
+        self.is_away = False
+
+    def ask(self, question: Question, within_s: float | None = None) -> Answer:
+        del within_s
+        if self.is_away:
+            raise Unavailable("Nobody is there.")
+        self.questions.append(question)
+        return HostsRegistered()
+
+
+def grow(one: OneHost, vcpus: int) -> None:
+    one.driver._host = replace(one.driver._host, vcpus=vcpus)
+
+
+def test_only_what_has_changed_is_reported_and_only_once(tmp_path: Path) -> None:
+    first, second = OneHost(tmp_path, "node1"), OneHost(tmp_path, "node2")
+    bus = Asked()
+    timer = ResourceTimer(bus, [first.agent, second.agent], lambda: "s1", 3600)
+    timer.start()
+    try:
+        timer.look()
+        assert bus.questions == []
+        grow(second, 64)
+        bus.is_away = True
+        with pytest.raises(Unavailable):
+            timer.look()
+        bus.is_away = False
+        timer.look()
+        timer.look()
+        (told,) = bus.questions
+        assert isinstance(told, HostsStarted)
+        assert (told.session, [report.host for report in told.reports]) == ("s1", ["node2"])
+    finally:
+        timer.stop()
+
+
+def test_a_hypervisor_that_does_not_answer_keeps_no_other_one_waiting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, other = OneHost(tmp_path, "node1"), OneHost(tmp_path, "node2")
+    bus = Asked()
+    timer = ResourceTimer(bus, [broken.agent, other.agent], lambda: "s1", 3600)
+    timer.start()
+    try:
+
+        def fail() -> None:
+            raise OSError("libvirt is away")
+
+        broken.driver.report = fail  # type: ignore[method-assign, assignment]
+        grow(other, 64)
+        timer.look()
+        (told,) = bus.questions
+        assert [report.host for report in told.reports] == ["node2"]
+        assert "Host node1: what it has is unknown" in caplog.text
+    finally:
+        timer.stop()
+
+
+@pytest.mark.parametrize(("interval_s", "session", "times"), [(0.01, "s1", 1), (0.01, "", 0), (-1, "s1", 0)])
+def test_the_interval(tmp_path: Path, interval_s: float, session: str, times: int) -> None:
+    one, bus = OneHost(tmp_path), Asked()
+    looked: list[bool] = []
+
+    def present() -> str:
+        looked.append(True)
+        return session
+
+    timer = ResourceTimer(bus, [one.agent], present, interval_s)
+    timer.start()
+    grow(one, 64)
+    if interval_s >= 0:
+        wait_until(lambda: len(looked) > 3, "it looks again and again")
+    timer.stop()
+    assert len(bus.questions) == times

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests are asked to shut down before they are powered off, and wait for nobody who would have them gone."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kilonova.compute.agent import Agent
+from kilonova.compute.shutdowns import ShutdownTimes
+from kilonova.compute.virt.fake import FakeDriver
+from kilonova.messaging.local import LocalBus
+from kilonova.messaging.messages import (
+    AgentMessage,
+    DestroyGuest,
+    RebootGuest,
+    SpawnGuest,
+    StartGuest,
+    StepReply,
+    StopGuest,
+    TaskReached,
+)
+from kilonova.model.instance import PowerState, TaskState
+from support.cell import PLAIN, host
+from support.one_host import OneHost, guest, new_step
+from support.waiting import wait_until
+
+_NEVER = -1.0
+
+
+class Served:
+    """One host on a bus whose lanes have threads of their own."""
+
+    def __init__(self, folder: Path, times: ShutdownTimes, **facts: Any) -> None:
+        self.told: list[Any] = []
+        self.bus = LocalBus()
+        self.bus.serve_conductor(self.told.append, lambda _question, _speaker: pytest.fail("nobody asks"))
+        self.driver = FakeDriver(host("node1", **facts), folder / "node1.json", PLAIN)
+        self.agent = Agent("node1", self.driver, self.bus, shutdown_times=times)
+        self.bus.serve_agent("node1", self.agent.accept)
+        self.driver.spawn(guest("a"))
+
+    def send(self, message: AgentMessage) -> None:
+        self.bus.cast("node1", message)
+
+    def replies(self, count: int, at_most_s: float = 10.0) -> list[StepReply]:
+        """Wait for so many replies."""
+
+        def found() -> list[StepReply]:
+            return [message for message in self.told if isinstance(message, StepReply)]
+
+        wait_until(lambda: len(found()) >= count, f"{count} replies", at_most_s=at_most_s)
+        return found()
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Any:
+    served: list[Served] = []
+
+    def start(times: ShutdownTimes = ShutdownTimes(), **facts: Any) -> Served:  # noqa: B008 - it is frozen
+        served.append(Served(tmp_path, times, **facts))
+        return served[-1]
+
+    yield start
+    for each in served:
+        each.agent.stop()
+        each.bus.close()
+
+
+Serve = Callable[..., Served]
+
+
+@pytest.mark.parametrize("order", [StopGuest, RebootGuest])
+def test_a_guest_that_obeys_has_the_time_that_it_takes(serve: Serve, order: Any) -> None:
+    served = serve(shutdown_delay_s=0.3)
+    began = time.monotonic()
+    served.send(order(new_step(), "a"))
+    (reply,) = served.replies(1)
+    assert time.monotonic() - began >= 0.3
+    assert reply.error is None
+    assert served.driver.list_guests() == {"a": reply.power_state}
+
+
+@pytest.mark.parametrize(
+    ("order", "times", "state"),
+    [
+        (StopGuest, ShutdownTimes(stop_s=0.2), PowerState.SHUTDOWN),
+        (RebootGuest, ShutdownTimes(reboot_s=0.2), PowerState.RUNNING),
+    ],
+)
+def test_a_guest_that_does_not_obey_is_powered_off_in_the_end(
+    serve: Serve, order: Any, times: ShutdownTimes, state: PowerState
+) -> None:
+    served = serve(times, shutdown_delay_s=_NEVER)
+    began = time.monotonic()
+    served.send(order(new_step(), "a"))
+    assert [reply.power_state for reply in served.replies(1)] == [state]
+    assert time.monotonic() - began >= 0.2
+
+
+@pytest.mark.parametrize("limit_s", [0.0, 0.3])
+def test_an_order_may_say_how_long_a_guest_may_take(serve: Serve, limit_s: float) -> None:
+    served = serve(shutdown_delay_s=_NEVER)
+    began = time.monotonic()
+    served.send(StopGuest(new_step(), "a", timeout_s=limit_s))
+    assert served.replies(1)[0].power_state is PowerState.SHUTDOWN
+    assert limit_s <= time.monotonic() - began < limit_s + 5
+
+
+@pytest.mark.parametrize("first", [StopGuest, RebootGuest])
+@pytest.mark.parametrize("pause_s", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("second", "state"),
+    [
+        (lambda: DestroyGuest(new_step(), "a"), PowerState.NOSTATE),
+        (lambda: RebootGuest(new_step(), "a", hard=True), PowerState.RUNNING),
+    ],
+)
+def test_a_delete_and_a_hard_reboot_wait_for_no_guest(
+    serve: Serve, first: Any, second: Callable[[], AgentMessage], state: PowerState, pause_s: float
+) -> None:
+    served = serve(shutdown_delay_s=_NEVER)
+    served.send(first(new_step(), "a"))
+    time.sleep(pause_s)
+    order = second()
+    served.send(order)
+    replies = {reply.step: reply for reply in served.replies(2)}
+    assert [reply.error for reply in replies.values()] == [None, None]
+    assert replies[order.step].power_state is state
+
+
+def test_other_orders_wait_for_it(serve: Serve) -> None:
+    served = serve(shutdown_delay_s=0.3)
+    served.send(StopGuest(new_step(), "a"))
+    served.send(StartGuest(new_step(), "a"))
+    assert {reply.power_state for reply in served.replies(2)} == {PowerState.SHUTDOWN, PowerState.RUNNING}
+    assert served.driver.list_guests() == {"a": PowerState.RUNNING}
+
+
+def test_an_agent_that_is_told_to_end_leaves_the_guest_as_it_is(serve: Serve) -> None:
+    served = serve(shutdown_delay_s=_NEVER)
+    served.send(RebootGuest(new_step(), "a"))
+    wait_until(lambda: any(isinstance(each, TaskReached) for each in served.told), "it begins")
+    served.agent.stop()
+    served.bus.close()
+    assert not [message for message in served.told if isinstance(message, StepReply)]
+    assert served.driver.list_guests() == {"a": PowerState.RUNNING}
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_the_agent_tells_how_far_a_reboot_is(tmp_path: Path, *, hard: bool) -> None:
+    one = OneHost(tmp_path)
+    one.do(SpawnGuest(new_step(), guest()))
+    waits = TaskState.REBOOT_PENDING_HARD if hard else TaskState.REBOOT_PENDING
+    begins = TaskState.REBOOT_STARTED_HARD if hard else TaskState.REBOOT_STARTED
+    at_once, queued = new_step(), new_step()
+    one.do(RebootGuest(at_once, "a", hard=hard))
+    one.send(StartGuest(new_step(), "a"))
+    one.send(RebootGuest(queued, "a", hard=hard))
+    one.bus.run()
+    told = [(told.step, told.task) for told in one.told_of(TaskReached)]
+    assert told == [(at_once, begins), (queued, waits), (queued, begins)]
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_the_guest_is_off_in_between(tmp_path: Path, *, hard: bool) -> None:
+    """As the file of its host shows it, which is what a crash leaves."""
+    one = OneHost(tmp_path, start_delay_s=0.01)
+    one.do(SpawnGuest(new_step(), guest()))
+    seen: list[PowerState] = []
+    one.driver._sleep = lambda _seconds: seen.append(OneHost(tmp_path).driver.list_guests()["a"])
+    assert one.do(RebootGuest(new_step(), "a", hard=hard)).power_state is PowerState.RUNNING
+    assert seen == [PowerState.SHUTDOWN]
+
+
+def test_a_soft_reboot_of_a_guest_that_does_not_run_is_not_done_and_says_so(tmp_path: Path) -> None:
+    one = OneHost(tmp_path)
+    one.do(SpawnGuest(new_step(), guest()))
+    one.driver.stop("a")
+    reply = one.do(RebootGuest(new_step(), "a"))
+    assert (reply.error, reply.power_state) == (None, PowerState.SHUTDOWN)
+    assert one.driver.list_guests() == {"a": PowerState.SHUTDOWN}
+
+
+def test_a_hard_reboot_makes_a_guest_anew_that_is_gone(tmp_path: Path) -> None:
+    one = OneHost(tmp_path)
+    gone = one.do(RebootGuest(new_step(), "a", hard=True))
+    assert (gone.error, gone.power_state) == (None, PowerState.NOSTATE)
+    reply = one.do(RebootGuest(new_step(), "a", hard=True, guest=guest(memory_mib=2048)))
+    assert (reply.error, reply.power_state, one.size_of()) == (None, PowerState.RUNNING, 2048)
+    one.do(RebootGuest(new_step(), "a", hard=True, guest=guest(memory_mib=4096)))
+    assert one.size_of() == 2048, "one that is there stays"

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the actions about one guest where it is end when its host fails, or has never heard of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kilonova.compute.virt.fake.guests import GuestFile, SimulatedGuest
+from kilonova.db import instance_actions, workflows
+from kilonova.errors import DriverError
+from kilonova.model.instance import PowerState, VmState
+from support.cell import PASSWORD, Cell, NewCell, host
+
+Running = tuple[Cell, str]
+
+
+@pytest.fixture
+def running(cell_of: NewCell) -> Running:
+    cell = cell_of(host("node1"))
+    (uuid,) = cell.boot()
+    cell.bus.run()
+    return cell, uuid
+
+
+def fail(*_args: object) -> None:
+    raise DriverError("The guest does not obey.")
+
+
+def guest(cell: Cell, uuid: str) -> SimulatedGuest:
+    found = GuestFile("node1", cell.folder / "hypervisors" / "node1.json").places[uuid].guest
+    assert found is not None
+    return found
+
+
+def power(kind: str) -> Callable[[Cell, str], None]:
+    return lambda cell, uuid: cell.power(uuid, kind)
+
+
+#: What the driver calls it → what comes before, the action, and the state after a failure.
+FAILURES: dict[str, tuple[tuple[Any, ...], Any, VmState]] = {
+    "pause": ((), power("pause"), VmState.ACTIVE),
+    "unpause": ((power("pause"),), power("unpause"), VmState.PAUSED),
+    "suspend": ((), power("suspend"), VmState.ERROR),
+    "resume": ((power("suspend"),), power("resume"), VmState.ERROR),
+    "rescue": ((), Cell.rescue, VmState.ERROR),
+    "unrescue": ((Cell.rescue,), Cell.unrescue, VmState.ERROR),
+    "set_admin_password": ((), Cell.change_password, VmState.ACTIVE),
+    "crash_dump": ((), Cell.crash_dump, VmState.ACTIVE),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_driver_that_refuses(running: Running, name: str) -> None:
+    (cell, uuid), (before, act, vm_state) = running, FAILURES[name]
+    for earlier in before:
+        earlier(cell, uuid)
+        cell.bus.run()
+    power_state = cell.instance(uuid).power_state
+    setattr(cell.drivers["node1"], name, fail)
+    act(cell, uuid)
+    cell.bus.run()
+    server = cell.instance(uuid)
+    assert (server.vm_state, server.task_state, server.power_state) == (vm_state, None, power_state)
+    with cell.database.read() as connection:
+        (newest, *_) = instance_actions.list_page(connection, instance_actions.ActionQuery(uuid))
+        (event,) = instance_actions.events(connection, uuid, newest.request_id)
+    assert (newest.message, event.result, event.details) == ("Error", "Error", "The guest does not obey.")
+    cell.check()
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_host_that_has_never_heard_of_it(running: Running, name: str) -> None:
+    (cell, uuid), (before, act, _) = running, FAILURES[name]
+    for earlier in before:
+        earlier(cell, uuid)
+        cell.bus.run()
+    settled = cell.instance(uuid)
+    cell.bus.cut_off.add("node1")
+    act(cell, uuid)
+    cell.bus.run()
+    server = cell.instance(uuid)
+    assert (server.vm_state, server.task_state, server.power_state) == (settled.vm_state, None, settled.power_state)
+
+
+def test_a_hard_reboot_after_a_rescue_that_failed_takes_the_servers_own_disk(running: Running) -> None:
+    cell, uuid = running
+    driver = cell.drivers["node1"]
+    rescue = driver.rescue
+
+    def rescue_and_break(*given: Any) -> None:
+        rescue(*given)
+        raise RuntimeError("after it was done")
+
+    driver.rescue = rescue_and_break
+    cell.rescue(uuid)
+    cell.bus.run()
+    assert cell.instance(uuid).vm_state is VmState.ERROR
+    assert guest(cell, uuid).rescue_image_ref is not None
+    cell.power(uuid, "hard-reboot")
+    cell.work_off()
+    server = cell.instance(uuid)
+    assert (server.vm_state, server.power_state) == (VmState.ACTIVE, PowerState.RUNNING)
+    assert guest(cell, uuid).rescue_image_ref is None
+    cell.check()
+
+
+@pytest.mark.parametrize("act", [Cell.rescue, Cell.change_password])
+def test_a_password_leaves_the_journal_with_the_step_that_used_it(running: Running, act: Any) -> None:
+    cell, uuid = running
+    act(cell, uuid)
+    stored = []
+    while cell.bus.step():
+        with cell.database.read() as connection:
+            stored.append([PASSWORD in str(row.facts) for row in workflows.of_instance(connection, uuid)])
+    assert stored[-1] == []
+    assert not any(map(any, stored[stored.index([]) :]))
+
+
+def test_a_password_is_not_what_an_operator_reads_of_a_workflow(running: Running) -> None:
+    cell, uuid = running
+    cell.change_password(uuid)
+    with cell.database.read() as connection:
+        (row,) = workflows.of_instance(connection, uuid)
+    assert PASSWORD not in repr(cell.conductor.runner.registry[row.kind].run(row).facts)
+    cell.bus.run()
+
+
+def test_a_delete_takes_over_from_a_rescue(running: Running) -> None:
+    cell, uuid = running
+    cell.rescue(uuid)
+    cell.delete(uuid)
+    cell.work_off()
+    assert cell.find(uuid) is None
+    assert cell.check() == {}
