@@ -2,12 +2,16 @@
 """Servers on hosts whose agents are processes of their own: PostgreSQL, RabbitMQ, real processes that are killed."""
 
 import signal
+import time
 from collections.abc import Callable
 
 import pytest
 
 from agents.cloud import AgentCloud
-from kilonova.model.instance import VmState
+from kilonova.cli.main import main
+from kilonova.model.instance import PowerState, VmState
+from support.waiting import wait_until
+from support.world import power_states_on_disk
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 NewCloud = Callable[..., AgentCloud]
@@ -105,6 +109,49 @@ def test_what_is_parked_at_an_agent_that_comes_back_is_asked_for_at_once(agent_c
     cloud.agents[0].kill()
     cloud.agents[0].start().until_told("Session .* begins", times=2)
     cloud.until(uuid, "ACTIVE")
+    assert cloud.check() == {uuid: VmState.ACTIVE}
+
+
+def test_an_agent_that_is_killed_between_shutdown_and_start_of_a_soft_reboot(agent_cloud: NewCloud) -> None:
+    """The story of test_init_instance_retries_reboot_pending_soft_became_hard, and what the hypervisor says besides."""
+    cloud = agent_cloud(("east",), hosts="vcpus: 16, memory_mib: 32768, start_delay_s: 1.5")
+    uuid = cloud.control.boot()["id"]
+    agent = cloud.agents[0]
+
+    def guest() -> PowerState:
+        return power_states_on_disk(agent.hypervisors).get(uuid, PowerState.NOSTATE)
+
+    def task() -> str | None:
+        shown: str | None = cloud.show(uuid)["OS-EXT-STS:task_state"]
+        return shown
+
+    assert cloud.control.admin.post(f"/servers/{uuid}/action", {"reboot": {"type": "SOFT"}}).status == 202
+    wait_until(lambda: (task(), guest()) == ("reboot_started", PowerState.SHUTDOWN), "the guest is off for a moment")
+    agent.kill()
+    assert (cloud.show(uuid)["status"], task()) == ("REBOOT", "reboot_started")
+    agent.start()
+    seen = [task()]
+    until = time.monotonic() + 60
+    while seen[-1] is not None and time.monotonic() < until:
+        if (now := task()) != seen[-1]:
+            seen.append(now)
+        time.sleep(0.02)
+    assert [each for each in seen if each != "reboot_pending_hard"] == ["reboot_started", "reboot_started_hard", None]
+    assert "reboot_pending_hard" in seen, "it is shown for about a tenth of a second"
+    assert cloud.check() == {uuid: VmState.ACTIVE}
+
+    def simulate(what: str) -> None:
+        assert main(["simulate", what, "east", uuid, "--state-dir", str(agent.hypervisors)]) == 0
+
+    simulate("stop")
+    cloud.until(uuid, "SHUTOFF")
+    assert cloud.act(uuid, {"os-start": None})["status"] == "ACTIVE"
+    simulate("pause")
+    wait_until(lambda: cloud.show(uuid)["OS-EXT-STS:power_state"] == PowerState.PAUSED, "it is seen to be paused")
+    simulate("remove")
+    wait_until(lambda: cloud.show(uuid)["OS-EXT-STS:power_state"] == PowerState.NOSTATE, "it is seen to be gone")
+    assert cloud.act(uuid, {"reboot": {"type": "HARD"}})["status"] == "ACTIVE"
+    assert guest() is PowerState.RUNNING
     assert cloud.check() == {uuid: VmState.ACTIVE}
 
 

@@ -122,14 +122,12 @@ def test_metadata_counts_before_2_39_and_never_names_a_field_of_the_image(
     control.settle()
 
 
-@pytest.mark.parametrize(("status", "seen"), [(403, 403), (413, 403), (400, 400), (409, 409), (500, 503)])
-def test_what_the_image_service_refuses_leaves_the_server_as_it_was(
-    control: Control, glance: GlanceStandIn, status: int, seen: int
-) -> None:
+def test_what_the_image_service_refuses_leaves_the_server_as_it_was(control: Control, glance: GlanceStandIn) -> None:
     server = control.boot()
-    glance.refuses = status
-    assert ask(control.member, server).status == seen
-    assert show(control, server)["OS-EXT-STS:task_state"] is None
+    for status, seen in ((403, 403), (413, 403), (400, 400), (409, 409), (500, 503)):
+        glance.refuses = status
+        assert ask(control.member, server).status == seen
+        assert show(control, server)["OS-EXT-STS:task_state"] is None
     glance.refuses = None
     assert ask(control.member, server).status == 202
     control.check()

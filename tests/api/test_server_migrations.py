@@ -330,6 +330,8 @@ def test_managers_see_their_project_and_no_hosts(slow: Control) -> None:
     assert migrations(slow, client=foreign) == []
     assert slow.member.get("/os-migrations").status == 403
     assert manager.get("/os-migrations?project_id=elsewhere").status == 403
+    for name in ("host", "source_compute"):  # whoever guesses learns which hosts there are
+        assert [manager.get(f"/os-migrations?{name}={each}").status for each in ("node1", "nowhere")] == [403, 403]
     assert foreign.delete(f"/servers/{uuid}/migrations/{listed['id']}").status == 404
     assert manager.at("2.24").delete(f"/servers/{uuid}/migrations/{listed['id']}").status == 202
     slow.check()

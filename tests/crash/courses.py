@@ -78,12 +78,16 @@ def courses() -> Iterator[Course]:
                     yield Course(kind, first, breaks=step.name)
             if kind in _NOT_INTERRUPTED:
                 continue
-            for why in sorted({Interrupt.DELETE, *workflow.overtaken_by, *step.interrupts}):
+            left = {Interrupt.EVACUATE} if kind in _LEFT else set()
+            for why in sorted({Interrupt.DELETE, *left, *workflow.overtaken_by, *step.interrupts}):
                 if why is Interrupt.OTHER_ACTION and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
                     continue
                 yield Course(kind, first, interrupted=step.name, why=why)
 
 
+#: Ended by an evacuation in the matrix, for all that are: what waits for hosts, what moves. Not evacuations: a first
+#: source that is alive cleans up with its next report, or when it is started again, so a kill leaves another world.
+_LEFT = {"reboot", "rebuild", "resize", "live-migrate"}
 _HARD_REBOOT = TRANSITIONS["hard-reboot"]
 _DESTROYING = {"delete", "shelve-offload"}
 #: A batch has no server of its own, and a server that is being deleted is not deleted again.

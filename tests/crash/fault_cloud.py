@@ -69,6 +69,7 @@ class ControlProcess(Command):
             f"[DEFAULT]\ntransport_url = rabbit://{CONTROL}:{CONTROL}@127.0.0.1:{self.broker.port}/\n"
             f"rpc_response_timeout = {max(1, round(cloud.size.lease_s / 3))}\n"
             f"service_down_time = {round(4 * cloud.size.lease_s)}\nreport_interval = 1\n"
+            "reclaim_instance_interval = 3600\n"
             f"[conductor]\nlease_time = {cloud.size.lease_s}\n{_broker_options(cloud.size)}"
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{self.port}\n[database]\nconnection = {url}\n"
             f"[fake]\nscenario = {scenario}\nstate_dir = {folder / 'hypervisors'}\n{UNLIMITED}"

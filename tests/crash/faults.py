@@ -77,6 +77,7 @@ class Run:
             most_together=4,
             pause_s=0.3,
             promised=self._promised,
+            keeps_deleted=True,
         )
         load.start()
         try:

@@ -58,7 +58,7 @@ class HttpLoad:
     """Threads that ask until they are stopped. ``groups``: uuids of server groups that new servers may be of.
 
     ``servers``: so many they want to have. ``pause_s``: how long each rests, at most, between two requests.
-    ``promised``: of earlier clients, which these go on from.
+    ``promised``: of earlier clients, which these go on from. ``keeps_deleted``: the cloud keeps what is deleted.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class HttpLoad:
         most_together: int = 1,
         pause_s: float = 0.0,
         promised: Promised | None = None,
+        keeps_deleted: bool = False,
     ) -> None:
         self._call = call
         self._seed = seed
@@ -81,6 +82,7 @@ class HttpLoad:
         self._groups = tuple(groups)
         self._most_together = most_together
         self._pause_s = pause_s
+        self._keeps_deleted = keeps_deleted
         self._stopped = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(clients)]
         self.promised = promised or Promised()
@@ -115,8 +117,10 @@ class HttpLoad:
         uuid, draw = rng.choice(known), rng.random()
         if draw < 0.1:
             promised.asked_gone.add(uuid)
-            if self._take("delete", "DELETE", f"/servers/{uuid}") == 204:
+            if self._delete(uuid, for_good=rng.random() < 0.5):
                 promised.gone.add(uuid)
+        elif draw < 0.13 and (hidden := sorted(promised.asked_gone - promised.gone)):
+            self._act(rng.choice(hidden), {"restore": None})
         elif draw < 0.35:
             _, body = self._call("GET", "/servers?all_tenants=1&status=VERIFY_RESIZE", None)
             resized = [each["id"] for each in (body or {}).get("servers", ())] or [uuid]
@@ -145,6 +149,12 @@ class HttpLoad:
             self._count("batch")
             _, found = self._call("GET", f"/servers?all_tenants=1&reservation_id={answer['reservation_id']}", None)
             self.promised.made.update(each["id"] for each in (found or {}).get("servers", ()))
+
+    def _delete(self, uuid: str, *, for_good: bool) -> bool:
+        """Delete a server. Tells whether it was promised to be gone for good."""
+        if for_good:
+            return self._take("forceDelete", "POST", f"/servers/{uuid}/action", {"forceDelete": None}) == 202
+        return self._take("delete", "DELETE", f"/servers/{uuid}") == 204 and not self._keeps_deleted
 
     def _act(self, uuid: str, action: Mapping[str, Any]) -> None:
         self._take(next(iter(action)), "POST", f"/servers/{uuid}/action", action)

@@ -187,6 +187,10 @@ def _rebuild(cell: Cell, uuid: str, rng: random.Random) -> None:
     cell.rebuild(uuid, rng.choice([IMAGE, OTHER_IMAGE]), user_data=rng.choice([None, "aGk="]))
 
 
+def _evacuate(cell: Cell, uuid: str, rng: random.Random) -> None:
+    cell.evacuate(uuid, stops=rng.random() < 0.2)
+
+
 def _in_state(cell: Cell, state: VmState) -> list[str]:
     with cell.database.read() as connection:
         page = instance_lists.list_page(connection, instance_lists.InstanceQuery(soft_deleted=True))
@@ -232,6 +236,7 @@ _ACTS: Mapping[Act, int] = {
     _move: 4,
     _live_migrate_and_interrupt: 4,
     _rebuild: 3,
+    _evacuate: 4,
     _make_image: 4,
     _shelve: 6,
     _cache_image: 1,

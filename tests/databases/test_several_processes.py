@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Control processes that share a server database. Each has mirror, conductor, agents and hypervisors of its own."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -232,3 +233,32 @@ def test_a_host_whose_process_died_for_good_is_given_up(start: Callable[..., Cel
     states = [one.instance(uuid) for uuid in uuids]
     assert sum(each.vm_state is VmState.ACTIVE and each.host == "a" for each in states) == 4
     assert all(each.fault is not None for each in states if each.vm_state is VmState.ERROR)
+
+
+def test_what_is_due_is_reclaimed_once_whoever_looks_and_whoever_dies(start: Callable[..., Cell], clock: Clock) -> None:
+    one, other = start("a"), start("b")
+    uuids = one.boot(6)
+    run(one, other)
+    for uuid in uuids:
+        one.delete(uuid, soft=True)
+    run(one, other)
+    assert set(check([one, other]).values()) == {VmState.SOFT_DELETED}
+    barrier = threading.Barrier(2)
+
+    def reclaim(cell: Cell) -> int:
+        barrier.wait()
+        return cell.reclaim()
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(reclaim, (one, other)))
+    assert sum(found) == 6, found
+    with one.database.read() as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(t.workflows)).scalar_one() == 6
+    dead, survivor = (one, other) if found[0] else (other, one)
+    dead.bus.close()
+    clock.advance(host_agents.LEASE * 2)
+    survivor.renew_leases()
+    run(survivor)
+    with survivor.database.read() as connection:
+        check_books(connection)
+        assert connection.execute(sa.select(t.instances.c.uuid).where(t.instances.c.deleted.is_(False))).all() == []

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import yaml
 from stock_client import run_client, without_credentials
 
 from support.supervisor import Supervisor
@@ -35,6 +36,18 @@ class StockCloud:
         done = self.run(*words, cloud=cloud)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout
+
+    def nova(self, *words: str, cloud: str = "kilonova") -> str:
+        """Run one command of the older client, ``nova``, that has to succeed, and return what it prints."""
+        done = self.run_nova(*words, cloud=cloud)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    def run_nova(self, *words: str, cloud: str = "kilonova") -> subprocess.CompletedProcess[str]:
+        """Run one command of ``nova``, which knows no clouds.yaml, whatever comes of it."""
+        clouds = yaml.safe_load((self.supervisor.folder / "clouds.yaml").read_text(encoding="utf-8"))["clouds"]
+        named = {f"OS_{name.upper()}": str(value) for name, value in clouds[cloud]["auth"].items()}
+        return run_client(words, {**named, "COLUMNS": "200"}, client="nova")
 
     def show(self, *words: str, cloud: str = "kilonova") -> Any:
         """Run one command that has to succeed and return what it shows."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stock ``openstack`` client, imported once.
+"""The stock clients ``openstack`` and ``nova``, imported once.
 
 Each command runs in a process of its own, as it would from a shell, but that process is forked from one in which the
 client is loaded already: its imports take longer than most commands.
@@ -15,6 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _LOADED_BEFOREHAND = [
+    "novaclient.client",
+    "novaclient.shell",
+    "novaclient.v2.shell",
     "openstackclient.shell",
     "openstackclient.compute.client",
     "openstackclient.compute.v2.server",
@@ -36,22 +39,22 @@ _PROCESSES.set_forkserver_preload(_LOADED_BEFOREHAND)
 
 
 def run_client(
-    words: Sequence[str], environment: Mapping[str, str], *, timeout_s: float = 120
+    words: Sequence[str], environment: Mapping[str, str], *, client: str = "openstack", timeout_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``openstack`` with these words, and without any other of the variables that it would read."""
+    """Run ``openstack`` or ``nova`` with these words, and without any other of the variables that it would read."""
     with tempfile.TemporaryDirectory() as folder:
         out, err, code = Path(folder, "out"), Path(folder, "err"), Path(folder, "code")
-        process = _PROCESSES.Process(target=_main, args=(list(words), dict(environment), out, err, code))
+        process = _PROCESSES.Process(target=_main, args=(client, list(words), dict(environment), out, err, code))
         process.start()
         process.join(timeout_s)
         if process.exitcode is None:
             process.kill()
             process.join()
-            raise subprocess.TimeoutExpired(["openstack", *words], timeout_s, out.read_bytes(), err.read_bytes())
+            raise subprocess.TimeoutExpired([client, *words], timeout_s, out.read_bytes(), err.read_bytes())
         # Its own word comes first: a thread that starts another process at this moment takes the exit code away.
         status = int(code.read_text()) if code.exists() else process.exitcode
         return subprocess.CompletedProcess(
-            ["openstack", *words], status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
+            [client, *words], status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
         )
 
 
@@ -60,7 +63,7 @@ def without_credentials(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith("OS_")}
 
 
-def _main(words: Sequence[str], environment: Mapping[str, str], out: Path, err: Path, code: Path) -> None:
+def _main(client: str, words: Sequence[str], environment: Mapping[str, str], out: Path, err: Path, code: Path) -> None:
     kept = {**without_credentials(os.environ), **environment}
     os.environ.clear()
     os.environ.update(kept)
@@ -68,12 +71,26 @@ def _main(words: Sequence[str], environment: Mapping[str, str], out: Path, err: 
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(opened, descriptor)
         os.close(opened)
-    sys.argv = ["openstack", *words]
+    sys.argv = [client, *words]
     pause = time.sleep
     time.sleep = lambda seconds: pause(seconds * _PAUSES)
-    from openstackclient import shell
-
-    status = shell.main(list(words))
+    status = _nova(words) if client == "nova" else _openstack(words)
     sys.stdout.flush()
     code.write_text(str(status or 0))
     sys.exit(status)
+
+
+def _openstack(words: Sequence[str]) -> int:
+    from openstackclient import shell
+
+    return int(shell.main(list(words)) or 0)
+
+
+def _nova(words: Sequence[str]) -> int:
+    from novaclient import shell
+
+    try:
+        shell.main(list(words))
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0

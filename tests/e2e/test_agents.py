@@ -1,19 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """``kilonova up --agents``: hosts in processes of their own, on the SQLite database of the folder."""
 
+import contextlib
 import json
+import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from stock_client import run_client
 
+from kilonova.model.instance import PowerState
 from support.supervisor import Supervisor
 from support.waiting import wait_until
+from support.world import power_states_on_disk
 
 HOSTS = 5
+#: Powering a guest on takes a while, so that a crash can be timed.
+SCENARIO = "hosts:\n  - {name: node, count: 5, start_delay_s: 3}\n"
 
 
 class AgentCloud:
@@ -23,7 +33,9 @@ class AgentCloud:
         self.folder = folder
 
     def start(self, agents: int) -> "AgentCloud":
-        arguments = ("--agents", str(agents), "--hosts", str(HOSTS))
+        scenario = self.folder.with_suffix(".yaml")
+        scenario.write_text(SCENARIO)
+        arguments = ("--agents", str(agents), "--scenario", str(scenario))
         self.supervisor = Supervisor(self.folder, arguments=arguments).start().until_ready()
         self._session = self.supervisor.session()
         self._session.headers["OpenStack-API-Version"] = "compute 2.90"
@@ -44,6 +56,40 @@ class AgentCloud:
             timeout=30,
         )
         assert answer.status_code == 202, answer.text
+
+    def reboot(self, uuid: str, how: str) -> None:
+        answer = self._session.post(
+            f"http://127.0.0.1:{self.supervisor.ports[0]}/compute/v2.1/servers/{uuid}/action",
+            json={"reboot": {"type": how}},
+            timeout=30,
+        )
+        assert answer.status_code == 202, answer.text
+
+    def task(self, uuid: str) -> str | None:
+        task: str | None = self.get(f"/servers/{uuid}")["server"]["OS-EXT-STS:task_state"]
+        return task
+
+    def kill_agents(self) -> None:
+        """Kill the agent processes, which would finish what they do if they were told to end."""
+        for pid in self.supervisor.descendants():
+            if b"compute" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                os.kill(pid, signal.SIGKILL)
+
+    def guest(self, uuid: str) -> PowerState:
+        """Return what the simulated hypervisor has."""
+        return power_states_on_disk(self.folder / "hypervisors")[uuid]
+
+    def simulate(self, *words: str) -> str:
+        """Do something to a host behind the cloud's back."""
+        command = [sys.executable, "-m", "kilonova", "simulate", *words, "--data", str(self.folder)]
+        return subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout
+
+    def openstack(self, *words: str) -> Any:
+        """Return what the stock client shows."""
+        named = {"OS_CLIENT_CONFIG_FILE": str(self.folder / "clouds.yaml"), "COLUMNS": "200"}
+        done = run_client(("--os-cloud", "kilonova", *words, "-f", "json"), named)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
 
     def servers(self) -> dict[str, str]:
         """Return server → its host, or its status while it is not active."""
@@ -78,6 +124,17 @@ class AgentCloud:
         return {each["host"] for each in services if each["state"] == "up"}
 
 
+def tasks_from_now_on(folder: Path, uuid: str, seen: list[str | None]) -> None:
+    """Add which tasks a server shows until it has none, also before its cloud answers any requests."""
+    until = time.monotonic() + 60
+    with contextlib.closing(sqlite3.connect(folder / "kilonova.db", timeout=10)) as database:
+        while seen[-1:] != [None] and time.monotonic() < until:
+            ((task,),) = database.execute("SELECT task_state FROM instances WHERE uuid = ?", (uuid,)).fetchall()
+            if seen[-1:] != [task]:
+                seen.append(task)
+            time.sleep(0.01)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "cloud"
@@ -96,12 +153,25 @@ def test_a_cloud_with_agents_dies_with_its_supervisor_and_goes_on_with_fewer_age
     for name in ("agent1.conf", "agent1.hosts.conf"):
         text = (folder / "agents" / name).read_text()
         assert not [word for word in ("sqlite", "auth_url", "[keystone") if word in text]
+    rebooted = next(uuid for uuid, host in before.items() if host == "node1")
+    cloud.reboot(rebooted, "SOFT")
+    wait_until(lambda: cloud.guest(rebooted) is PowerState.SHUTDOWN, "the guest is shut down", at_most_s=30)
+    wait_until(lambda: cloud.task(rebooted) == "reboot_started", "the server shows that", at_most_s=30)
+    cloud.kill_agents()
     assert cloud.supervisor.signal(signal.SIGKILL) == -signal.SIGKILL  # nothing is left behind
     cloud.supervisor.stop()
 
+    tasks: list[str | None] = []
+    watching = threading.Thread(target=tasks_from_now_on, args=(folder, rebooted, tasks))
+    watching.start()
     cloud = AgentCloud(folder).start(agents=1)
     assert cloud.agents() == {"agent1": sorted(hosts)}
+    watching.join()
+    assert tasks == ["reboot_started", "reboot_pending_hard", "reboot_started_hard", None]
     assert cloud.up() == hosts
     assert cloud.servers() == before
+    cloud.simulate("stop", before[rebooted], rebooted)
+    wait_until(lambda: cloud.servers()[rebooted] == "SHUTOFF", "the guest was stopped outside", at_most_s=30)
+    assert cloud.openstack("server", "show", rebooted)["status"] == "SHUTOFF"
     assert cloud.supervisor.signal(signal.SIGTERM) == 0
     cloud.supervisor.stop()

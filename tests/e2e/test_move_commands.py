@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import pytest
+from direct_api import DirectApi
 
 from conftest import StockCloud
 
@@ -93,6 +94,29 @@ class TestMoves:
         ]
         assert (listed[1]["Source Compute"], listed[1]["Dest Compute"]) == ("node3", "node2")
 
+    def test_servers_leave_a_host_that_is_declared_down_and_are_rebuilt(self, stock: StockCloud) -> None:
+        uuid = boot(stock, "left", host="node3")
+        assert "still in use" in stock.refused("server", "evacuate", uuid, cloud="kilonova")
+        stock.do("compute", "service", "set", "--down", "node3", "nova-compute")
+        (service,) = stock.show("compute", "service", "list", "--long", "--host", "node3")
+        assert (service["State"], service["Forced Down"]) == ("down", True)
+        assert "can't be the same" in stock.refused("server", "evacuate", "--host", "node3", uuid, cloud="kilonova")
+        assert "could not be found" in stock.refused("server", "evacuate", "--host", "node9", uuid, cloud="kilonova")
+        stock.do("--os-compute-api-version", "2.94", "server", "evacuate", "--host", "node2", uuid)
+        assert until(stock, uuid, "ACTIVE")[1] == "node2"
+        (listed,) = stock.show("server", "migration", "list", "--server", uuid, "--type", "evacuation")
+        assert (listed["Status"], listed["Source Compute"], listed["Dest Compute"]) == ("completed", "node3", "node2")
+        stock.do("compute", "service", "set", "--up", "node3", "nova-compute")
+        (service,) = stock.show("compute", "service", "list", "--host", "node3")
+        assert service["State"] == "up"
+
+        stock.do("server", "rebuild", "--image", "tiny", "--name", "anew", "--property", "a=b", "--wait", uuid)
+        shown = stock.show("server", "show", uuid)
+        assert (shown["name"], shown["status"], shown["properties"]) == ("anew", "ACTIVE", {"a": "b"})
+        assert shown["OS-EXT-SRV-ATTR:host"] == "node2"
+        listed = [each["Action"] for each in stock.show("server", "event", "list", uuid)]
+        assert listed[:2] == ["rebuild", "evacuate"]
+
     def test_a_live_migration_is_watched_aborted_and_forced(self, stock: StockCloud) -> None:
         uuid = boot(stock, "live", host="node3")
         elsewhere = ("server", "migrate", "--live-migration", "--host", "elsewhere", uuid)
@@ -132,7 +156,7 @@ class TestOneServerWhereItIs:
     scenario: ClassVar = "moves"
 
     def test_it_stands_still_is_locked_rescued_and_looked_into(self, stock: StockCloud) -> None:
-        api, as_user = _Api(stock), partial(stock.do, cloud=DEMO)
+        api, as_user = DirectApi(stock.supervisor), partial(stock.do, cloud=DEMO)
         uuid = stock.show(*BOOT, "patient", cloud=DEMO)["id"]
         for command, status in (
             ("pause", "PAUSED"),
@@ -174,23 +198,3 @@ class TestOneServerWhereItIs:
             *("resetState", "resetState", "trigger_crash_dump", "changePassword", "unrescue", "rescue"),
             *("unlock", "lock", "resume", "suspend", "unpause", "pause", "create"),
         ]
-
-
-class _Api:
-    """The compute API asked directly: the client takes its time to start."""
-
-    def __init__(self, stock: StockCloud) -> None:
-        self._servers = f"http://127.0.0.1:{stock.supervisor.ports[0]}/compute/v2.1/servers"
-        self._session = stock.supervisor.session(DEMO)
-        self._session.headers["OpenStack-API-Version"] = "compute 2.100"
-
-    def server(self, uuid: str) -> dict[str, Any]:
-        shown: dict[str, Any] = self._session.get(f"{self._servers}/{uuid}", timeout=30).json()["server"]
-        return shown
-
-    def until(self, uuid: str, status: str) -> None:
-        """Wait until a server has a status, and nothing is under way for it."""
-        deadline = time.monotonic() + 30
-        while (found := self.server(uuid))["status"] != status or found["OS-EXT-STS:task_state"] is not None:
-            assert time.monotonic() < deadline, found
-            time.sleep(0.02)

@@ -242,8 +242,10 @@ def check_images(connection: Connection, images: Mapping[str, Mapping[str, Any]]
         assert image["data"] in based_on, f"image {image_id} has not the data of its server: {image}"
     for file in folder.glob("*.json"):
         places = set(GuestFile("", file).places)
-        disks = {disk.name for disk in (folder / "disks" / file.stem).glob("*")}
-        left = {name for name in disks - places if not name.endswith(".brought") or name.split(".")[0] not in places}
+        disks = folder / "disks" / file.stem
+        left = {disk.name for disk in disks.glob("*")} - places - {"copies"}
+        copies = {copy.name for copy in disks.glob("copies/*")}
+        left |= {name for name in copies if not name.endswith(".brought") or name.split(".")[0] not in places}
         assert not left, f"disks and copies of nobody on {file.stem}: {left}"
 
 

@@ -260,3 +260,10 @@ def test_every_file_names_its_licence_and_packages_say_what_they_are_for() -> No
         assert text.startswith("# SPDX-License-Identifier: Apache-2.0\n"), file
         if file.name == "__init__.py":
             assert ast.get_docstring(ast.parse(text)), file
+
+
+def test_modules_of_tests_that_run_together_have_names_of_their_own() -> None:
+    tests = Path(__file__).parents[1]
+    names = [file.name for file in tests.rglob("test_*.py") if file.relative_to(tests).parts[0] != "e2e"]
+    assert len(names) > 100
+    assert sorted(names) == sorted(set(names))

@@ -58,10 +58,13 @@ def guest_of(
     request: StoredRequest,
     reserved: GuestDevices,
     ordered_at: datetime | None,
-    image_data: ImageData | None = None,
-    config_drive: ConfigDrive | None = None,
+    image_data: ImageData | None,
+    config_drive: ConfigDrive | None,
 ) -> GuestSpec:
-    """Return what a hypervisor needs to make the guest of an instance. ``ordered_at``: when its step began."""
+    """Return what a hypervisor needs to make the guest of an instance. ``ordered_at``: when its step began.
+
+    ``image_data``, ``config_drive``: None where no guest is made, or it has none.
+    """
     flavor, image = instance.flavor, request.spec.image
     return GuestSpec(
         uuid=instance.uuid,

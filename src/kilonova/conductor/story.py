@@ -68,17 +68,17 @@ def reclaimed(instance_uuid: str, request_id: str, deleted_at: datetime | None) 
 
 def timed_out(instance_uuid: str, request_id: str, kind: str, seconds: str) -> None:
     """Its operation took longer than the operator allows; it is walked back."""
-    LOG.info("Server %s failed: %s: it took longer than %s seconds [%s]", instance_uuid, kind, seconds, request_id)
+    LOG.info("Server %s failed: %s: it took longer than %s s [%s]", instance_uuid, kind, seconds, request_id)
 
 
 def confirmed_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:
     """Nobody has confirmed or reverted its resize for longer than the operator allows."""
-    LOG.info("Server %s is confirmed: its resize waited for %s seconds [%s]", instance_uuid, seconds, request_id)
+    LOG.info("Server %s is confirmed: its resize waited for %s s [%s]", instance_uuid, seconds, request_id)
 
 
 def unrescued_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:
     """It has been rescued for longer than the operator allows."""
-    LOG.info("Server %s is unrescued: it was rescued %s seconds ago [%s]", instance_uuid, seconds, request_id)
+    LOG.info("Server %s is unrescued: it was rescued %s s ago [%s]", instance_uuid, seconds, request_id)
 
 
 def retried(instance_uuid: str, request_id: str, kind: str, step: str, user_id: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from kilonova.compute.image_cache import ImageCacheManager
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.fake import FakeDriver
+from kilonova.compute.virt.fake.disks import Disks
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
@@ -95,3 +96,11 @@ def test_what_comes_of_fetching_an_image_beforehand(tmp_path: Path, driver: Fake
     ratios = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
     reads_none = FakeDriver(SimulatedHost("node2"), tmp_path / "node2.json", ratios)
     assert reads_none.cache_image(ImageData("one")) is CacheResult.UNSUPPORTED
+
+
+def test_a_disk_that_is_made_of_the_same_image_again_leaves_no_other_name(tmp_path: Path, images: HostImages) -> None:
+    """As after a crash between the disk and the record of its guest."""
+    disks, data = Disks(tmp_path / "disks", "node1"), images.fetch(ImageData("one"))
+    for _ in range(2):
+        disks.make("guest", data)
+    assert [file.name for file in (tmp_path / "disks" / "node1").iterdir()] == ["guest"]

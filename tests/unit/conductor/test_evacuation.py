@@ -294,6 +294,24 @@ def test_a_delete_meanwhile(cell_of: NewCell, after: int) -> None:
     cell.check()
 
 
+@pytest.mark.parametrize("after", range(0, 10, 3))
+def test_a_soft_delete_meanwhile_leaves_what_can_be_restored(cell_of: NewCell, after: int) -> None:
+    cell = cell_of(*HOSTS)
+    uuid = boot(cell)
+    cell.evacuate(uuid)
+    for _ in range(after):
+        cell.bus.step()
+    cell.delete(uuid, soft=True)
+    cell.work_off()
+    if cell.find(uuid) is None:
+        return  # nothing could be kept
+    cell.restore(uuid)
+    cell.work_off()
+    server = cell.instance(uuid)
+    assert (server.vm_state, running(cell, uuid), having(cell, uuid)) == (ACTIVE, [server.host], [server.host])
+    cell.check()
+
+
 def test_a_server_that_was_evacuated_is_deleted_before_its_host_is_back(cell: Cell) -> None:
     uuid = boot(cell, group=cell.add_group("anti-affinity"))
     cell.bus.cut_off = {"node1"}
@@ -414,3 +432,14 @@ def test_nothing_is_ordered_twice(cell: Cell) -> None:
     cell.bus.run()
     assert [type(message) for message in cell.bus.sent] == [RebuildGuest]
     assert not any(isinstance(message, (DestroyGuest, SpawnGuest)) for message in cell.bus.sent)
+
+
+def test_one_that_has_hardly_begun_gives_way_to_another(cell: Cell) -> None:
+    uuid = boot(cell)
+    cell.bus.cut_off = {"node1"}
+    cell.evacuate(uuid)
+    cell.evacuate(uuid)
+    cell.bus.run()
+    assert cell.instance(uuid).host == "node2"
+    assert [status for status, _, _ in migrations(cell, uuid)] == ["done", "error"]
+    cell.check()

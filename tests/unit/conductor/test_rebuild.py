@@ -2,6 +2,7 @@
 """The guest of a server is made anew where it is; what that fails at leaves what can be tried again."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from kilonova.model.image import Image
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.request_spec import StoredRequest
 from support.cell import IMAGE, Cell, NewCell, asker, host
+from support.folder_images import FolderImages
 
 OTHER = Image("0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4", "fedora", properties={"os_distro": "fedora"})
 #: Which no host can make, since they are all of another architecture.
@@ -183,3 +185,15 @@ def test_the_order_may_be_repeated(running: Running) -> None:
     made = guest_on(cell, "node1", uuid)
     cell.drivers["node1"].rebuild(sent.guest, power_on=True)
     assert guest_on(cell, "node1", uuid) == made
+
+
+def test_the_disk_is_made_anew_of_the_same_image(cell_of: NewCell, tmp_path: Path) -> None:
+    images = FolderImages(tmp_path / "images")
+    images.add(IMAGE.id, b"what servers are made of")
+    cell = cell_of(host("node1"), images=images)
+    (uuid,) = cell.boot()
+    cell.bus.run()
+    cell.rebuild(uuid)
+    cell.bus.run()
+    assert [disk.name for disk in (cell.folder / "hypervisors" / "disks" / "node1").iterdir()] == [uuid]
+    cell.check()

@@ -5,13 +5,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from kilonova.db import instance_actions, quotas, services, soft_deletes
+from kilonova.db import tables as t
 from kilonova.db.transaction import Transaction
 from kilonova.errors import DriverError, OverQuota, UnexpectedTaskState
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.quota import NO_LIMITS, Usage
-from support.cell import SMALL, Cell, NewCell, host, new_cell
+from support.cell import IMAGE, SMALL, Cell, NewCell, host, new_cell
+from support.folder_images import FolderImages
 from support.world import power_states_on_disk
 
 Running = tuple[Cell, str]
@@ -111,6 +114,40 @@ def test_a_restore_that_fails_leaves_it_soft_deleted_since_it_was(
     assert instance.deleted_at == deleted_at
     assert used(cell) == Usage()
     cell.check()
+
+
+@pytest.fixture
+def with_images(cell_of: NewCell, tmp_path: Path) -> Running:
+    images = FolderImages(tmp_path / "images")
+    images.add(IMAGE.id, b"cirros")
+    cell = cell_of(host("node1"), images=images)
+    (uuid,) = cell.boot()
+    cell.work_off()
+    return cell, uuid
+
+
+def test_a_shelved_server_that_is_restored_runs_from_its_own_disk(with_images: Running) -> None:
+    cell, uuid = with_images
+    cell.shelve(uuid, offload=False)
+    cell.work_off()
+    image = cell.instance(uuid).shelved_image
+    assert image is not None
+    soft_delete(cell, uuid)
+    assert cell.instance(uuid).shelved_image == image, "it may be restored"
+    cell.restore(uuid)
+    cell.work_off()
+    assert (cell.instance(uuid).vm_state, cell.instance(uuid).shelved_image) == (VmState.ACTIVE, None)
+    with cell.database.read() as connection:
+        assert connection.execute(sa.select(t.unwanted_images.c.image_id)).scalars().all() == [image]
+
+
+def test_an_offloaded_server_is_deleted_at_once(with_images: Running) -> None:
+    cell, uuid = with_images
+    cell.shelve(uuid)
+    cell.work_off()
+    assert cell.instance(uuid).vm_state is VmState.SHELVED_OFFLOADED
+    soft_delete(cell, uuid)
+    assert cell.find(uuid) is None
 
 
 def test_a_soft_delete_that_fails_leaves_the_server_as_it_was(

@@ -38,6 +38,10 @@ IN_PROGRESS = frozenset(
 )
 
 
+#: Filters that would tell whoever guesses names of hosts which of them there are.
+_BY_HOST = ("host", "source_compute")
+
+
 @dataclass(frozen=True, slots=True)
 class _Around:
     """What a page of migrations needs besides: addresses of hypervisors, and numbers of flavors."""
@@ -49,13 +53,15 @@ class _Around:
 def list_migrations(ctx: Context, request: Request) -> Reply:
     """GET /os-migrations.  2.59 pages; 2.80 filters by user and project.  Errors: 400, 403."""
     ctx.authorize(f"{_P}:index")
+    sees_hosts = ctx.may(f"{_P}:index:host")
+    if not sees_hosts and any(request.param(name) is not None for name in _BY_HOST):
+        raise Forbidden(f"Policy doesn't allow {_P}:index:host to be performed.", field="host")
     query = _query(ctx, request)
     if as_bool(request.param("hidden") or "false"):
         return Reply(200, {"migrations": []})
     with ctx.backend.database.read() as connection:
         found = server_migrations.list_page(connection, query)
         around = _around(connection, found)
-    sees_hosts = ctx.may(f"{_P}:index:host")
     views = [_view(request, migration, around, sees_hosts=sees_hosts) for migration in heeding(found)]
     body: dict[str, Any] = {"migrations": views}
     if request.version >= _PAGED and found and len(found) == query.limit:

@@ -7,7 +7,7 @@ from typing import Any
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.server_create import generated_password, read_key, read_user_data
 from kilonova.api.compute.server_states import check_allowed, host_is_up
-from kilonova.api.compute.server_views import detail_view, surroundings
+from kilonova.api.compute.server_views import surroundings, updated_view
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
@@ -27,16 +27,6 @@ from kilonova.scheduler.devices.pci_request import read_aliases
 _P = "os_compute_api:servers:rebuild"
 _ACTION = ("POST", "/servers/{id}/action")
 RULES = (rule(_P, PROJECT_MEMBER_OR_ADMIN, "Rebuild a server", _ACTION),)
-#: From here on the answer shows all that a server shows.
-_WHOLE = Version(2, 75)
-_NOT_BEFORE_THAT = (
-    "OS-EXT-",
-    "OS-SRV-USG:",
-    "os-extended-volumes:",
-    "config_drive",
-    "host_status",
-    "security_groups",
-)
 _SHOWS_KEY, _SHOWS_USER_DATA = Version(2, 54), Version(2, 57)
 #: field of the body → column
 _COLUMNS = {
@@ -117,11 +107,9 @@ def _begun(ctx: Context, request: Request, instance: Instance, admin_pass: str |
     with ctx.backend.database.read() as connection:
         present = instances.find(connection, instance.uuid) or instance
         around = surroundings(connection, [present], request.version)
-    view = detail_view(ctx, request, present, around, with_groups=True)
-    if request.version < _WHOLE:
-        view = {name: value for name, value in view.items() if not name.startswith(_NOT_BEFORE_THAT)}
-    if request.version < _SHOWS_KEY:
-        view.pop("key_name")
+    view = updated_view(ctx, request, present, around)
+    if request.version >= _SHOWS_KEY:
+        view["key_name"] = present.key_name
     if request.version >= _SHOWS_USER_DATA:
         view["user_data"] = around.requests[present.uuid].user_data if present.uuid in around.requests else None
     if admin_pass is not None:

@@ -31,7 +31,7 @@ class Builds:
 
         def end(tx: Transaction) -> tuple[tuple[WorkflowRow, tuple[WorkflowRow, ...]], ...]:
             due = workflows.builds_before(tx.connection, BUILD.kind, tx.now - age, _TOGETHER)
-            return tuple((row, self._end(tx, row, f"The build took longer than {seconds} seconds.")) for row in due)
+            return tuple((row, self._end(tx, row, f"The build took longer than {seconds} s.")) for row in due)
 
         ended = self._starter.services.database.write(end)
         for row, interrupted in ended:

@@ -75,7 +75,10 @@ def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
     """Have a source that is alive take its guest back as it was, unless it is left once more."""
     facts = run.facts
     was_left = facts.destination is not None or facts.tried
-    if not was_left or facts.stranded or run.interrupted is not None or next_try(services, run) is not None:
+    if not was_left:  # the migration was stored with the workflow, whose journal may have come no further
+        return give_destination_back(services, run)
+    is_left_again = run.interrupt is Interrupt.EVACUATE or next_try(services, run) is not None
+    if facts.stranded or is_left_again:
         return Completed(durable=False)
     guest = guest_at_home(services, run)
     if guest is None:

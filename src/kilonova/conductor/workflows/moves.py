@@ -140,7 +140,8 @@ def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
     instance, request, migration = found
     instance = replace(instance, flavor=migration.old_flavor)
     holder = migration.uuid if migration.is_claimed else None
-    return guest_of(instance, request, reserved_for(services.database, instance, request, holder), run.row.since)
+    reserved = reserved_for(services.database, instance, request, holder)
+    return guest_of(instance, request, reserved, run.row.since, image_data=None, config_drive=None)
 
 
 def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflow[MoveFacts], how: Claiming) -> Effect:

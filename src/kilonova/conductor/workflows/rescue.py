@@ -55,7 +55,8 @@ def _rescue(services: Services, run: Run[RescueFacts]) -> Effect:
     if instance is None or instance.uuid not in found:
         return Gone()
     request, facts = found[instance.uuid], run.facts
-    guest = guest_of(instance, request, reserved_for(services.database, instance, request), run.row.since)
+    reserved = reserved_for(services.database, instance, request)
+    guest = guest_of(instance, request, reserved, run.row.since, image_data=None, config_drive=None)
     image_data = services.image_data(facts.host, facts.image)
     return SendToAgent(facts.host, RescueGuest(run.step_id, guest, facts.image.id, image_data, facts.admin_password))
 

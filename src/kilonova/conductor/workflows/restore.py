@@ -16,7 +16,7 @@ from kilonova.conductor.workflow import (
     Write,
 )
 from kilonova.conductor.workflows.outcomes import fail, settle
-from kilonova.db import instances, soft_deletes
+from kilonova.db import instances, shelved, soft_deletes
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import StartGuest
 from kilonova.model.instance import PowerState
@@ -39,7 +39,8 @@ def _power_on(_services: Services, run: Run[RestoreFacts]) -> Effect:
 def _settle(_services: Services, run: Run[RestoreFacts], power_state: PowerState | None) -> Write:
     def write(tx: Transaction) -> None:
         settle(tx, run, TRANSITIONS["restore"].settled, power_state)
-        instances.change(tx, run.instance_uuid, deleted_at=None)
+        shelved.forget_image(tx, run.instance_uuid)  # one that was shelved before runs from its own disk again
+        instances.change(tx, run.instance_uuid, deleted_at=None, shelved_image=None, shelved_at=None)
 
     return write
 

@@ -32,7 +32,7 @@ from kilonova.conductor.workflow import (
 from kilonova.conductor.workflows import snapshot_steps
 from kilonova.conductor.workflows.outcomes import done_without_its_host, ended_in, failed, leave_behind, settle
 from kilonova.conductor.workflows.release import release_claim
-from kilonova.db import instances
+from kilonova.db import instances, shelved
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, StartGuest, StepReply, StopGuest
 from kilonova.model.instance import PowerState, TaskState, VmState
@@ -94,6 +94,7 @@ def _keep(_services: Services, run: Run[ShelveFacts]) -> Effect:
     facts, shown = run.facts, TRANSITIONS["shelve"].shown
 
     def keep(tx: Transaction) -> None:
+        shelved.forget_image(tx, run.instance_uuid)  # of an earlier time, where the server was restored since
         instances.change(
             tx,
             run.instance_uuid,

@@ -16,7 +16,7 @@ from kilonova.claims.claimer import Job, Order
 from kilonova.claims.placing import Chosen
 from kilonova.claims.unshelving import Unshelving
 from kilonova.conductor import story, turns
-from kilonova.conductor.guest_description import guest_of, reserved_for
+from kilonova.conductor.guest_description import config_drive_for, guest_of, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     Completed,
@@ -135,7 +135,8 @@ def _spawn(services: Services, run: Run[UnshelveFacts]) -> Effect:
         return Failed(Failure(said, fault_of=FaultOf.REQUEST))
     instance, request = found
     reserved = reserved_for(services.database, instance, request)
-    guest = guest_of(instance, request, reserved, run.row.since, services.image_data(host, image))
+    image_data, drive = services.image_data(host, image), config_drive_for(services, host, instance, request)
+    guest = guest_of(instance, request, reserved, run.row.since, image_data, drive)
     return SendToAgent(host, SpawnGuest(run.step_id, guest))
 
 

@@ -178,12 +178,14 @@ class Link:
             acknowledgements.acknowledge(inbox, self._newly_acknowledged())
             if not self._is_blocked:
                 self._outbox.write(out, address.user)
-            if not self._take_in(connection, inbox, acknowledgements):
-                self._sleep(connection.sock)
+            is_drained = not self._take_in(connection, inbox, acknowledgements)
+            # Only now: what the broker has sent while this thread was kept from running shows that it is there.
             if time.monotonic() - ticked_at >= self._longest_sleep_s:
                 ticked_at = time.monotonic()
                 connection.heartbeat_tick()
                 self._outbox.expire()
+            if is_drained:
+                self._sleep(connection.sock)
 
     def _change_consumption(self, inbox: Any, acknowledgements: Acknowledgements) -> None:
         while self._consumptions:

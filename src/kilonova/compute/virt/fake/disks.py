@@ -5,12 +5,11 @@ A disk is another name of the file of the image that its guest was made of: noth
 
 ::
 
-    FOLDER/disks/HOST/INSTANCE                  a guest's disk, as long as there is the guest or one that is kept
-    FOLDER/disks/HOST/INSTANCE.IMAGE            a copy of it that becomes an image
-    FOLDER/disks/HOST/INSTANCE.IMAGE.brought    …and has become one
+    FOLDER/disks/HOST/INSTANCE                       a guest's disk, as long as there is the guest or one that is kept
+    FOLDER/disks/HOST/copies/INSTANCE.IMAGE          a copy of it that becomes an image
+    FOLDER/disks/HOST/copies/INSTANCE.IMAGE.brought  …and has become one
 """
 
-import contextlib
 import errno
 import os
 import shutil
@@ -30,6 +29,7 @@ class Disks:
     def __init__(self, folder: Path, host: str) -> None:
         self._all = folder
         self._folder = folder / quote(host, safe="")
+        self._copies = self._folder / "copies"  # few, so that a delete does not look through all disks
         self._host = host
 
     def make(self, uuid: str, data: Path) -> None:
@@ -45,6 +45,7 @@ class Disks:
                     raise
                 shutil.copyfile(data, draft)
             draft.replace(self._folder / uuid)
+            draft.unlink(missing_ok=True)  # two names of the same file: then a rename leaves both as they are
         except OSError as error:
             raise DriverError(f"Host {self._host} cannot make a disk: {error.strerror}.") from error
 
@@ -66,9 +67,10 @@ class Disks:
 
     def keep_only(self, uuids: Collection[str]) -> None:
         """Remove what is left of guests that are gone."""
-        with contextlib.suppress(FileNotFoundError):
-            for file in list(self._folder.iterdir()):
-                if file.name.partition(".")[0] not in uuids or file.name.endswith(_DRAFT):
+        for folder in (self._folder, self._copies):
+            for file in list(folder.glob("*")):
+                is_of_guest = file.name.partition(".")[0] in uuids and not file.name.endswith(_DRAFT)
+                if file != self._copies and not is_of_guest:
                     file.unlink(missing_ok=True)
 
     # --- copies of them -----------------------------------------------------------------------------------------------
@@ -84,7 +86,7 @@ class Disks:
         copy = self._copy(uuid, image_id)
         draft = copy.with_name(f"{copy.name}{_DRAFT}")
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._copies.mkdir(mode=0o700, parents=True, exist_ok=True)
             with data.open("rb") as source, draft.open("wb") as target:
                 while piece := source.read(_PIECE):
                     check()
@@ -113,11 +115,11 @@ class Disks:
 
     def discard(self, uuid: str) -> None:
         """Drop all copies of a disk; absent is success."""
-        for file in list(self._folder.glob(f"{uuid}.*")):
+        for file in list(self._copies.glob(f"{uuid}.*")):
             file.unlink(missing_ok=True)
 
     def _copy(self, uuid: str, image_id: str) -> Path:
-        return self._folder / f"{uuid}.{quote(image_id, safe='')}"
+        return self._copies / f"{uuid}.{quote(image_id, safe='')}"
 
     def _brought(self, uuid: str, image_id: str) -> Path:
         copy = self._copy(uuid, image_id)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers of a running cloud as the API shows them, without a client."""
+
+import time
+from typing import Any
+
+from support.supervisor import Supervisor
+
+
+class DirectApi:
+    """The compute API asked by a user: clients take their time to start."""
+
+    def __init__(self, supervisor: Supervisor, cloud: str = "kilonova-demo") -> None:
+        self._servers = f"http://127.0.0.1:{supervisor.ports[0]}/compute/v2.1/servers"
+        self._session = supervisor.session(cloud)
+        self._session.headers["OpenStack-API-Version"] = "compute 2.100"
+
+    def server(self, uuid: str) -> dict[str, Any]:
+        shown: dict[str, Any] = self._session.get(f"{self._servers}/{uuid}", timeout=30).json()["server"]
+        return shown
+
+    def until(self, uuid: str, status: str) -> None:
+        """Wait until a server has a status, and nothing is under way for it."""
+        deadline = time.monotonic() + 30
+        while (found := self.server(uuid))["status"] != status or found["OS-EXT-STS:task_state"] is not None:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.02)

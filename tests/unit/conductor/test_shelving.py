@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where unshelved servers come, what hosts that are away mean for shelving, and what becomes of images meanwhile."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kilonova.errors import Forbidden
+from kilonova.model.instance import PowerState, VmState
+from kilonova.scheduler.filters import different_host
+from kilonova.scheduler.settings import SchedulerConfig
+from support.cell import IMAGE, Cell, NewCell, asker, host
+from support.folder_images import FolderImages
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> FolderImages:
+    images = FolderImages(tmp_path / "images")
+    images.add(IMAGE.id, b"what servers are made of")
+    return images
+
+
+def shelved(cell: Cell, uuid: str, *, offload: bool = True) -> None:
+    cell.shelve(uuid, offload=offload)
+    rest(cell)
+
+
+def rest(cell: Cell) -> None:
+    cell.work_off()
+    assert cell.image_remover is not None
+    cell.image_remover.turn()
+    cell.check()
+
+
+def booted(cell: Cell, count: int = 1, **asked: object) -> list[str]:
+    uuids = cell.boot(count, **asked)  # type: ignore[arg-type]
+    rest(cell)
+    return uuids
+
+
+def own(images: FolderImages) -> list[str]:
+    return [image_id for image_id in images.all() if image_id != IMAGE.id]
+
+
+def test_an_unshelved_server_keeps_away_from_its_group_and_from_whom_it_was_told(
+    cell_of: NewCell, images: FolderImages
+) -> None:
+    filters = (*SchedulerConfig().enabled_filters, "DifferentHostFilter")
+    config = replace(SchedulerConfig(), enabled_filters=filters)
+    cell = cell_of(host("a", vcpus=8), host("b", vcpus=2), host("c", vcpus=1), images=images, config=config)
+    (other,) = booted(cell, force_host="b")
+    group = cell.add_group("anti-affinity")
+    apart = {different_host.HINT: (other,)}
+    first, second = booted(cell, 1, group=group, hints=apart) + booted(cell, 1, group=group, hints=apart)
+    assert {cell.instance(first).host, cell.instance(second).host} == {"a", "c"}
+    there = first if cell.instance(first).host == "a" else second
+    shelved(cell, there)
+    cell.unshelve(there, "b")
+    rest(cell)
+    assert cell.instance(there).vm_state is VmState.SHELVED_OFFLOADED
+    (held,) = booted(cell, force_host="a")  # nothing of its old place is kept
+    cell.unshelve(there)
+    rest(cell)
+    assert (cell.instance(there).host, cell.instance(held).host) == ("a", "a")
+
+
+def test_a_server_is_offloaded_from_a_host_that_is_away_and_its_guest_goes_later(
+    cell_of: NewCell, images: FolderImages
+) -> None:
+    cell = cell_of(host("a"), host("b"), images=images)
+    (uuid,) = booted(cell, force_host="a")
+    shelved(cell, uuid, offload=False)
+    cell.bus.cut_off = {"a"}
+    cell.offload(uuid)
+    cell.work_off()
+    assert cell.instance(uuid).vm_state is VmState.SHELVED_OFFLOADED
+    cell.unshelve(uuid, "b")
+    cell.work_off()
+    assert cell.instance(uuid).host == "b"
+    cell.reconnect()
+    rest(cell)
+    assert own(images) == []
+
+
+@pytest.mark.parametrize(("before", "state"), [("pause", VmState.PAUSED), ("suspend", VmState.SUSPENDED)])
+def test_a_guest_that_stands_still_is_as_it_was_when_its_image_cannot_be_made(
+    cell_of: NewCell, images: FolderImages, before: str, state: VmState
+) -> None:
+    cell = cell_of(host("a", failing_snapshots=1), images=images)
+    (uuid,) = booted(cell)
+    cell.power(uuid, before)
+    rest(cell)
+    shelved(cell, uuid)
+    assert (cell.instance(uuid).vm_state, own(images)) == (state, [])
+    shelved(cell, uuid)
+    assert cell.instance(uuid).vm_state is VmState.SHELVED_OFFLOADED
+    cell.unshelve(uuid)
+    rest(cell)
+    assert cell.instance(uuid).power_state is PowerState.RUNNING
+
+
+def test_a_user_who_may_make_no_image_leaves_nothing_behind(cell_of: NewCell, images: FolderImages) -> None:
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+
+    def refuse() -> None:
+        raise Forbidden("The image service does not take the image.")
+
+    snapshots = cell.conductor.operations.snapshots
+    with pytest.raises(Forbidden):
+        snapshots.create_image(cell.instance(uuid), "never", asker("req-1"), refuse)
+    rest(cell)
+    assert cell.instance(uuid).task_state is None
+
+
+def test_a_delete_while_the_image_is_being_registered_wins(cell_of: NewCell, images: FolderImages) -> None:
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    register = cell._registered("late", uuid, image_type="snapshot")
+
+    def delete_first() -> None:
+        cell.delete(uuid)
+        cell.work_off()
+        register()
+
+    with pytest.raises(Exception, match="was changed meanwhile"):
+        cell.conductor.operations.snapshots.create_image(cell.instance(uuid), "late", asker("req-1"), delete_first)
+    rest(cell)
+    assert (cell.find(uuid), own(images)) == (None, [])
+
+
+def test_an_image_of_an_earlier_shelve_goes_with_the_next(cell_of: NewCell, images: FolderImages) -> None:
+    """A server that was soft-deleted while it was shelved is restored as active, and can be shelved again."""
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    shelved(cell, uuid, offload=False)
+    cell.delete(uuid, soft=True)
+    rest(cell)
+    cell.restore(uuid)
+    rest(cell)
+    shelved(cell, uuid)
+    assert len(own(images)) == 1
