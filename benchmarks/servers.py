@@ -35,12 +35,12 @@ _IMAGE = str(uuid.uuid5(uuid.NAMESPACE_URL, "kilonova:image:tiny"))
 class Cloud:
     """A control process in a folder of its own, on a free port of the loopback."""
 
-    def __init__(self, folder: Path, hosts: int) -> None:
+    def __init__(self, folder: Path, hosts: int, vcpus: int = 64) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         scenario = folder / "scenario.yaml"
-        shape = f"name: node, count: {hosts}, vcpus: 64, memory_mib: 524288, disk_gib: 20000"
+        shape = f"name: node, count: {hosts}, vcpus: {vcpus}, memory_mib: 524288, disk_gib: 20000"
         scenario.write_text(f"hosts: [{{{shape}}}]\nimages: [{{name: tiny}}]\n")
         config = folder / "kilonova.conf"
         config.write_text(
@@ -50,7 +50,9 @@ class Cloud:
             "[quota]\ninstances = -1\ncores = -1\nram = -1\n"
         )
         started = time.perf_counter()
-        self._process = subprocess.Popen([sys.executable, "-m", "kilonova", "api", "--config-file", str(config)])
+        command = [sys.executable, "-m", "kilonova", "api", "--config-file", str(config)]
+        with (folder / "kilonova.log").open("w") as log:
+            self._process = subprocess.Popen(command, stderr=log)
         while True:
             try:
                 self.client().call("GET", "/compute/v2.1")
@@ -90,11 +92,39 @@ class Client:
         server = {"name": name, "imageRef": _IMAGE, "flavorRef": "1", "networks": "auto", "min_count": count}
         return str(self.call("POST", "/compute/v2.1/servers", {"server": server})["server"]["id"])
 
+    def create_many(self, count: int, **asked: str) -> None:
+        """Build servers by one request and wait until all are ACTIVE."""
+        server = {"name": "many", "imageRef": _IMAGE, "flavorRef": "1", "networks": "auto", "min_count": count, **asked}
+        self.call("POST", "/compute/v2.1/servers", {"server": server})
+        while self.call("GET", "/compute/v2.1/servers?status=BUILD&limit=1")["servers"]:
+            time.sleep(0.002)
+        for server_id in self.servers():
+            self.wait_active(server_id)
+
+    def servers(self) -> list[str]:
+        return [server["id"] for server in self.call("GET", "/compute/v2.1/servers")["servers"]]
+
+    def show(self, server_id: str) -> Any:
+        return self.call("GET", f"/compute/v2.1/servers/{server_id}")["server"]
+
+    def act(self, server_id: str, body: Any) -> None:
+        self.call("POST", f"/compute/v2.1/servers/{server_id}/action", body)
+
+    def delete_all(self, server_ids: list[str]) -> None:
+        """Delete servers and wait until they are gone."""
+        for server_id in server_ids:
+            self.call("DELETE", f"/compute/v2.1/servers/{server_id}")
+        while self.servers():
+            time.sleep(0.002)
+
     def wait_active(self, server_id: str) -> None:
-        while (status := self.call("GET", f"/compute/v2.1/servers/{server_id}")["server"]["status"]) == "BUILD":
+        self.wait_for(server_id, "ACTIVE")
+
+    def wait_for(self, server_id: str, wanted: str) -> None:
+        while (status := self.show(server_id)["status"]) != wanted:
+            if status == "ERROR":
+                raise SystemExit(f"server {server_id} is {status}")
             time.sleep(0.0005)
-        if status != "ACTIVE":
-            raise SystemExit(f"server {server_id} is {status}")
 
 
 def commit_floor_ms(folder: Path) -> float:

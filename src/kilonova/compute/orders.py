@@ -106,6 +106,7 @@ def carry_out(
             driver.finish_move(order.guest, order.source, power_on=order.power_on)
             return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
         case ReturnHome():
+            driver.discard_snapshot(order.instance_uuid)  # which an evacuation may have interrupted
             return driver.return_home(order.guest, power_on=order.power_on)
         case ConfirmMove():
             driver.confirm_move(order.instance_uuid)

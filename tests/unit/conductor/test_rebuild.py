@@ -197,3 +197,20 @@ def test_the_disk_is_made_anew_of_the_same_image(cell_of: NewCell, tmp_path: Pat
     cell.bus.run()
     assert [disk.name for disk in (cell.folder / "hypervisors" / "disks" / "node1").iterdir()] == [uuid]
     cell.check()
+
+
+def test_a_soft_delete_keeps_the_guest_that_the_server_says_it_has(running: Running) -> None:
+    """The host makes the guest of the other image in any case, before it powers it off."""
+    cell, uuid = running
+    cell.rebuild(uuid, OTHER)
+    while not any(isinstance(message, RebuildGuest) for message in cell.bus.sent):
+        assert cell.bus.step()
+    cell.delete(uuid, soft=True)
+    cell.work_off()
+    guest = guest_on(cell, "node1", uuid)
+    server = cell.find(uuid)
+    assert server is not None
+    assert guest is not None
+    assert (server.vm_state, server.image_ref, guest.image_ref) == (VmState.SOFT_DELETED, OTHER.id, OTHER.id)
+    assert (guest.state, count_of_requests(cell)) == (PowerState.SHUTDOWN, 1)
+    cell.check()

@@ -141,3 +141,20 @@ def test_an_image_of_an_earlier_shelve_goes_with_the_next(cell_of: NewCell, imag
     rest(cell)
     shelved(cell, uuid)
     assert len(own(images)) == 1
+
+
+@pytest.mark.parametrize("fails", ["no host", "all hosts"])
+@pytest.mark.parametrize("act", ["shelve", "create_image", "create_backup"])
+def test_a_guest_that_an_evacuation_leaves_where_it_is_keeps_no_copy_of_its_disk(
+    cell_of: NewCell, images: FolderImages, act: str, fails: str
+) -> None:
+    cell = cell_of(host("a"), host("b", vcpus=1 if fails == "all hosts" else 0, failing_spawns=-1), images=images)
+    (uuid,) = booted(cell, force_host="a")
+    getattr(cell, act)(uuid)
+    copies = cell.folder / "hypervisors" / "disks" / "a" / "copies"
+    while not list(copies.glob("*")):
+        assert cell.bus.step()
+    cell.evacuate(uuid)
+    rest(cell)
+    assert (cell.instance(uuid).vm_state, cell.instance(uuid).host) == (VmState.ERROR, "a")
+    assert (list(copies.glob("*")), own(images)) == ([], [])

@@ -54,7 +54,7 @@ from kilonova.conductor.workflows.moves import (
 from kilonova.conductor.workflows.outcomes import fail, require_absent, settle
 from kilonova.db import instances, moves, server_migrations
 from kilonova.db.transaction import Transaction
-from kilonova.messaging.messages import DestroyGuest, MoveAway, RebuildGuest, ReturnHome, StepReply
+from kilonova.messaging.messages import DestroyGuest, DiscardSnapshot, MoveAway, RebuildGuest, ReturnHome, StepReply
 from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.server_migration import OPEN, MigrationStatus, MoveKind
 from kilonova.model.transitions import TRANSITIONS
@@ -72,11 +72,15 @@ def _begin(_services: Services, _run: Run[MoveFacts]) -> Effect:
 
 
 def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have a source that is alive take its guest back as it was, unless it is left once more."""
+    """Have a source that is alive take its guest back as it was, unless it is left once more.
+
+    A snapshot that the evacuation interrupted was not undone there: the guest that stays drops the copy of its disk.
+    """
     facts = run.facts
-    was_left = facts.destination is not None or facts.tried
-    if not was_left:  # the migration was stored with the workflow, whose journal may have come no further
-        return give_destination_back(services, run)
+    if not _was_left(facts):
+        if run.interrupt is Interrupt.EVACUATE:  # the next evacuation does the same if it fails
+            return give_destination_back(services, run)
+        return SendToAgent(facts.source, DiscardSnapshot(run.step_id, run.instance_uuid))
     is_left_again = run.interrupt is Interrupt.EVACUATE or next_try(services, run) is not None
     if facts.stranded or is_left_again:
         return Completed(durable=False)
@@ -86,11 +90,17 @@ def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(facts.source, ReturnHome(run.step_id, guest, facts.runs))
 
 
-def _woken(_services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
+def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
     """The server is in error, and its host counted as dead before: what it could not do keeps nothing waiting."""
+    if not _was_left(run.facts):  # the migration was stored with the workflow, whose journal may have come no further
+        return give_destination_back(services, run)
     if reply.error is not None:
         LOG.warning("Instance %s stays off on host %s: %s", run.instance_uuid, reply.host, reply.error)
     return Completed(durable=False)
+
+
+def _was_left(facts: MoveFacts) -> bool:
+    return facts.destination is not None or bool(facts.tried)
 
 
 def _claim(services: Services, run: Run[MoveFacts]) -> Effect:

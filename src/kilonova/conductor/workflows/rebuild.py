@@ -7,6 +7,9 @@
 
 What the server is made of changes in the transaction that starts the rebuild, so that clients see it at once. A rebuild
 that fails gives the server back what it was made of before, and leaves it in error: it may be rebuilt again.
+
+A delete does not take back what the host was told: the server may be soft-deleted, and restored with the guest that the
+host makes. The delete's order waits at the host for that guest anyway.
 """
 
 from collections.abc import Mapping
@@ -20,6 +23,7 @@ from kilonova.conductor.workflow import (
     Effect,
     Failed,
     Gone,
+    Interrupt,
     Run,
     SendToAgent,
     Step,
@@ -143,7 +147,8 @@ def _settle(_services: Services, run: Run[RebuildFacts], power_state: PowerState
     before = run.facts.before.request_spec_uuid
 
     def write(tx: Transaction) -> None:
-        settle(tx, run, run.facts.settled_state, power_state)
+        if run.interrupt is not Interrupt.DELETE:  # which has said already what the server does now
+            settle(tx, run, run.facts.settled_state, power_state)
         if before is not None:
             request_specs.delete_unused(tx, [before])
 
@@ -161,6 +166,7 @@ REBUILD = Workflow(
             undo=NOTHING,
             shows=TaskState.REBUILD_SPAWNING,
             event="compute_rebuild_instance",
+            interrupts={Interrupt.DELETE: NOTHING},
         ),
     ),
     TRANSITIONS["rebuild"],
