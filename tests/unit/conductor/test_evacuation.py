@@ -10,7 +10,7 @@ from kilonova.db import server_migrations
 from kilonova.db import tables as t
 from kilonova.db.server_migrations import MigrationQuery
 from kilonova.errors import Conflict, DriverError, UnexpectedTaskState
-from kilonova.messaging.messages import DestroyGuest, RebuildGuest, SpawnGuest
+from kilonova.messaging.messages import DestroyGuest, MoveAway, RebuildGuest, SpawnGuest
 from kilonova.model.instance import PowerState, TaskState, VmState
 from support.cell import Cell, NewCell, host
 
@@ -487,4 +487,19 @@ def test_one_that_has_hardly_begun_gives_way_to_another(cell: Cell) -> None:
     cell.bus.run()
     assert cell.instance(uuid).host == "node2"
     assert [status for status, _, _ in migrations(cell, uuid)] == ["done", "error"]
+    cell.check()
+
+
+def test_a_guest_that_a_move_was_taking_away_is_back_when_no_host_takes_the_server(cell_of: NewCell) -> None:
+    cell = cell_of(host("node1"), host("node2"))
+    group = cell.add_group("affinity")
+    uuid = boot(cell, group=group)
+    boot(cell, group=group)
+    cell.resize(uuid, stays=True)
+    while not any(isinstance(message, MoveAway) for message in cell.bus.sent):
+        assert cell.bus.step()
+    cell.evacuate(uuid)
+    cell.work_off()
+    assert (cell.instance(uuid).vm_state, cell.instance(uuid).host) == (ERROR, "node1")
+    assert running(cell, uuid) == ["node1"]
     cell.check()

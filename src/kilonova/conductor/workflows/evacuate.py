@@ -54,7 +54,7 @@ from kilonova.conductor.workflows.moves import (
 from kilonova.conductor.workflows.outcomes import fail, require_absent, settle
 from kilonova.db import instances, moves, server_migrations
 from kilonova.db.transaction import Transaction
-from kilonova.messaging.messages import DestroyGuest, DiscardSnapshot, MoveAway, RebuildGuest, ReturnHome, StepReply
+from kilonova.messaging.messages import DestroyGuest, MoveAway, RebuildGuest, ReturnHome, StepReply
 from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.server_migration import OPEN, MigrationStatus, MoveKind
 from kilonova.model.transitions import TRANSITIONS
@@ -74,13 +74,12 @@ def _begin(_services: Services, _run: Run[MoveFacts]) -> Effect:
 def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
     """Have a source that is alive take its guest back as it was, unless it is left once more.
 
-    A snapshot that the evacuation interrupted was not undone there: the guest that stays drops the copy of its disk.
+    A move or a snapshot that the evacuation interrupted was not undone there. So a source that was never left is asked
+    as well: it takes back what it keeps for the move, and drops the copy of the disk.
     """
     facts = run.facts
-    if not _was_left(facts):
-        if run.interrupt is Interrupt.EVACUATE:  # the next evacuation does the same if it fails
-            return give_destination_back(services, run)
-        return SendToAgent(facts.source, DiscardSnapshot(run.step_id, run.instance_uuid))
+    if not _was_left(facts) and run.interrupt is Interrupt.EVACUATE:
+        return give_destination_back(services, run)  # the next evacuation asks the source if it fails
     is_left_again = run.interrupt is Interrupt.EVACUATE or next_try(services, run) is not None
     if facts.stranded or is_left_again:
         return Completed(durable=False)
