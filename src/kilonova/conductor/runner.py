@@ -282,6 +282,9 @@ class Runner:
         self._tell(turn)
         if after is None or after.stuck:
             self._forget(turn.run)
+            if Interrupt.EVACUATE in {turn.run.interrupt, turn.run.row.kind}:
+                # A host that was passed over may have reported its guests before the server was recorded elsewhere.
+                self._late_guests.look_at(turn.run.instance_uuid, turn.run.facts.host)
             return None
         return self._runs.remember(after, turn.run.memo)
 
@@ -306,8 +309,6 @@ class Runner:
         """
         if effect.facts is not None:
             run = replace(run, facts=effect.facts)
-        if self._is_left(run, effect.host):
-            return self._apply(run, Completed())
         send = partial(self._parking.send, run, effect, lambda: self._runs.replace(run), ask=resumed)
         refused = send()
         if refused is not None and self._find_agent(effect.host):
@@ -320,7 +321,11 @@ class Runner:
         return self._apply(run, effect_of_refusal)
 
     def _is_left(self, run: Run[Any], host: str) -> bool:
-        """Tell whether something is being undone at a host that is taken for dead, and that its server leaves."""
+        """Tell whether something is being undone at a host that is taken for dead, and that its server leaves.
+
+        An agent that is alive all the same is asked to undo it, so that no guest goes on there; but what it cannot do,
+        and what a host without one would have to, keeps nobody waiting.
+        """
         if run.interrupt is not Interrupt.EVACUATE or not run.row.undoing:
             return False
         with self._database.read() as connection:
@@ -328,7 +333,13 @@ class Runner:
 
     def _meaning(self, run: Run[Any], reply: StepReply) -> Effect:
         step = self._step(run)
-        return (step.on_undone if run.row.undoing else step.on_reply)(self.services, run, reply)
+        try:
+            return (step.on_undone if run.row.undoing else step.on_reply)(self.services, run, reply)
+        except UndoFailedError as error:
+            if not self._is_left(run, reply.host):
+                raise
+            LOG.warning("Instance %s leaves host %s as it is: %s", run.instance_uuid, reply.host, error)
+            return Completed()
 
     def _hand_over(self, run: Run[Any], host: str) -> bool:
         """Give a workflow to the process that has a host's agent; also True when it is no longer ours to give."""

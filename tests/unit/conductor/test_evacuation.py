@@ -365,6 +365,51 @@ def test_whatever_is_under_way_ends_without_the_dead_host(
     cell.check()
 
 
+def resize_in_place(cell: Cell, uuid: str) -> None:
+    cell.resize(uuid, stays=True)
+
+
+@pytest.mark.parametrize("step", range(1, 14))
+@pytest.mark.parametrize("begin", [Cell.resize, Cell.migrate, Cell.live_migrate, Cell.rebuild, resize_in_place])
+def test_whatever_is_under_way_leaves_no_guest_on_a_host_that_was_only_declared_down(
+    cell_of: NewCell, begin: Callable[[Cell, str], None], step: int
+) -> None:
+    cell = cell_of(*HOSTS)
+    uuid = boot(cell)
+    begin(cell, uuid)
+    for _ in range(step):
+        cell.bus.step()
+    server = cell.instance(uuid)
+    if server.vm_state is not ACTIVE or server.task_state is None:
+        return  # it is over
+    cell.evacuate(uuid)
+    for _ in range(100):
+        cell.bus.step()
+        assert len(running(cell, uuid)) <= 1
+    cell.work_off()
+    after = cell.instance(uuid)
+    assert having(cell, uuid) == [after.host]
+    assert room(cell) == {after.host: 1}
+    cell.check()
+
+
+@pytest.mark.parametrize("back", range(1, 12))
+def test_a_destination_that_comes_back_while_a_move_ends_without_it(cell_of: NewCell, back: int) -> None:
+    cell = cell_of(*HOSTS)
+    uuid = boot(cell)
+    cell.resize(uuid)
+    while "node2" not in running(cell, uuid):
+        assert cell.bus.step()
+    cell.bus.cut_off = {"node2"}
+    cell.evacuate(uuid)
+    for _ in range(back):
+        cell.bus.step()
+    cell.reconnect()
+    cell.work_off()
+    assert having(cell, uuid) == [cell.instance(uuid).host]
+    cell.check()
+
+
 def test_one_that_waits_is_not_joined_by_another(cell: Cell) -> None:
     uuid = boot(cell)
     cell.power(uuid, "stop")
