@@ -17,6 +17,7 @@ from kilonova.db import instance_lists, instances
 from kilonova.errors import KilonovaError
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import TaskState, VmState
+from kilonova.model.transitions import TRANSITIONS
 from kilonova.scenario.model import SimulatedCell, SimulatedHost
 from support.cell import IMAGE, Cell, host
 
@@ -28,6 +29,7 @@ FLAVORS = (
 )
 _CLIENTS = 4
 _SERVERS = 12
+_EVACUATING = threading.Lock()
 _MADE, _ASKED_GONE, _GONE = "made", "asked-gone", "gone"
 
 
@@ -194,7 +196,12 @@ def _rebuild(cell: Cell, uuid: str, rng: random.Random) -> None:
 
 
 def _evacuate(cell: Cell, uuid: str, rng: random.Random) -> None:
-    cell.evacuate(uuid, stops=rng.random() < 0.2)
+    """Evacuate a server from a host that lives, but none that is evacuated already: that needs a dead destination."""
+    with _EVACUATING:
+        with cell.database.read() as connection:
+            server = instances.find(connection, uuid)
+        if server is not None and server.task_state not in TRANSITIONS["evacuate"].shown:
+            cell.evacuate(uuid, stops=rng.random() < 0.2)
 
 
 def _in_state(cell: Cell, state: VmState) -> list[str]:
