@@ -160,7 +160,7 @@ COMPUTE: Mapping[str, Access] = {
     f"{_ACTION} removeFloatingIp": of_home(MEMBER, {"removeFloatingIp": {"address": "10.0.0.4"}}),
     f"{_ACTION} os-start": of_home(MEMBER, {"os-start": None}),
     f"{_ACTION} os-stop": of_home(MEMBER, {"os-stop": None}),
-    f"{_ACTION} evacuate": of_home(ADMIN, {"evacuate": {"host": "gone"}}),
+    f"{_ACTION} evacuate": of_home(ADMIN, {"evacuate": {}}),
     f"{_ACTION} rebuild": of_home(MEMBER, {"rebuild": {"imageRef": "3f0b7f2e-0a38-4d0a-bd0c-0a6b5a2f5f0e"}}),
     f"{_ACTION} pause": of_home(MEMBER, {"pause": None}),
     f"{_ACTION} unpause": of_home(MEMBER, {"unpause": None}),

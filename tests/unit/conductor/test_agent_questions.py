@@ -126,7 +126,8 @@ def test_a_thousand_questions_to_a_frozen_host_hold_two_threads_and_stop_nobody(
         frozen = [pool.submit(ask, "node1") for _ in range(1000)]
         well = [pool.submit(ask, "node2") for _ in range(20)]
         assert [each.result()[0] for each in well] == ["words"] * 20
-        assert time.monotonic() - began < 1.0, "they waited behind those of the frozen host"
+        took = time.monotonic() - began
+        assert took < len(frozen) / LIMITS.waiting * LIMITS.within_s / 10, "they waited behind those of the frozen host"
         answers = [each.result() for each in frozen]
     refused = [taken for answer, taken in answers if "others wait for it already" in answer]
     given_up = [taken for answer, taken in answers if "does not answer" in answer]

@@ -5,6 +5,7 @@ import pytest
 
 from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.workflows.batch import BATCH
+from kilonova.conductor.workflows.cache_images import CACHE_IMAGES
 from kilonova.model.instance import TaskState, VmState
 from kilonova.model.transitions import ANY_TASK, TRANSITIONS
 
@@ -64,4 +65,4 @@ def test_no_two_actions_show_the_same_first_task_in_the_same_state() -> None:
 
 
 def test_every_workflow_of_one_server_has_a_transition() -> None:
-    assert set(REGISTRY) - {BATCH.kind} <= set(TRANSITIONS)
+    assert set(REGISTRY) - {BATCH.kind, CACHE_IMAGES.kind} <= set(TRANSITIONS)
