@@ -503,3 +503,19 @@ def test_a_guest_that_a_move_was_taking_away_is_back_when_no_host_takes_the_serv
     assert (cell.instance(uuid).vm_state, cell.instance(uuid).host) == (ERROR, "node1")
     assert running(cell, uuid) == ["node1"]
     cell.check()
+
+
+@pytest.mark.parametrize("step", [2, 3])
+def test_another_while_the_source_gets_it_back_leaves_the_source_its_guest(cell_of: NewCell, step: int) -> None:
+    cell = cell_of(host("node1"), host("node2", memory_mib=8192, failing_spawns=1))
+    uuid = boot(cell)
+    cell.evacuate(uuid)
+    while not any(isinstance(message, RebuildGuest) for message in cell.bus.sent):
+        assert cell.bus.step()
+    for _ in range(step):
+        cell.bus.step()
+    assert cell.instance(uuid).host == "node2"
+    cell.evacuate(uuid)
+    cell.work_off()
+    assert having(cell, uuid) == [cell.instance(uuid).host]
+    cell.check()

@@ -80,13 +80,22 @@ def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
     facts = run.facts
     if not _was_left(facts) and run.interrupt is Interrupt.EVACUATE:
         return give_destination_back(services, run)  # the next evacuation asks the source if it fails
-    is_left_again = run.interrupt is Interrupt.EVACUATE or next_try(services, run) is not None
+    is_left_again = _is_evacuated_again(services, run) or next_try(services, run) is not None
     if facts.stranded or is_left_again:
         return Completed(durable=False)
     guest = guest_at_home(services, run)
     if guest is None:
         return Gone()
     return SendToAgent(facts.source, ReturnHome(run.step_id, guest, facts.runs))
+
+
+def _is_evacuated_again(services: Services, run: Run[MoveFacts]) -> bool:
+    """Tell whether another evacuation leaves the source; one that began at the destination ends, and wakes nobody."""
+    if run.interrupt is not Interrupt.EVACUATE:
+        return False
+    with services.database.read() as connection:
+        others = server_migrations.open_of(connection, [run.instance_uuid])
+    return any(each.uuid != run.facts.migration and each.source_host == run.facts.source for each in others)
 
 
 def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
