@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from crash.starters import OTHER_IMAGE
-from kilonova.db import instance_lists, instances
+from kilonova.db import instance_lists, instances, workflows
 from kilonova.errors import KilonovaError
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import TaskState, VmState
-from kilonova.model.transitions import TRANSITIONS
 from kilonova.scenario.model import SimulatedCell, SimulatedHost
 from support.cell import IMAGE, Cell, host
 
@@ -196,11 +195,14 @@ def _rebuild(cell: Cell, uuid: str, rng: random.Random) -> None:
 
 
 def _evacuate(cell: Cell, uuid: str, rng: random.Random) -> None:
-    """Evacuate a server from a host that lives, but none that is evacuated already: that needs a dead destination."""
+    """Evacuate a server for which nothing else is under way, from a host that lives.
+
+    What an evacuation may interrupt is killed by the matrix, one after the other, but for evacuations themselves.
+    """
     with _EVACUATING:
         with cell.database.read() as connection:
-            server = instances.find(connection, uuid)
-        if server is not None and server.task_state not in TRANSITIONS["evacuate"].shown:
+            is_idle = not workflows.of_instance(connection, uuid)
+        if is_idle:
             cell.evacuate(uuid, stops=rng.random() < 0.2)
 
 
