@@ -3,13 +3,17 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.virt.base import AgentStopsError
+from kilonova.compute.virt.fake.driver import FakeDriver
 from kilonova.errors import SnapshotCancelled
 from kilonova.messaging.messages import CancelSnapshot, SnapshotGuest, StepId
+from kilonova.model.image_data import ImageData
+from kilonova.scenario.model import AllocationRatios, SimulatedHost
 
 PATIENCE_S = 10
 
@@ -78,3 +82,20 @@ def test_when_the_agent_ends_all_are_left_as_they_are() -> None:
             work.check()
     with pytest.raises(AgentStopsError), snapshots.run(order("two")):
         raise AssertionError("it has begun")
+
+
+def test_an_upload_that_was_killed_at_its_end_leaves_no_copy(tmp_path: Path) -> None:
+    driver = FakeDriver(SimulatedHost("node1"), tmp_path / "node1.json", AllocationRatios())
+    copies = tmp_path / "disks" / "node1" / "copies"
+    copies.mkdir(parents=True)
+    for name in ("a.one", "a.one.brought"):
+        (copies / name).touch()
+    driver.upload_snapshot("a", ImageData("one"), NeverCancelled())
+    assert [file.name for file in copies.iterdir()] == ["a.one.brought"]
+
+
+class NeverCancelled:
+    """A monitor of a snapshot that goes on."""
+
+    def check(self) -> None:
+        """Go on."""

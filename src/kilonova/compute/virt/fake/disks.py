@@ -109,7 +109,7 @@ class Disks:
         return self._brought(uuid, image_id).exists()
 
     def note_brought(self, uuid: str, image_id: str) -> None:
-        """Note that a copy has become an image, and drop it."""
+        """Note that a copy has become an image, and drop it; what a kill has left halfway is done to its end."""
         self._brought(uuid, image_id).touch()
         self._copy(uuid, image_id).unlink(missing_ok=True)
 

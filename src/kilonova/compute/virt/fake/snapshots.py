@@ -31,6 +31,7 @@ class Snapshots(SimulatedHypervisor):
 
     def upload_snapshot(self, uuid: str, image: ImageData, monitor: SnapshotMonitor) -> None:
         if self._disks.has_brought(uuid, image.image_id):
+            self._disks.note_brought(uuid, image.image_id)
             return
         copy = self._disks.copied(uuid, image.image_id)
         if copy is None or self._images is None:
