@@ -25,7 +25,7 @@ bench: setup ; @exec .venv/bin/python -m benchmarks $(ARGS) ## measure speed
 soak: setup ; @tools/test_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m concurrency.soak $(ARGS) ## 200,000 operations of 64 clients on PostgreSQL and on MariaDB, then check every sum
 crash-matrix: setup ; @PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.matrix $(ARGS) ## kill every workflow at every point of every step, then check the world, ARGS='--only resize' one of them
 crash-kills: setup ; @PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.kills $(ARGS) ## kill a working cloud 1,000 times at random, ARGS='--seed 7' as that time
-crash-sample: setup ; @$(MAKE) -s crash-matrix ARGS='--sample 150 --seed 5' && exec $(MAKE) -s crash-kills ARGS='--kills 60 --commands 5 --seed 5' ## a part of both, the same every time
+crash-sample: setup ; @$(MAKE) -s crash-matrix ARGS='--sample 150 --seed 5' && exec $(MAKE) -s crash-kills ARGS='--kills 40 --commands 5 --seed 5' ## a part of both, the same every time
 broker-faults: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/python -m pytest tests/messaging $(ARGS) ## kill, freeze and cut off the broker under traffic, each for longer than make test does
 restored: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/python -m pytest tests/databases/test_guests_after_a_restore.py $(ARGS) ## restore a database of before half of 2,000 guests were made, on SQLite and PostgreSQL
 faults: setup ; @tools/test_servers.sh && PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.faults $(ARGS) ## kill, stop and cut off processes, broker and database of a working cloud, ARGS='--faults 300 --agents 20 --hosts 50'
