@@ -2,7 +2,8 @@
 """Who may use each route, written down by hand: the contract that the rules of policy are held to.
 
 A key is what the family calls itself, the method, the route, and for routes of actions the action. The routes of the
-compute API with a project in their path are the same endpoints and are not repeated.
+compute API with a project in their path are the same endpoints and are not repeated; nor are servers under the path of
+volumes.
 """
 
 from collections.abc import Mapping
@@ -109,6 +110,66 @@ COMPUTE: Mapping[str, Access] = {
     "compute GET /v2.1/os-keypairs/{keypair_name}": anywhere(ANY),
     "compute DELETE /v2.1/os-keypairs/{keypair_name}": anywhere(ANY),
     "compute GET /v2.1/limits": anywhere(ANY),
+    "compute GET /v2.1/extensions": anywhere(ANY),
+    "compute GET /v2.1/extensions/{alias}": anywhere(ANY),
+    "compute GET /v2.1/images": anywhere(ANY),
+    "compute GET /v2.1/images/detail": anywhere(ANY),
+    "compute GET /v2.1/images/{image_id}": anywhere(ANY),
+    "compute DELETE /v2.1/images/{image_id}": anywhere(ANY),
+    "compute GET /v2.1/images/{image_id}/metadata": anywhere(ANY),
+    "compute POST /v2.1/images/{image_id}/metadata": anywhere(ANY, {"metadata": {"a": "b"}}),
+    "compute PUT /v2.1/images/{image_id}/metadata": anywhere(ANY, {"metadata": {"a": "b"}}),
+    "compute GET /v2.1/images/{image_id}/metadata/{key}": anywhere(ANY),
+    "compute PUT /v2.1/images/{image_id}/metadata/{key}": anywhere(ANY, {"meta": {"a": "b"}}),
+    "compute DELETE /v2.1/images/{image_id}/metadata/{key}": anywhere(ANY),
+    "compute GET /v2.1/os-hosts": anywhere(ADMIN),
+    "compute GET /v2.1/os-hosts/{host_name}": anywhere(ADMIN),
+    "compute PUT /v2.1/os-hosts/{host_name}": anywhere(ADMIN, {"status": "enable"}),
+    "compute GET /v2.1/os-hosts/{host_name}/startup": anywhere(ADMIN),
+    "compute GET /v2.1/os-hosts/{host_name}/shutdown": anywhere(ADMIN),
+    "compute GET /v2.1/os-hosts/{host_name}/reboot": anywhere(ADMIN),
+    "compute GET /v2.1/os-instance_usage_audit_log": anywhere(ADMIN),
+    "compute GET /v2.1/os-instance_usage_audit_log/{before}": anywhere(ADMIN),
+    "compute GET /v2.1/os-simple-tenant-usage": anywhere(ADMIN),
+    "compute GET /v2.1/os-simple-tenant-usage/{usage_project_id}": Access(READER, ADMIN),
+    **{
+        f"compute GET /v2.1/{path}": anywhere(READER)
+        for path in (
+            "os-networks",
+            "os-networks/{absent_id}",
+            "os-tenant-networks",
+            "os-tenant-networks/{absent_id}",
+            "os-floating-ips",
+            "os-floating-ips/{absent_id}",
+            "os-security-groups",
+            "os-security-groups/{absent_id}",
+            "os-volumes",
+            "os-volumes/detail",
+            "os-volumes/{absent_id}",
+            "os-snapshots",
+            "os-snapshots/detail",
+            "os-snapshots/{absent_id}",
+        )
+    },
+    **{
+        f"compute {route}": anywhere(MEMBER)
+        for route in (
+            "POST /v2.1/os-floating-ips",
+            "DELETE /v2.1/os-floating-ips/{absent_id}",
+            "POST /v2.1/os-security-groups",
+            "PUT /v2.1/os-security-groups/{absent_id}",
+            "DELETE /v2.1/os-security-groups/{absent_id}",
+            "POST /v2.1/os-security-group-rules",
+            "DELETE /v2.1/os-security-group-rules/{absent_id}",
+            "POST /v2.1/os-volumes",
+            "DELETE /v2.1/os-volumes/{absent_id}",
+            "POST /v2.1/os-snapshots",
+            "DELETE /v2.1/os-snapshots/{absent_id}",
+        )
+    },
+    "compute GET /v2.1/os-floating-ip-pools": anywhere(ANY),
+    "compute GET /v2.1/os-baremetal-nodes": anywhere(ADMIN),
+    "compute GET /v2.1/os-baremetal-nodes/{absent_id}": anywhere(ADMIN),
     "compute GET /v2.1/os-quota-class-sets/{class_name}": anywhere(ADMIN),
     "compute PUT /v2.1/os-quota-class-sets/{class_name}": anywhere(ADMIN, {"quota_class_set": {}}),
     "compute GET /v2.1/os-quota-sets/{quota_project_id}": Access(READER, ADMIN),
@@ -305,6 +366,8 @@ BY_TICKET: Mapping[str, str] = {
 DISCOVERY = frozenset(
     {
         "compute GET /",
+        "compute GET /v2",
+        "compute GET /v2/",
         "compute GET /v2.1",
         "compute GET /v2.1/",
         "placement GET /",

@@ -19,6 +19,8 @@ from kilonova.db import compute_nodes, instances, node_reports, provider_traits,
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
+from kilonova.images.proxied import FixedImageProxy, ImageProxy
+from kilonova.images.source import FixedImages
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, ComputeNode, NodeReport
@@ -160,7 +162,7 @@ class Cloud:
             }
 
 
-def start_cloud(url: str) -> Cloud:
+def start_cloud(url: str, image_proxy: ImageProxy | None = None) -> Cloud:
     """Serve the compute API on a database that has its tables."""
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
@@ -168,5 +170,6 @@ def start_cloud(url: str) -> Cloud:
     database = Database(settings.database.connection)
     mirror = Mirror.follow(database)
     nothing = cast("Any", None)
-    backend = Backend(settings, database, mirror, policy_of(conf), conductor=nothing, images=nothing)
+    proxy = image_proxy or FixedImageProxy(FixedImages(()))
+    backend = Backend(settings, database, mirror, policy_of(conf), conductor=nothing, images=nothing, image_proxy=proxy)
     return Cloud(database, mirror, application_of(settings, backend))

@@ -4,6 +4,8 @@
 import pytest
 from compute_cloud import Cloud
 
+from support.api_client import send
+
 
 def test_every_answer_names_the_version_used(cloud: Cloud) -> None:
     for client, path, version in (
@@ -53,12 +55,12 @@ def test_an_unknown_path_is_404_and_an_unknown_method_405(cloud: Cloud) -> None:
 
 def test_only_json_is_read(cloud: Cloud) -> None:
     raw = b'{"aggregate": {"name": "%s"}}'
-    send = cloud.admin.post
-    refused = send("/os-aggregates", raw % b"a", **{"Content-Type": "application/xml"})
+    post = cloud.admin.post
+    refused = post("/os-aggregates", raw % b"a", **{"Content-Type": "application/xml"})
     assert (refused.status, refused.fault[0]) == (415, "badMediaType")
     kinds = ("application/json; charset=utf-8", "application/vnd.openstack.compute+json", "text/plain")
     for name, kind in zip((b"a", b"b", b"c"), kinds, strict=True):
-        assert send("/os-aggregates", raw % name, **{"Content-Type": kind}).status == 200
+        assert post("/os-aggregates", raw % name, **{"Content-Type": kind}).status == 200
 
 
 def test_broken_json_is_400(cloud: Cloud) -> None:
@@ -84,6 +86,13 @@ def test_versions_are_shown_without_a_token(cloud: Cloud) -> None:
         assert (version["id"], version["status"]) == ("v2.1", "CURRENT")
         assert (version["min_version"], version["version"]) == ("2.1", "2.104")
         assert version["links"][0] == {"rel": "self", "href": "http://cloud/compute/v2.1/"}
+    listed = send(cloud.app, "GET", "/compute/", b"", {}).body["versions"]
+    for version in listed:
+        (link,) = version["links"]
+        document = send(cloud.app, "GET", link["href"].removeprefix("http://cloud"), b"", {}).body["version"]
+        assert {name: document[name] for name in version} == {**version, "links": document["links"]}
+        assert document["links"][0] == link
+    assert [version["id"] for version in listed] == ["v2.0", "v2.1"]
 
 
 @pytest.mark.parametrize(

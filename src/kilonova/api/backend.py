@@ -9,7 +9,8 @@ from kilonova.config.settings import Settings
 from kilonova.db.database import Database
 from kilonova.identity.limits import LimitSource, StoredLimits
 from kilonova.identity.projects import AnyProject, Projects
-from kilonova.images.source import ImageSource
+from kilonova.images.proxied import FixedImageProxy, ImageProxy
+from kilonova.images.source import FixedImages, ImageSource
 from kilonova.metrics import Metrics
 from kilonova.mirror.mirror import Mirror
 from kilonova.scheduler.engine import Engine
@@ -17,7 +18,9 @@ from kilonova.scheduler.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """``driver_name``: of the scheduler driver from outside that is asked instead of the engine, None without one."""
+    """``image_proxy``: for what the API up to 2.38 does with images itself.
+    ``driver_name``: of the scheduler driver from outside that is asked instead of the engine, None without one.
+    """
 
     settings: Settings
     database: Database
@@ -25,6 +28,7 @@ class Backend:
     policy: Policy
     conductor: Conductor
     images: ImageSource
+    image_proxy: ImageProxy = field(default_factory=lambda: FixedImageProxy(FixedImages(())))
     engine: Engine = field(default_factory=Engine)
     limits: LimitSource = field(default_factory=StoredLimits)
     projects: Projects = field(default_factory=AnyProject)

@@ -40,6 +40,7 @@ from kilonova.errors import FromNewerRelease, StorageFull, Unavailable
 from kilonova.identity.limits import LimitSource, StoredLimits, Unlimited
 from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.data import ImageStore
+from kilonova.images.proxied import FixedImageProxy, ImageProxy
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
@@ -182,13 +183,15 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         undo.callback(resources.stop)
         if core.resumed:
             LOG.info("%d unfinished operations are resumed", core.resumed)
+        images = _images(settings, scenario)
         backend = Backend(
             settings,
             database,
             core.mirror,
             policy,
             core.conductor,
-            _images(settings, scenario),
+            images,
+            _image_proxy(settings, images),
             rules.engine,
             limits=_limits(settings),
             projects=_projects(settings),
@@ -236,6 +239,14 @@ def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
         Image(image_id(image.name), image.name, disk_format=image.disk_format, properties=image.properties)
         for image in known
     )
+
+
+def _image_proxy(settings: Settings, images: ImageSource) -> ImageProxy:
+    if settings.glance.endpoint_override:
+        from kilonova.images.glance_proxy import GlanceProxy  # noqa: PLC0415 - brings an HTTP client
+
+        return GlanceProxy(settings.glance.endpoint_override)
+    return FixedImageProxy(images)
 
 
 def _agents_api(settings: Settings, core: Core, store: ImageStore | None) -> AgentsApi:

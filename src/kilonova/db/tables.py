@@ -374,6 +374,7 @@ instances = _table(
     Index("ix_instances_host", "host", "deleted"),
     Index("ix_instances_reservation_id", "reservation_id"),
     Index("ix_instances_deleted_at", "deleted", "deleted_at"),
+    Index("ix_instances_usage", "project_id", "uuid"),
     sqlite_autoincrement=True,
 )
 

@@ -53,9 +53,7 @@ class GlanceImages:
 
     def named(self, name: str, *, token: str | None, project_id: str) -> tuple[Image, ...]:
         del project_id  # the token's
-        # In quotes, since the service takes a bare comma or colon for its own syntax.
-        quoted = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        answer = self._ask(f"/v2/images?name=in:{quote(quoted, safe='')}", token)
+        answer = self._ask(f"/v2/images?name=in:{quote(quoted(name), safe='')}", token)
         if answer.status_code != _OK:
             raise Unavailable(f"The image service answered {answer.status_code}.")
         return tuple(image for image in map(image_of, answer.json()["images"]) if image.name == name)
@@ -116,6 +114,11 @@ class GlanceImages:
             return self._glance.get(path, headers=headers, authenticated=False, raise_exc=False)
         except exceptions.ClientException as error:
             raise Unavailable("The image service cannot be reached.") from error
+
+
+def quoted(value: str) -> str:
+    """Return a value of a filter in quotes: the service takes a bare comma or colon for its own syntax."""
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _refusal(answer: Any) -> Exception:

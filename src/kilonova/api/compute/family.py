@@ -8,14 +8,18 @@ from kilonova.api import faults
 from kilonova.api.compute import (
     aggregates,
     availability_zones,
+    extensions,
     flavor_access,
     flavor_extra_specs,
     flavors,
+    hosts,
     hypervisors,
+    images,
     instance_actions,
     keypairs,
     limits,
     migrations,
+    network_proxies,
     quota_classes,
     quota_sets,
     removed,
@@ -28,7 +32,11 @@ from kilonova.api.compute import (
     server_volumes,
     servers,
     services,
+    tenant_usage,
+    usage_audit_log,
     versions,
+    volume_proxies,
+    volumes_boot,
 )
 from kilonova.api.compute.versions import MAX_VERSION, MIN_VERSION
 from kilonova.api.http import Endpoint, Routes
@@ -39,14 +47,18 @@ from kilonova.errors import InvalidRequest
 RESOURCES = (
     aggregates,
     availability_zones,
+    extensions,
     flavor_access,
     flavor_extra_specs,
     flavors,
+    hosts,
     hypervisors,
+    images,
     instance_actions,
     keypairs,
     limits,
     migrations,
+    network_proxies,
     quota_classes,
     quota_sets,
     removed,
@@ -59,6 +71,10 @@ RESOURCES = (
     server_volumes,
     servers,
     services,
+    tenant_usage,
+    usage_audit_log,
+    volume_proxies,
+    volumes_boot,
 )
 RULES = tuple(rule for resource in RESOURCES for rule in resource.RULES)
 _JSON_TYPES = {"application/json", "application/vnd.openstack.compute+json"}
@@ -82,7 +98,7 @@ class ComputeFamily(NovaStyle):
     def version(self, headers: Mapping[str, str], path: str) -> Version:
         wanted = requested_version(headers.get("OpenStack-API-Version"), "compute")
         wanted = wanted or headers.get("X-OpenStack-Nova-API-Version")
-        if wanted is None or path.rstrip("/") in {"", "/v2.1"}:
+        if wanted is None or path.rstrip("/") in versions.DISCOVERY:
             return MIN_VERSION
         if wanted == "latest":
             return MAX_VERSION
@@ -109,7 +125,7 @@ class ComputeFamily(NovaStyle):
 
     def needs_token(self, path: str, method: str) -> bool:
         del method
-        return path.rstrip("/") not in {"", "/v2.1"}
+        return path.rstrip("/") not in versions.DISCOVERY
 
     def decode_body(self, method: str, content_type: str | None, raw: bytes, version: Version) -> Any:
         del version

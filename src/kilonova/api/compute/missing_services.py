@@ -21,6 +21,41 @@ def nothing_of_server(rule: str, body: Any) -> Handler:
     return show
 
 
+def nothing(rule: str, body: Any) -> Handler:
+    """Return a handler that shows an empty list of something that projects have at another service."""
+
+    def show(ctx: Context, request: Request) -> Reply:
+        """Answer 200 and empty."""
+        del request
+        ctx.authorize(rule)
+        return Reply(200, body)
+
+    return show
+
+
+def not_there(rule: str, what: str, parameter: str) -> Handler:
+    """Return a handler for one thing at another service. ``parameter``: of the path, which names it."""
+
+    def refuse(ctx: Context, request: Request) -> Reply:
+        """Answer 404."""
+        ctx.authorize(rule)
+        raise NotFound(f"There is no {what} {request.path[parameter]}.")
+
+    return refuse
+
+
+def cannot_be_made(rule: str, service: str) -> Handler:
+    """Return a handler of what would be made at a service."""
+
+    def refuse(ctx: Context, request: Request) -> Reply:
+        """Answer 400."""
+        del request
+        ctx.authorize(rule)
+        raise _missing(service)
+
+    return refuse
+
+
 def not_on_server(rule: str, what: str, parameter: str) -> Handler:
     """Return a handler for one thing of a server that no server has. ``parameter``: of the path, which names it."""
 
@@ -38,6 +73,10 @@ def needs_service(rule: str, service: str) -> Handler:
     def refuse(ctx: Context, request: Request) -> Reply:
         """Answer 400.  Errors: 404 without the server."""
         find_server(ctx, request.path["server_id"], rule)
-        raise InvalidRequest(f"No {service} service is configured.")
+        raise _missing(service)
 
     return refuse
+
+
+def _missing(service: str) -> InvalidRequest:
+    return InvalidRequest(f"No {service} service is configured.")

@@ -8,6 +8,7 @@ from kilonova.api.compute.server_states import check_allowed
 from kilonova.api.compute.servers import find_server
 from kilonova.api.compute.target import check_place
 from kilonova.api.http import Context, Endpoint, Reply, Request
+from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, rule
 from kilonova.api.schemas import server_shelving as schemas
 from kilonova.api.validation import invalid_field
@@ -23,6 +24,7 @@ RULES = (
     rule(f"{_RULE}:unshelve", PROJECT_MEMBER_OR_ADMIN, "Unshelve a server", _ACTION),
     rule(f"{_RULE}:unshelve_to_host", ADMIN, "Unshelve a server to a host", _ACTION),
 )
+_WITH_PLACE = Version(2, 77)
 
 
 def shelve(ctx: Context, request: Request) -> Reply:
@@ -56,7 +58,7 @@ def shelve_offload(ctx: Context, request: Request) -> Reply:
 def unshelve(ctx: Context, request: Request) -> Reply:
     """Take a shelved server back.  2.77 takes a zone; 2.91 a host, null for no zone.  Errors: 400, 403, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_RULE}:unshelve")
-    asked: Mapping[str, str | None] = request.body["unshelve"] or {}
+    asked: Mapping[str, str | None] = (request.body["unshelve"] if request.version >= _WITH_PLACE else None) or {}
     host = asked.get("host")
     if host is not None:
         ctx.authorize(f"{_RULE}:unshelve_to_host", project_id=instance.project_id)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What administrators do about the state of a server."""
 
-from kilonova.api.schemas.types import body, nothing
+from kilonova.api.schemas.types import anything, body
 from kilonova.api.validation import Schemas
 
 RESET_STATE = Schemas({(2, 1): body("os-resetState", {"state": {"enum": ["active", "error"]}}, required=("state",))})
-INJECT_NETWORK_INFO = Schemas({(2, 1): nothing("injectNetworkInfo")})
+INJECT_NETWORK_INFO = Schemas({(2, 1): anything("injectNetworkInfo")})

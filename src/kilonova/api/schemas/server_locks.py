@@ -2,7 +2,7 @@
 """Locking a server, and unlocking it."""
 
 from kilonova.api.microversion import Version
-from kilonova.api.schemas.types import JSONDict, nothing
+from kilonova.api.schemas.types import JSONDict, anything
 from kilonova.api.validation import Schemas
 
 #: From here on a reason may be given; before, whatever is given with the action is passed over.
@@ -15,7 +15,7 @@ def _lock(given: JSONDict) -> JSONDict:
 
 LOCK = Schemas(
     {
-        (2, 1): _lock({}),
+        (2, 1): anything("lock"),
         (2, 73): _lock(
             {
                 "type": ["object", "null"],
@@ -25,4 +25,4 @@ LOCK = Schemas(
         ),
     }
 )
-UNLOCK = Schemas({(2, 1): nothing("unlock")})
+UNLOCK = Schemas({(2, 1): anything("unlock")})

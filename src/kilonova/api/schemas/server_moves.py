@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resize, its confirmation and its way back, cold and live migration."""
 
-from kilonova.api.schemas.types import BOOLEAN, HOST, JSONDict, body, nothing
+from kilonova.api.schemas.types import BOOLEAN, HOST, JSONDict, anything, body
 from kilonova.api.validation import Schemas
 
 _ANY_HOST: JSONDict = {**HOST, "type": ["string", "null"]}
@@ -21,17 +21,12 @@ RESIZE = Schemas(
         )
     }
 )
-CONFIRM_RESIZE = Schemas({(2, 1): nothing("confirmResize")})
-REVERT_RESIZE = Schemas({(2, 1): nothing("revertResize")})
+CONFIRM_RESIZE = Schemas({(2, 1): anything("confirmResize")})
+REVERT_RESIZE = Schemas({(2, 1): anything("revertResize")})
 MIGRATE = Schemas(
     {
         # Up to 2.55 whatever is given with it is passed over.
-        (2, 1): {
-            "type": "object",
-            "required": ["migrate"],
-            "additionalProperties": False,
-            "properties": {"migrate": {}},
-        },
+        (2, 1): anything("migrate"),
         (2, 56): {
             "type": "object",
             "required": ["migrate"],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions about one guest where it is, most of which say no more than their name."""
 
-from kilonova.api.schemas.types import body, nothing
+from kilonova.api.schemas.types import anything, body
 from kilonova.api.validation import Schemas
 
 REBOOT = Schemas(
@@ -9,5 +9,5 @@ REBOOT = Schemas(
 )
 #: action → schema of its body
 PLAIN = {
-    name: Schemas({(2, 1): nothing(name)}) for name in ("os-start", "os-stop", "pause", "unpause", "suspend", "resume")
+    name: Schemas({(2, 1): anything(name)}) for name in ("os-start", "os-stop", "pause", "unpause", "suspend", "resume")
 }

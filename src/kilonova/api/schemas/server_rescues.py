@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rescue, a new password, a crash dump."""
 
-from kilonova.api.schemas.types import UUID, body, nothing
+from kilonova.api.schemas.types import UUID, anything, body, nothing
 from kilonova.api.validation import Schemas
 
 _PASSWORD = {"type": "string"}
@@ -21,6 +21,6 @@ RESCUE = Schemas(
         }
     }
 )
-UNRESCUE = Schemas({(2, 1): nothing("unrescue")})
+UNRESCUE = Schemas({(2, 1): anything("unrescue")})
 CHANGE_PASSWORD = Schemas({(2, 1): body("changePassword", {"adminPass": _PASSWORD}, required=("adminPass",))})
 CRASH_DUMP = Schemas({(2, 1): nothing("trigger_crash_dump")})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shelve, shelve-offload and unshelve."""
 
-from kilonova.api.schemas.types import HOST, NAME, JSONDict
+from kilonova.api.schemas.types import HOST, NAME, JSONDict, anything
 from kilonova.api.validation import Schemas
 
 
@@ -14,9 +14,8 @@ def _only(action: str, value: JSONDict) -> JSONDict:
     }
 
 
-_NULL: JSONDict = {"type": "null"}
-SHELVE = Schemas({(2, 1): _only("shelve", _NULL)})
-SHELVE_OFFLOAD = Schemas({(2, 1): _only("shelveOffload", _NULL)})
+SHELVE = Schemas({(2, 1): anything("shelve")})
+SHELVE_OFFLOAD = Schemas({(2, 1): anything("shelveOffload")})
 
 
 def _target(properties: JSONDict) -> JSONDict:
@@ -25,7 +24,7 @@ def _target(properties: JSONDict) -> JSONDict:
 
 UNSHELVE = Schemas(
     {
-        (2, 1): _only("unshelve", _NULL),
+        (2, 1): anything("unshelve"),
         (2, 77): _target({"availability_zone": NAME}),
         (2, 91): _target({"availability_zone": {**NAME, "type": ["string", "null"]}, "host": HOST}),
     }

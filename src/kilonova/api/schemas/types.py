@@ -59,6 +59,11 @@ def nothing(name: str) -> JSONDict:
     return {"type": "object", "properties": {name: {"type": "null"}}, "required": [name], "additionalProperties": False}
 
 
+def anything(name: str) -> JSONDict:
+    """Return the schema of ``{name: …}`` with nothing beside it: whatever is given with the name is passed over."""
+    return {"type": "object", "properties": {name: {}}, "required": [name], "additionalProperties": False}
+
+
 def query(properties: JSONDict, *, extra: bool = True) -> JSONDict:
     """Return the schema of a query: every parameter is a list of strings, each of which must fit its entry."""
     return {

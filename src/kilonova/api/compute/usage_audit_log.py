@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which hosts have accounted for their servers in the last period: none, since no host sends such accounts."""
+
+from datetime import datetime
+from typing import Any
+
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas import queries
+from kilonova.db import services
+from kilonova.deadline import heeding
+from kilonova.errors import InvalidRequest
+from kilonova.model.host import COMPUTE
+
+_ALL, _ONE = "/os-instance_usage_audit_log", "/os-instance_usage_audit_log/{before}"
+_P = "os_compute_api:os-instance-usage-audit-log"
+RULES = (
+    rule(f"{_P}:list", ADMIN, "Tell which hosts have accounted for their servers", ("GET", _ALL)),
+    rule(f"{_P}:show", ADMIN, "Tell the same of an earlier period", ("GET", _ONE)),
+)
+_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
+
+
+def show_last(ctx: Context, request: Request) -> Reply:
+    """GET /os-instance_usage_audit_log: of the period that was over last."""
+    del request
+    ctx.authorize(f"{_P}:list")
+    return Reply(200, {"instance_usage_audit_logs": _log(ctx, ctx.backend.database.clock.now())})
+
+
+def show_before(ctx: Context, request: Request) -> Reply:
+    """GET /os-instance_usage_audit_log/{before}: of the period that was over last at that time.  Errors: 400."""
+    ctx.authorize(f"{_P}:show")
+    return Reply(200, {"instance_usage_audit_log": _log(ctx, _read(request.path["before"]))})
+
+
+def _read(text: str) -> datetime:
+    for each in _FORMATS:
+        try:
+            moment = datetime.strptime(text, each)  # noqa: DTZ007  all times are in UTC, and say nothing of it
+        except ValueError:
+            continue
+        if moment.year > 2:  # the period before has to be in the calendar, too
+            return moment
+    raise InvalidRequest(f"Invalid timestamp for date {text}")
+
+
+def _log(ctx: Context, before: datetime) -> dict[str, Any]:
+    begin, end = ctx.backend.settings.compute.instance_usage_audit_period.last_completed(before)
+    with ctx.backend.database.read() as connection:
+        hosts = sorted(service.host for service in heeding(services.list_all(connection, binary=COMPUTE)))
+    done = "ALL" if not hosts else f"0 of {len(hosts)}"
+    return {
+        "period_beginning": str(begin),
+        "period_ending": str(end),
+        "num_hosts": len(hosts),
+        "num_hosts_done": 0,
+        "num_hosts_running": 0,
+        "num_hosts_not_run": len(hosts),
+        "hosts_not_run": hosts,
+        "total_instances": 0,
+        "total_errors": 0,
+        "overall_status": f"{done} hosts done. 0 errors.",
+        "log": {},
+    }
+
+
+ROUTES: Routes = {
+    _ALL: {"GET": Endpoint(show_last, query=queries.NONE)},
+    _ONE: {"GET": Endpoint(show_before, query=queries.NONE)},
+}

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run Tempest, OpenStack's public suite, against a `kilonova up` of its own with Keystone, Glance and two hosts.
+
+``tests.txt`` names the tests that have to pass, ``sample.txt`` some of them. The run fails for each of them that fails,
+is skipped or does not run, and names it with its reason. ``.venv-tempest`` holds the suite (`make tempest` makes it).
+
+python -m tempest [--sample] [--everything] [REGEX ...]
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+import yaml
+
+from kilonova.cli.seeding import FLAVORS
+from support.supervisor import Supervisor
+from tempest.prepared import connect, make_people, people_of, two_images
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+VENV = ROOT / ".venv-tempest"
+_HOSTS = 2
+_REGION = "RegionOne"
+_ALL_OF_COMPUTE = r"^tempest\.(api\.compute|serial_tests\.api\.compute)\."
+_PASSED = {"success", "xfail"}
+_SHOWN_LINES = 6
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``why``: the last lines of what went wrong."""
+
+    status: str
+    why: str
+    seconds: float
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("regexes", nargs="*", metavar="REGEX", help="only those of the tests that match one")
+    parser.add_argument("--sample", action="store_true", help="the tests of sample.txt")
+    parser.add_argument("--everything", action="store_true", help="all of tempest.api.compute, whatever comes of it")
+    parser.add_argument("--workers", type=int, default=2, help="how many tests at a time")
+    parser.add_argument("--patience", type=int, default=60, help="seconds until a server has to be ready")
+    parser.add_argument("--json", type=Path, help="write what came of each test to this file")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="work in this folder, and leave it")
+    chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and stop the cloud on the way out
+    wanted = None if chosen.everything else read_names(HERE / ("sample.txt" if chosen.sample else "tests.txt"))
+    if wanted is not None and chosen.regexes:
+        wanted = [name for name in wanted if any(re.search(regex, name) for regex in chosen.regexes)]
+    if wanted == []:
+        parser.error("no test of the list matches")
+    began = time.monotonic()
+    work = chosen.keep or Path(tempfile.mkdtemp(prefix="kilonova-tempest-"))
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        patterns = [f"^{re.escape(name)}(\\[|$)" for name in wanted] if wanted is not None else chosen.regexes
+        found = _run(work, patterns or [_ALL_OF_COMPUTE], chosen.workers, chosen.patience)
+    finally:
+        if chosen.keep is None:
+            shutil.rmtree(work)
+    if chosen.json is not None:
+        chosen.json.write_text(json.dumps({name: vars(outcome) for name, outcome in found.items()}, indent=1))
+    return report(found, wanted, time.monotonic() - began)
+
+
+def read_names(file: Path) -> list[str]:
+    """Read a list of tests: a line that begins with a space is a test of the class above it."""
+    names, of_class = [], ""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.startswith(" "):
+            names.append(f"{of_class}.{line.strip()}")
+        else:
+            of_class = line.strip()
+    return names
+
+
+def _run(work: Path, patterns: Sequence[str], workers: int, patience: int) -> Mapping[str, Outcome]:
+    """Start a cloud, prepare it, run the tests that match, and return what came of each."""
+    for name in ("log", "locks", "etc"):
+        (work / name).mkdir(exist_ok=True)
+    cloud = Supervisor(work / "cloud", arguments=("--hosts", str(_HOSTS))).start()
+    try:
+        cloud.until_ready()
+        _configure(work, cloud, workers, patience)
+        return _run_suite(work, patterns, workers)
+    finally:
+        cloud.stop()
+
+
+def _configure(work: Path, cloud: Supervisor, workers: int, patience: int) -> None:
+    """Make users and images, and write the files that Tempest and stestr read."""
+    people = list(people_of(workers))
+    with connect(cloud.folder) as connection:
+        make_people(connection, people)
+        image, other = two_images(connection)
+    (work / "accounts.yaml").write_text(yaml.safe_dump([person.as_account() for person in people]))
+    template = Template((HERE / "tempest.conf.template").read_text(encoding="utf-8").split("\n", 1)[1])
+    (work / "etc" / "tempest.conf").write_text(
+        template.substitute(
+            work=work.absolute(),
+            identity=cloud.identity,
+            region=_REGION,
+            image=image,
+            image_alt=other,
+            flavor=FLAVORS[0].id,
+            flavor_alt=FLAVORS[1].id,
+            hosts=_HOSTS,
+            patience=patience,
+        )
+    )
+    (package,) = VENV.glob("lib/python3*/site-packages/tempest")
+    (work / ".stestr.conf").write_text(
+        f"[DEFAULT]\ntest_path = {package}/test_discover\ntop_dir = {package.parent}\ngroup_regex = ([^\\.]*\\.)*\n"
+    )
+
+
+def _run_suite(work: Path, patterns: Sequence[str], workers: int) -> Mapping[str, Outcome]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHON"))}
+    environment = {
+        **kept,
+        "PATH": f"{VENV / 'bin'}:{kept['PATH']}",
+        "TEMPEST_CONFIG_DIR": str((work / "etc").absolute()),
+        "TEMPEST_CONFIG": "tempest.conf",
+        "OS_TEST_TIMEOUT": "600",
+        "PYTHONWARNINGS": "ignore",
+    }
+    (work / "include.txt").write_text("\n".join(patterns) + "\n")
+    shutil.rmtree(work / ".stestr", ignore_errors=True)
+    run = ("stestr", "run", "--concurrency", str(workers), "--include-list", "include.txt")
+    for command in (("stestr", "init"), run):
+        subprocess.run(command, cwd=work, env=environment, check=False)
+    raw = subprocess.run(("stestr", "last", "--subunit"), cwd=work, env=environment, capture_output=True, check=False)
+    reader = (str(VENV / "bin" / "python"), str(HERE / "read_results.py"))
+    read = subprocess.run(reader, input=raw.stdout, env=environment, capture_output=True, check=True)
+    return {_without_tags(name): Outcome(**each) for name, each in json.loads(read.stdout).items()}
+
+
+def _without_tags(name: str) -> str:
+    return name.partition("[")[0]
+
+
+def report(found: Mapping[str, Outcome], wanted: Sequence[str] | None, seconds: float) -> int:
+    """Print what did not pass and why, and how many did. Returns the exit code."""
+    names = sorted(found) if wanted is None else wanted
+    passed = [name for name in names if name in found and found[name].status in _PASSED]
+    skipped = [name for name in names if name in found and found[name].status == "skip"]
+    failed = [name for name in names if name not in {*passed, *skipped}]
+    # What breaks while a class is set up is a result of its own, and its tests do not run.
+    broken = [name for name in found if name not in names and found[name].status not in {*_PASSED, "skip"}]
+    for name in (*broken, *failed, *skipped):
+        print(f"\n{'SKIPPED' if name in skipped else 'FAILED'} {name}")
+        for line in _reason(found.get(name)):
+            print(f"    {line}")
+    print(f"\n{len(passed)} passed, {len(failed) + len(broken)} failed, {len(skipped)} skipped, in {seconds:.0f} s")
+    wrong = failed or broken or (skipped and wanted is not None)
+    return 1 if wrong or not passed else 0
+
+
+def _reason(outcome: Outcome | None) -> Iterator[str]:
+    if outcome is None:
+        yield "did not run"
+        return
+    yield from [line for line in outcome.why.splitlines() if line.strip()][-_SHOWN_LINES:]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
