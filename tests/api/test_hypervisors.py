@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
+import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from compute_cloud import Cloud
 
+from kilonova.api.compute.uptimes import uptime_text
+from kilonova.db import tables as t
+from kilonova.db.compute_nodes import capabilities_as_json
+from kilonova.model.host import Capabilities
 from kilonova.model.instance import TaskState
 from support.api_client import Answer
 from support.databases import KINDS
@@ -108,7 +115,7 @@ def test_usage_is_gone_from_2_88(cloud: Cloud) -> None:
         "hypervisor_version": 1000,
         "host_ip": "10.0.0.7",
         "service": {"id": service, "host": "node1", "disabled_reason": None},
-        "uptime": None,
+        "uptime": after["uptime"],
     }
 
 
@@ -206,9 +213,40 @@ def test_unknown_hypervisors(cloud: Cloud, given: str, version: str, status: int
     assert get(cloud, f"/{given}/uptime", version).status == (404 if version == "2.88" else status)
 
 
-def test_uptime_is_not_known_to_the_fake_driver(cloud: Cloud) -> None:
-    cloud.add_host("node1")
-    answer = get(cloud, "/1/uptime", "2.1")
-    assert (answer.status, answer.fault[0]) == (501, "notImplemented")
+def test_a_simulated_machine_is_up_as_long_as_its_process(cloud: Cloud) -> None:
+    node = cloud.add_host("node1")
+    started = cloud.database.clock.now() - timedelta(days=1, hours=2, minutes=3, seconds=4)
+    cloud.database.write(lambda tx: tx.execute(sa.update(t.processes).values(started_at=started)))
+    clock = r" \d\d:\d\d:\d\d up 1 day,  2:03,  0 users,  load average: 0.00, 0.00, 0.00"
+    assert re.fullmatch(clock, get(cloud, "/1/uptime", "2.87").body["hypervisor"]["uptime"])
+    assert re.fullmatch(clock, get(cloud, f"/{node.uuid}", "2.88").body["hypervisor"]["uptime"])
+    assert re.fullmatch(clock, get(cloud, "/detail", "2.88").body["hypervisors"][0]["uptime"])
     cloud.age("node1")
     assert get(cloud, "/1/uptime", "2.1").status == 400
+
+
+def test_the_uptime_of_other_machines_is_for_their_drivers_to_say(cloud: Cloud) -> None:
+    cloud.add_host("node1")
+    unknown = capabilities_as_json(Capabilities("QEMU"))
+    known = capabilities_as_json(Capabilities("QEMU", extra={"uptime": "up since long"}))
+
+    def report(capabilities: Any) -> None:
+        cloud.database.write(lambda tx: tx.execute(sa.update(t.compute_nodes).values(capabilities=capabilities)))
+
+    report(unknown)
+    answer = get(cloud, "/1/uptime", "2.1")
+    assert (answer.status, answer.fault[0]) == (501, "notImplemented")
+    assert get(cloud, "/detail", "2.88").body["hypervisors"][0]["uptime"] is None
+    report(known)
+    assert get(cloud, "/1/uptime", "2.1").body["hypervisor"]["uptime"] == "up since long"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "length"),
+    [(0, "0 min"), (59, "0 min"), (3599, "59 min"), (3600, " 1:00"), (86399, "23:59"), (86400, "1 day, 0 min"),
+     (2 * 86400 + 36000, "2 days, 10:00"), (-5, "0 min")],
+)  # fmt: skip
+def test_uptimes_as_the_command_prints_them(seconds: int, length: str) -> None:
+    now = datetime.fromisoformat("2026-01-31T08:09:10")
+    text = uptime_text(now - timedelta(seconds=seconds), now)
+    assert text == f" 08:09:10 up {length},  0 users,  load average: 0.00, 0.00, 0.00"

@@ -82,7 +82,7 @@ def test_the_values_of_a_server(control: Control) -> None:
         metadata={"a": "b"},
         description="mine",
         accessIPv4="10.0.0.1",
-        accessIPv6="fe80::1",
+        accessIPv6="fe80:0:0::0001",
         config_drive=True,
         tags=["blue", "red", "blue"],
         user_data=base64.b64encode(b"#!/bin/sh").decode(),

@@ -110,12 +110,17 @@ def _configure(work: Path, cloud: Supervisor, workers: int, patience: int) -> No
         make_people(connection, people)
         image, other = two_images(connection)
     (work / "accounts.yaml").write_text(yaml.safe_dump([person.as_account() for person in people]))
+    clouds = yaml.safe_load((cloud.folder / "clouds.yaml").read_text(encoding="utf-8"))["clouds"]
+    admin = clouds["kilonova"]["auth"]
     template = Template((HERE / "tempest.conf.template").read_text(encoding="utf-8").split("\n", 1)[1])
     (work / "etc" / "tempest.conf").write_text(
         template.substitute(
             work=work.absolute(),
             identity=cloud.identity,
             region=_REGION,
+            admin=admin["username"],
+            password=admin["password"],
+            project=admin["project_name"],
             image=image,
             image_alt=other,
             flavor=FLAVORS[0].id,

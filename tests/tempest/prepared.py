@@ -17,11 +17,11 @@ _OF_ADMINS = "administrators"
 
 @dataclass(frozen=True)
 class Person:
-    """A user with one role in one project: Tempest looks for users by role, and gives a class no user twice."""
+    """A user with roles in one project. Tempest looks for users by their roles, and gives a class no user twice."""
 
     name: str
     project: str
-    role: str
+    roles: tuple[str, ...]
 
     def as_account(self) -> dict[str, Any]:
         """Return the entry of Tempest's file of accounts."""
@@ -31,19 +31,19 @@ class Person:
             "project_name": self.project,
             "user_domain_name": "Default",
             "project_domain_name": "Default",
-            "roles": [self.role],
+            "roles": list(self.roles),
         }
-        return {**entry, "types": ["admin"]} if self.role == "admin" else entry
+        return {**entry, "types": ["admin"]} if self.roles == ("admin",) else entry
 
 
 def people_of(workers: int) -> Iterator[Person]:
     """Say who has to be there for so many workers: each has an administrator and users of two projects."""
     for number in range(workers):
-        yield Person(f"admin-{number}", _OF_ADMINS, "admin")
-        yield Person(f"service-{number}", _OF_ADMINS, "service")
+        yield Person(f"admin-{number}", _OF_ADMINS, ("admin",))
+        yield Person(f"service-{number}", _OF_ADMINS, ("admin", "service"))
         for project in (f"first-{number}", f"second-{number}"):
             for role in ("member", "reader", "manager"):
-                yield Person(f"{role}-{project}", project, role)
+                yield Person(f"{role}-{project}", project, (role,))
 
 
 def make_people(cloud: Connection, people: list[Person]) -> None:
@@ -55,8 +55,8 @@ def make_people(cloud: Connection, people: list[Person]) -> None:
             projects[person.project] = cloud.identity.create_project(name=person.project, domain_id="default")
         project = projects[person.project]
         user = cloud.identity.create_user(name=person.name, password=_PASSWORD, default_project_id=project.id)
-        role = roles.get(person.role) or roles.setdefault(person.role, cloud.identity.create_role(name=person.role))
-        cloud.identity.assign_project_role_to_user(project, user, role)
+        for name in person.roles:
+            cloud.identity.assign_project_role_to_user(project, user, roles[name])
 
 
 def two_images(cloud: Connection) -> tuple[str, str]:

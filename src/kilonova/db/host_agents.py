@@ -20,6 +20,7 @@ from kilonova.db.changes import NOWHERE, LoggedAgents, LoggedProcess
 from kilonova.db.clock import epoch_of
 from kilonova.db.statements import insert_many, insert_missing
 from kilonova.db.transaction import Transaction
+from kilonova.deadline import heeding
 
 #: How long a process counts as alive after its last sign of life, unless it is told otherwise.
 LEASE = timedelta(seconds=60)
@@ -187,6 +188,15 @@ def machines(connection: Connection) -> Mapping[str, tuple[bool, datetime]]:
     return {machine: (bool(up), last_seen_at) for machine, up, last_seen_at in rows}
 
 
+def starts(connection: Connection, hosts: Collection[str] | None) -> dict[str, datetime]:
+    """Return host → since when the process is there that has its agent, of these hosts or of all, where it is known."""
+    wanted = sa.select(t.host_agents.c.host, _P.started_at).join(t.processes, _P.uuid == t.host_agents.c.process)
+    wanted = wanted.where(_P.started_at.is_not(None))
+    if hosts is not None:
+        wanted = wanted.where(t.host_agents.c.host.in_(list(hosts)))
+    return {row.host: row.started_at for row in heeding(connection.execute(wanted))}
+
+
 def _begin(tx: Transaction, process: Process, lease: timedelta) -> None:
     values = {
         "lease_until": tx.now + lease,
@@ -197,7 +207,7 @@ def _begin(tx: Transaction, process: Process, lease: timedelta) -> None:
         "release_version": process.release_version,
         "message_version": process.message_version,
     }
-    if not insert_missing(tx, t.processes, {"uuid": process.uuid, **values}):
+    if not insert_missing(tx, t.processes, {"uuid": process.uuid, "started_at": tx.now, **values}):
         was_up = tx.execute(sa.select(_P.up).where(_P.uuid == process.uuid)).scalar_one()
         tx.execute(sa.update(t.processes).where(_P.uuid == process.uuid).values(values))
         if was_up:

@@ -3,12 +3,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import orjson
 
 from kilonova.api.compute.identifiers import uuid_id
 from kilonova.api.compute.links import next_page
+from kilonova.api.compute.uptimes import uptime_text
 from kilonova.api.faults import HttpError
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
@@ -16,7 +18,7 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import hypervisors as schemas
 from kilonova.api.schemas import queries
 from kilonova.api.schemas.types import as_bool
-from kilonova.db import compute_nodes, services
+from kilonova.db import compute_nodes, host_agents, services
 from kilonova.db.compute_nodes import NodeKey, NodeUsage
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
@@ -36,6 +38,8 @@ _BY_UUID, _LAST_BY_NUMBER = Version(2, 53), Version(2, 52)
 _LAST_WITH_USAGE = Version(2, 87)
 #: Up to so many hypervisors are asked for by name.
 _MOST_NAMED = 1000
+#: The type that drivers without a machine report.
+_SIMULATED = "fake"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class _Hypervisors:
     services: Mapping[str, Service]
     usages: Mapping[str, NodeUsage] = field(default_factory=dict)
     servers: Mapping[tuple[str, str], Sequence[tuple[str, str]]] = field(default_factory=dict)
+    starts: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def list_hypervisors(ctx: Context, request: Request) -> Reply:
@@ -66,7 +71,7 @@ def show_hypervisor(ctx: Context, request: Request) -> Reply:
     ctx.authorize("os_compute_api:os-hypervisors:show")
     found = _load(ctx, request, _one(request), detail=True)
     (node,) = found.nodes
-    return Reply(200, {"hypervisor": _view(request, found, node, detail=True)})
+    return Reply(200, {"hypervisor": _view(ctx, request, found, node, detail=True)})
 
 
 def show_statistics(ctx: Context, request: Request) -> Reply:
@@ -84,12 +89,12 @@ def show_statistics(ctx: Context, request: Request) -> Reply:
 def show_uptime(ctx: Context, request: Request) -> Reply:
     """GET /os-hypervisors/{hypervisor_id}/uptime.  Until 2.87.  Errors: 400 if it is down, 404, 501."""
     ctx.authorize("os_compute_api:os-hypervisors:uptime")
-    found = _load(ctx, request, _one(request), detail=False)
+    found = _load(ctx, request, _one(request), detail=False, with_uptime=True)
     (node,) = found.nodes
-    view = _view(request, found, node, detail=False)
+    view = _view(ctx, request, found, node, detail=False)
     if view["state"] == "down":
         raise InvalidRequest(f"Compute service of {node.host} is unavailable at this time.")
-    uptime = _uptime(node)
+    uptime = _uptime(ctx, found, node)
     if uptime is None:
         raise HttpError(501, "Virt driver does not implement uptime function.")
     return Reply(200, {"hypervisor": {**view, "uptime": uptime}})
@@ -99,14 +104,16 @@ def search_hypervisors(ctx: Context, request: Request) -> Reply:
     """GET /os-hypervisors/{pattern}/search.  Until 2.52.  Errors: 404."""
     ctx.authorize("os_compute_api:os-hypervisors:search")
     found = _load(ctx, request, _matching(request.path["hypervisor_id"]), detail=False)
-    return Reply(200, {"hypervisors": [_view(request, found, node, detail=False) for node in heeding(found.nodes)]})
+    return Reply(
+        200, {"hypervisors": [_view(ctx, request, found, node, detail=False) for node in heeding(found.nodes)]}
+    )
 
 
 def list_servers(ctx: Context, request: Request) -> Reply:
     """GET /os-hypervisors/{pattern}/servers.  Until 2.52.  Errors: 404."""
     ctx.authorize("os_compute_api:os-hypervisors:servers")
     found = _load(ctx, request, _matching(request.path["hypervisor_id"]), detail=False, with_servers=True)
-    views = [_view(request, found, node, detail=False, with_servers=True) for node in heeding(found.nodes)]
+    views = [_view(ctx, request, found, node, detail=False, with_servers=True) for node in heeding(found.nodes)]
     return Reply(200, {"hypervisors": views})
 
 
@@ -133,7 +140,7 @@ def _list(ctx: Context, request: Request, *, detail: bool) -> Reply:
         found = _load(ctx, request, page, detail=detail)
     else:
         found = _load(ctx, request, detail=detail)
-    views = [_view(request, found, node, detail=detail) for node in heeding(found.nodes)]
+    views = [_view(ctx, request, found, node, detail=detail) for node in heeding(found.nodes)]
     return Reply(200, {"hypervisors": views, **links})
 
 
@@ -144,6 +151,7 @@ def _load(
     *,
     detail: bool,
     with_servers: bool = False,
+    with_uptime: bool = False,
 ) -> _Hypervisors:
     """Read what answers say of the hypervisors that are chosen by what they are called, and nothing of the others."""
     with ctx.backend.database.read() as connection:
@@ -154,12 +162,14 @@ def _load(
         nodes = {node.uuid: node for node in compute_nodes.list_all(connection, uuids)}
         with_usage = detail and request.version <= _LAST_WITH_USAGE
         with_servers = with_servers or _wants_servers(request)
+        with_uptime = with_uptime or (detail and request.version > _LAST_WITH_USAGE)
         return _Hypervisors(
             nodes=[nodes[key.uuid] for key in keys],
             numbers={key.uuid: key.id for key in keys},
             services={each.host: each for each in services.list_all(connection, hosts=hosts, binary=COMPUTE)},
             usages=compute_nodes.usages(connection, uuids) if with_usage else {},
             servers=compute_nodes.servers(connection, hosts) if with_servers else {},
+            starts=host_agents.starts(connection, hosts) if with_uptime else {},
         )
 
 
@@ -198,6 +208,7 @@ def _public_id(request: Request, uuid: str, number: int) -> int | str:
 
 
 def _view(
+    ctx: Context,
     request: Request,
     found: _Hypervisors,
     node: ComputeNode,
@@ -228,7 +239,7 @@ def _view(
             cpu_info = dict(capabilities.cpu_info)
             view["cpu_info"] = cpu_info if request.version >= Version(2, 28) else orjson.dumps(cpu_info).decode()
         else:
-            view["uptime"] = _uptime(node)
+            view["uptime"] = _uptime(ctx, found, node)
     if with_servers or _wants_servers(request):
         there = found.servers.get((node.host, node.hypervisor_hostname), ())
         if there or request.version >= Version(2, 75):
@@ -253,10 +264,14 @@ def _usage_view(usage: NodeUsage) -> dict[str, int]:
     }
 
 
-def _uptime(node: ComputeNode) -> str | None:
-    """Return what the machine says of its uptime; None from drivers without a machine."""
-    uptime = node.capabilities.extra.get("uptime")
-    return uptime if isinstance(uptime, str) else None
+def _uptime(ctx: Context, found: _Hypervisors, node: ComputeNode) -> str | None:
+    """Return what the machine says of its uptime; a simulated one is up as long as the process that simulates it."""
+    uptime, since = node.capabilities.extra.get("uptime"), found.starts.get(node.host)
+    if isinstance(uptime, str):
+        return uptime
+    if since is None or node.capabilities.hypervisor_type != _SIMULATED:
+        return None
+    return uptime_text(since, ctx.backend.database.clock.now())
 
 
 ROUTES: Routes = {

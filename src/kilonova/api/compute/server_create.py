@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from kilonova.api.compute.access_addresses import read_addresses
 from kilonova.api.compute.flavors import find_asked
 from kilonova.api.compute.hints import read_hints
 from kilonova.api.compute.links import bookmark_links
@@ -227,6 +228,7 @@ def _instances(
 ) -> list[Instance]:
     built = []
     has_drive = as_bool(asked.get("config_drive") or False) or _must_have_drive(ctx, image)
+    addresses = read_addresses(asked, "server")
     for index in range(count):
         name = asked["name"] if count == 1 else f"{asked['name']}-{index + 1}"
         instance_uuid = new_uuid()
@@ -252,8 +254,8 @@ def _instances(
                 launch_index=index,
                 availability_zone=target.zone,
                 disk_config=asked.get("OS-DCF:diskConfig", "MANUAL"),
-                access_ip_v4=asked.get("accessIPv4"),
-                access_ip_v6=asked.get("accessIPv6"),
+                access_ip_v4=addresses.get("access_ip_v4"),
+                access_ip_v6=addresses.get("access_ip_v6"),
             )
         )
     return built

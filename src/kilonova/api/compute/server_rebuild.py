@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kilonova.api.compute.access_addresses import read_addresses
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.server_create import generated_password, read_key, read_user_data
 from kilonova.api.compute.server_states import check_allowed, host_is_up
@@ -11,7 +12,7 @@ from kilonova.api.compute.server_views import surroundings, updated_view
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
-from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_rebuild as schemas
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
@@ -25,8 +26,7 @@ from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import read_aliases
 
 _P = "os_compute_api:servers:rebuild"
-_ACTION = ("POST", "/servers/{id}/action")
-RULES = (rule(_P, PROJECT_MEMBER_OR_ADMIN, "Rebuild a server", _ACTION),)
+RULES = (rule(_P, PROJECT_MEMBER_OR_ADMIN, "Rebuild a server", action("rebuild")),)
 _SHOWS_KEY, _SHOWS_USER_DATA = Version(2, 54), Version(2, 57)
 #: field of the body → column
 _COLUMNS = {
@@ -35,8 +35,6 @@ _COLUMNS = {
     "description": "description",
     "hostname": "hostname",
     "key_name": "key_name",
-    "accessIPv4": "access_ip_v4",
-    "accessIPv6": "access_ip_v6",
     "OS-DCF:diskConfig": "disk_config",
 }
 
@@ -51,6 +49,7 @@ def rebuild(ctx: Context, request: Request) -> Reply:
     check_allowed(ctx, instance, TRANSITIONS["rebuild"])
     asked = request.body["rebuild"]
     _refuse_what_nobody_does(asked)
+    addresses = read_addresses(asked, "rebuild")
     stored = _stored_request(ctx, instance)
     image = _image(ctx, instance, stored, asked["imageRef"])
     key = read_key(ctx, asked) if "key_name" in asked else stored.key
@@ -66,7 +65,7 @@ def rebuild(ctx: Context, request: Request) -> Reply:
         user_data=user_data,
         key=key,
         admin_pass=admin_pass,
-        values={column: asked[field] for field, column in _COLUMNS.items() if field in asked},
+        values={column: asked[field] for field, column in _COLUMNS.items() if field in asked} | addresses,
         limits=ctx.backend.limits.of_project(instance.project_id),
     )
     return _begun(ctx, request, instance, admin_pass)

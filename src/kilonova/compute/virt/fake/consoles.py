@@ -9,13 +9,13 @@ from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 
 
 class Consoles(SimulatedHypervisor):
-    """Shows the console of a guest."""
+    """Shows the console of a guest, whose last line, as of a guest that waits for a login, has not ended yet."""
 
     def console_output(self, uuid: str, lines: int | None) -> str:
         with self._lock:
             guest = self._present(uuid)
         log = [line for entry in guest.console for line in _lines(uuid, guest, entry)]
-        return "".join(f"{line}\n" for line in _last(log, lines))[-CONSOLE_BYTES:]
+        return "\n".join(_last(log, lines))[-CONSOLE_BYTES:]
 
 
 def _last(log: list[str], lines: int | None) -> list[str]:

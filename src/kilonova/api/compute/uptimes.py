@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a machine is up, in the words of the command ``uptime``, which clients take apart."""
+
+from datetime import datetime
+
+_DAY_S, _HOUR_S = 86400, 3600
+
+
+def uptime_text(since: datetime, now: datetime) -> str:
+    """Return what ``uptime`` would print on a machine without users and load. Its last minute is not over yet."""
+    seconds = max(0, int((now - since).total_seconds()))
+    days, hours, minutes = seconds // _DAY_S, seconds % _DAY_S // _HOUR_S, seconds % _HOUR_S // 60
+    length = f"{hours:2}:{minutes:02}" if hours else f"{minutes} min"
+    if days:
+        length = f"{days} day{'' if days == 1 else 's'}, {length}"
+    return f" {now:%H:%M:%S} up {length},  0 users,  load average: 0.00, 0.00, 0.00"
