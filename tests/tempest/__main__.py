@@ -96,7 +96,11 @@ def _run(work: Path, patterns: Sequence[str], workers: int, patience: int) -> Ma
         (work / name).mkdir(exist_ok=True)
     cloud = Supervisor(work / "cloud", arguments=("--hosts", str(_HOSTS))).start()
     try:
-        cloud.until_ready()
+        try:
+            cloud.until_ready()
+        except AssertionError:
+            logs = "\n".join(log.read_text()[-3000:] for log in sorted((work / "cloud" / "log").glob("*.log")))
+            sys.exit(f"tempest: the cloud did not start; its logs end in\n{logs}")
         _configure(work, cloud, workers, patience)
         return _run_suite(work, patterns, workers)
     finally:

@@ -507,6 +507,8 @@ processes = _table(
     Column("agent", String(255)),
     Column("release_version", String(64)),
     Column("message_version", Integer),
+    # None for one that was there before it was noted.
+    Column("started_at", Time),
 )
 
 host_agents = _table(
