@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help setup lock run test e2e conformance tempest fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults restored attack docs conformance-nova conformance-scheduler conformance-policy clean
+.PHONY: help setup lock run test e2e conformance tempest tempest-sample fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults restored attack docs conformance-nova conformance-scheduler conformance-policy clean
 CODE := src tests benchmarks examples
 # Tests of one module run in one process, a process for each core; ARGS='-n 0' runs all of them in this one, as --pdb needs.
 PARALLEL := -n logical --maxprocesses 8
@@ -16,6 +16,7 @@ test: setup ; @tools/test_servers.sh && exec $(TESTS) --ignore=tests/e2e $(ARGS)
 e2e: setup ; @exec $(TESTS) tests/e2e $(ARGS) ## start whole clouds and use them with the stock client
 conformance: setup ; @tools/peer.sh conformance && PYTHONPATH=tests exec .venv/bin/python -m conformance $(ARGS) ## run the tests that openstack-placement ships, ARGS='traits.yaml' only some
 tempest: setup ; @tools/peer.sh tempest && PYTHONPATH=tests exec .venv/bin/python -m tempest $(ARGS) ## run Tempest, the public suite, against a cloud of its own, ARGS=--sample some of it, ARGS='test_keypairs' those that match
+tempest-sample: ; @exec $(MAKE) -s tempest ARGS=--sample ## a part of that
 fuzz: setup ; @KILONOVA_WHOLE=1 KILONOVA_FUZZ_REQUESTS=10000 exec .venv/bin/python -m pytest $(PARALLEL) tests/fuzz tests/api/placement/test_placement_fuzz.py $(ARGS) ## send 10,000 requests to every route, most of them odd
 properties: setup ; @KILONOVA_WHOLE=1 HYPOTHESIS_PROFILE=new exec .venv/bin/python -m pytest $(PARALLEL) tests/properties $(ARGS) ## try many new examples of every property, others each time
 races: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/python -m pytest tests/concurrency $(ARGS) ## let processes race for the same hosts for longer than in the tests

@@ -217,10 +217,10 @@ def test_a_bad_live_migration(resting: Any, version: str, asked: Any, words: str
         ({"migrate": {"host": "SOURCE"}}, "already"),
         ({"migrate": {"hosts": "node1"}}, "hosts"),
         ({"migrate": "node1"}, "migrate"),
-        ({"confirmResize": {}}, "confirmResize"),
+        ({"confirmResize": {}}, "vm_state active"),
         ({"confirmResize": None}, "vm_state active"),
         ({"revertResize": None}, "vm_state active"),
-        ({"revertResize": ""}, "revertResize"),
+        ({"revertResize": ""}, "vm_state active"),
     ],
 )
 def test_bad_moves(resting: Any, body: Any, words: str) -> None:

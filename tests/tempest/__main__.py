@@ -26,7 +26,7 @@ import yaml
 
 from kilonova.cli.seeding import FLAVORS
 from support.supervisor import Supervisor
-from tempest.prepared import connect, make_people, people_of, two_images
+from tempest.prepared import announce_networks, connect, make_people, people_of, two_images
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -112,6 +112,7 @@ def _configure(work: Path, cloud: Supervisor, workers: int, patience: int) -> No
     people = list(people_of(workers))
     with connect(cloud.folder) as connection:
         make_people(connection, people)
+        announce_networks(connection, f"http://127.0.0.1:{cloud.ports[0]}/network")
         image, other = two_images(connection)
     (work / "accounts.yaml").write_text(yaml.safe_dump([person.as_account() for person in people]))
     clouds = yaml.safe_load((cloud.folder / "clouds.yaml").read_text(encoding="utf-8"))["clouds"]
