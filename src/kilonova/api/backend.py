@@ -12,6 +12,7 @@ from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.source import ImageSource
 from kilonova.metrics import Metrics
 from kilonova.mirror.mirror import Mirror
+from kilonova.notifications.announcer import Announcer
 from kilonova.scheduler.engine import Engine
 
 
@@ -30,3 +31,4 @@ class Backend:
     projects: Projects = field(default_factory=AnyProject)
     driver_name: str | None = None
     metrics: Metrics = field(default_factory=Metrics)
+    announcer: Announcer = field(default_factory=Announcer)

@@ -103,6 +103,7 @@ class ControlProcess:
         for agent in self.core.agents:
             agent.stop()
         self.core.bus.close()
+        self.core.notifying.close()
         self.database.close()
         if self.lock is not None:
             self.lock.close()
@@ -194,6 +195,7 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             projects=_projects(settings),
             driver_name=None if rules.driver is None else rules.driver.name,
             metrics=core.metrics,
+            announcer=core.notifying.announcer,
         )
         app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, session)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)

@@ -62,6 +62,7 @@ def nowhere(_host: str) -> bool:
 class Runner:
     """The workflows of one process. ``registry``: kind → workflow. Safe to use from any thread.
 
+    ``observers``: are told of every turn, ``beginnings``: of every step that begins for the first time.
     ``find_agent``: looks, waiting for the database, whether a host can be reached after all that seemed not to be.
     """
 
@@ -73,6 +74,7 @@ class Runner:
         lease: Lease,
         observers: Sequence[Observer] = (),
         *,
+        beginnings: Sequence[Observer] = (),
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
@@ -86,6 +88,7 @@ class Runner:
         self._bus = bus
         self._lease = lease
         self._observers = tuple(observers)
+        self._beginnings = tuple(beginnings)
         self._journal = Journal(self._database, self._owner, lambda kind: registry[kind].transition)
         self.guests = GuestReports(self._database, bus, lambda: self.may_act, find_agent)
         self._late_guests = LateGuests(self._database, self.guests, lambda: self.may_act)
@@ -205,6 +208,8 @@ class Runner:
             try:
                 if effect is None:
                     step = self._step(run)
+                    if self._beginnings and not (resumed or run.row.undoing):
+                        self._tell_of_beginning(run)
                     effect = (step.undo if run.row.undoing else step.do)(self.services, run)
                 run = self._apply(run, effect, resumed=resumed)
                 if run is not None and not run.row.undoing and self._step(run).blocking(self.services):
@@ -231,8 +236,10 @@ class Runner:
                     return self._take(turn, replace(turn.after, version=run.row.version))
                 return self._commit([turn])
             case Journalled():
-                self._tell(Turn(run, effect.row, Phase.STEP_DONE))
-                return self._remember(effect.row, effect.memo)
+                after = self._remember(effect.row, effect.memo)
+                known = run if after is None else replace(run, facts=after.facts)
+                self._tell(Turn(known, effect.row, Phase.STEP_DONE))
+                return after
             case Failed():
                 return self._turn_back(run, effect.failure)
             case Again():
@@ -529,6 +536,11 @@ class Runner:
 
     def _step(self, run: Run[Any]) -> Step[Any]:
         return self.registry[run.row.kind].step(run.row.step)
+
+    def _tell_of_beginning(self, run: Run[Any]) -> None:
+        event = turns.begins(run)
+        for observer in self._beginnings:
+            observer(event)
 
     def _tell(self, turn: Turn) -> None:
         event = turns.told(turn, self._workflow(turn.run))

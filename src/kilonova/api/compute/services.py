@@ -18,6 +18,7 @@ from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.host import COMPUTE, Service
+from kilonova.notifications.happenings import ServiceActed
 
 _ONE = "/os-services/{service_id}"
 RULES = (
@@ -74,6 +75,7 @@ def _update(ctx: Context, request: Request) -> Reply:
         return changed, aggregates.zones_of_hosts(tx.connection)
 
     changed, zones = ctx.backend.database.write(job)
+    ctx.announce(ServiceActed("update", changed))
     return Reply(200, {"service": service_view(ctx, request, changed, zones)})
 
 
@@ -91,6 +93,7 @@ def _update_by_verb(ctx: Context, request: Request) -> Reply:
         return services.update(tx, service.uuid, **change)
 
     changed = ctx.backend.database.write(job)
+    ctx.announce(ServiceActed("update", changed))
     view: dict[str, Any] = {"host": changed.host, "binary": changed.binary}
     if verb == "force-down":
         view["forced_down"] = changed.forced_down
@@ -107,11 +110,17 @@ def delete_service(ctx: Context, request: Request) -> Reply:
     given = request.path["service_id"]
     if request.version >= _BY_UUID:
         uuid = uuid_id(given, "service id")
-        ctx.backend.database.write(lambda tx: services.delete(tx, uuid))
+        deleted = ctx.backend.database.write(lambda tx: _delete(tx, services.get(tx.connection, uuid)))
     else:
         number = integer_id(given, "service id")
-        ctx.backend.database.write(lambda tx: services.delete(tx, services.get_by_id(tx.connection, number).uuid))
+        deleted = ctx.backend.database.write(lambda tx: _delete(tx, services.get_by_id(tx.connection, number)))
+    ctx.announce(ServiceActed("delete", deleted))
     return Reply(204)
+
+
+def _delete(tx: Transaction, service: Service) -> Service:
+    services.delete(tx, service.uuid)
+    return service
 
 
 def service_view(ctx: Context, request: Request, service: Service, zones: Mapping[str, str]) -> dict[str, Any]:
