@@ -4,7 +4,7 @@
 ::
 
     [req-…] ComputeFilter: (node1, node1) ram:31895 disk:98 io_ops:0 instances:0 passes
-    [req-…] ComputeFilter: (node2, node2) ram:31895 disk:98 io_ops:0 instances:0 fails: its compute service is down
+    [req-…] ComputeFilter: (node2, node2) ram:31895 disk:98 io_ops:0 instances:0 fails: compute service disabled or down
     [req-…] ComputeFilter returned 1 of 2 hosts: (node1, node1)
     [req-…] Selected for server 1 of 1: (node1, node1) ram:31895 disk:98 io_ops:0 instances:0, weight 1.9 (…)
 """
@@ -19,7 +19,7 @@ from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.nova_compat.host_state import HostState
 
 LOG = logging.getLogger(__name__)
-#: Lines of hosts for each rule, those it loses first, and names in a line of survivors; how many more there are is said.
+#: Lines of hosts for each rule, those it loses first, and names in a line of survivors.
 MAX_HOSTS = 100
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``[scheduler] nova_import_compat``: the modules of Nova that rules from outside import, over Kilonova's own.
 
-Nothing of this is there unless it is switched on. Only what rules use of these modules is in them. A module of one's own
-that documents put into Nova's folders (``nova/scheduler/ip_scheduler.py``) is found in those of ``plugin_path``, and
+Nothing of this is there unless it is switched on. Only what rules use of these modules is in them. A module that
+documents put into Nova's folders (``nova/scheduler/ip_scheduler.py``) is found in those of ``plugin_path``, and
 in that of the examples.
 """
 
@@ -18,7 +18,13 @@ import kilonova
 from kilonova.config.configuration import shared_conf
 from kilonova.errors import ConfigurationError, KilonovaError, NoValidHost
 from kilonova.scheduler import aggregate_values, extra_specs, filters, weighers
-from kilonova.scheduler.driver import FilterScheduler, RequestContext, Scheduler, handle_schedule_error, instance_update_db
+from kilonova.scheduler.driver import (
+    FilterScheduler,
+    RequestContext,
+    Scheduler,
+    handle_schedule_error,
+    instance_update_db,
+)
 from kilonova.scheduler.nova_compat.host_state import HostState
 from kilonova.scheduler.weighers.base import BaseHostWeigher, WeighedHost
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""At level DEBUG the log walks through the rules of a decision, host by host; at other levels nobody makes the lines."""
+"""At level DEBUG the log walks through the rules of a decision, host by host; else nobody makes the lines."""
 
 import logging
 import re
