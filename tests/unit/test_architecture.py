@@ -41,11 +41,11 @@ ALLOWED: dict[str, set[str]] = {
     "compute": {"lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic"},
     "metrics": {"conductor", "db", "errors"},
     "notifications": {"clock", "conductor", "db", "errors", "identifiers", "logs", "model"},
-    "images": {"model", "errors"},
-    "identity": {"model", "errors"},
+    "images": {"logs", "model", "errors"},
+    "identity": {"logs", "model", "errors"},
     "companions": {"errors", "logs", "server"},
     "api": {
-        "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images",
+        "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images", "logs",
         "metrics", "mirror", "model", "notifications", "placement", "scheduler", "wsgi_keys",
     },
     "cli": {
