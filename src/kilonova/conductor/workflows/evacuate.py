@@ -246,4 +246,5 @@ EVACUATE = Workflow(
     action="evacuate",
     done="evacuated",
     point_of_no_return="spawn",
+    leaves_host=True,
 )
