@@ -5,13 +5,11 @@ from collections.abc import Mapping
 
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
-from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_consoles as schemas
 
 _OUTPUT = "os_compute_api:os-console-output"
-RULES = (
-    rule(_OUTPUT, PROJECT_MEMBER_OR_ADMIN, "Show the console output of a server", ("POST", "/servers/{id}/action")),
-)
+RULES = (rule(_OUTPUT, PROJECT_MEMBER_OR_ADMIN, "Show the console output of a server", action("os-getConsoleOutput")),)
 
 
 def show_output(ctx: Context, request: Request) -> Reply:
