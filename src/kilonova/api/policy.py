@@ -18,6 +18,7 @@ ADMIN = "rule:context_is_admin"
 PROJECT_READER_OR_ADMIN = "rule:project_reader_or_admin"
 PROJECT_MEMBER_OR_ADMIN = "rule:project_member_or_admin"
 PROJECT_MANAGER_OR_ADMIN = "rule:project_manager_or_admin"
+ADMIN_OR_SERVICE = "rule:context_is_admin or role:service"
 OWN_OR_ADMIN = "rule:admin_or_owner_user"
 ANYONE = "@"
 _RELOAD_EVERY_S = 1.0
