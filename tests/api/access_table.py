@@ -270,10 +270,13 @@ PLACEMENT: Mapping[str, Access] = {
 OPERATOR: Mapping[str, Access] = {
     "operator GET /v1/decisions/{name}": anywhere(ADMIN),
     "operator POST /v1/explain": anywhere(ADMIN, {"flavor": {"vcpus": 1, "ram": 1}}),
+    "operator GET /v1/health": anywhere(ADMIN),
     "operator GET /v1/hosts": anywhere(ADMIN),
     "operator GET /v1/isolation": anywhere(ADMIN),
     "operator GET /v1/metrics": anywhere(ADMIN),
     "operator GET /v1/options": anywhere(ADMIN),
+    "operator GET /v1/read-only": anywhere(ADMIN),
+    "operator PUT /v1/read-only": anywhere(ADMIN, {"read_only": {"enabled": False}}),
     "operator GET /v1/rules": anywhere(ADMIN),
     "operator GET /v1/strays": anywhere(ADMIN),
     "operator POST /v1/strays/remove": anywhere(ADMIN, {"remove": {"host": "gone", "guest": "gone"}}),

@@ -40,11 +40,11 @@ ALLOWED: dict[str, set[str]] = {
     "conductor": {"clock", "claims", "db", "lease", "messaging", "model", "errors", "identifiers", "periodic"},
     "compute": {"lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic"},
     "metrics": {"conductor", "db", "errors"},
-    "images": {"model", "errors"},
-    "identity": {"model", "errors"},
+    "images": {"logs", "model", "errors"},
+    "identity": {"logs", "model", "errors"},
     "companions": {"errors", "logs", "server"},
     "api": {
-        "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images",
+        "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images", "logs",
         "metrics", "mirror", "model", "placement", "scheduler", "wsgi_keys",
     },
     "cli": {

@@ -3,7 +3,9 @@
 
 from dataclasses import dataclass, field
 
+from kilonova.api.health import Health
 from kilonova.api.policy import Policy
+from kilonova.api.read_only import AlwaysWritable, Writability
 from kilonova.conductor.service import Conductor
 from kilonova.config.settings import Settings
 from kilonova.db.database import Database
@@ -30,3 +32,5 @@ class Backend:
     projects: Projects = field(default_factory=AnyProject)
     driver_name: str | None = None
     metrics: Metrics = field(default_factory=Metrics)
+    health: Health = field(default_factory=lambda: Health(()))
+    writability: Writability = field(default_factory=AlwaysWritable)

@@ -105,11 +105,24 @@ class Context:
 Handler = Callable[[Context, Request], Reply]
 
 
+def by_method(body: Any) -> bool:
+    """Say of a request that its method tells whether it changes something."""
+    del body
+    return False
+
+
+def changes_nothing(body: Any) -> bool:
+    """Say of a request that it only reads, whatever its method and its body are."""
+    del body
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A handler with its microversion range and the schemas of its body and query.
 
-    Outside ``since`` … ``until`` the method does not exist (404).
+    Outside ``since`` … ``until`` the method does not exist (404). ``reads``: whether a request with this body changes
+    nothing although its method is one that does, and so is answered while the API is read-only.
     """
 
     handler: Handler
@@ -117,6 +130,7 @@ class Endpoint:
     query: Schemas | None = None
     since: Version | None = None
     until: Version | None = None
+    reads: Callable[[Any], bool] = by_method
 
     def exists_at(self, version: Version) -> bool:
         return (self.since is None or version >= self.since) and (self.until is None or version <= self.until)

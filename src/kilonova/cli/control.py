@@ -13,7 +13,9 @@ from typing import IO
 from kilonova.api.agents.application import AgentsApi
 from kilonova.api.application import WsgiApp
 from kilonova.api.backend import Backend
+from kilonova.api.health import Check, DatabaseAnswers, Health, switched_off_by
 from kilonova.api.policy import Policy
+from kilonova.api.read_only import ReadOnlySwitch
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.cli.apis import application_of, policy_of
@@ -196,6 +198,8 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             projects=_projects(settings),
             driver_name=None if rules.driver is None else rules.driver.name,
             metrics=core.metrics,
+            health=_health(settings, core),
+            writability=ReadOnlySwitch(database, configured=settings.api.read_only),
         )
         app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, session)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)
@@ -214,6 +218,19 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         undo.pop_all()
     timers = reports, image_cache, power, resources
     return ControlProcess(settings, core, checkpointer, purger, chores, app, *timers, lock, metrics_server)
+
+
+def _health(settings: Settings, core: Core) -> Health:
+    def lease() -> str | None:
+        return None if core.conductor.runner.may_act else "other processes count this one as dead"
+
+    return Health(
+        (
+            Check("database", DatabaseAnswers(core.database)),
+            Check("lease", lease),
+            Check("disable_by_file", switched_off_by(settings.health.disable_by_file_path)),
+        )
+    )
 
 
 def _patience(chores: ChoreSettings, console_s: float) -> Patience:

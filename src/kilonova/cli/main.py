@@ -19,6 +19,8 @@ COMMANDS: Mapping[str, str] = {
     "backup": "kilonova.cli.backup:backup",
     "restore": "kilonova.cli.backup:restore",
     "placement": "kilonova.cli.placement:app",
+    "policy": "kilonova.cli.policy:app",
+    "read-only": "kilonova.cli.read_only:app",
     "explain": "kilonova.cli.explain:explain",
     "whatif": "kilonova.cli.whatif:whatif",
     "audit": "kilonova.cli.audit:app",

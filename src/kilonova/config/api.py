@@ -43,6 +43,13 @@ class ApiSettings:
             "Let noauth2, which makes anybody an administrator, listen where other machines reach it (Kilonova's own)."
         ),
     ] = False
+    read_only: Annotated[
+        bool,
+        Option(
+            "Refuse whatever changes something with 503; `kilonova read-only` does so while the cloud runs "
+            "(Kilonova's own)."
+        ),
+    ] = False
     threads: Annotated[int, Option("Requests handled at once (Kilonova's own).", min=1, max=64)] = 16
     request_timeout_s: Annotated[
         float | None,

@@ -16,6 +16,7 @@ from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.glance import GlanceSettings
+from kilonova.config.health import HealthSettings
 from kilonova.config.images import ImageCacheSettings, ImageSettings
 from kilonova.config.ineffective import INEFFECTIVE
 from kilonova.config.keystone import KeystoneSettings
@@ -43,6 +44,7 @@ class Settings:
     consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
     fake: FakeSettings = field(default_factory=FakeSettings)
     glance: GlanceSettings = field(default_factory=GlanceSettings)
+    health: HealthSettings = field(default_factory=HealthSettings)
     image_cache: ImageCacheSettings = field(default_factory=ImageCacheSettings)
     images: ImageSettings = field(default_factory=ImageSettings)
     keystone: KeystoneSettings = field(default_factory=KeystoneSettings)

@@ -587,6 +587,14 @@ unwanted_images = _table(
     Column("created_at", Time, nullable=False),
 )
 
+# Switches of the whole cloud that operators turn while it runs: one is on while it has a row.
+switches = _table(
+    "switches",
+    Column("name", String(64), primary_key=True),
+    Column("reason", String(255), nullable=False),
+    Column("created_at", Time, nullable=False),
+)
+
 decisions = _table(
     "decisions",
     _key(),

@@ -8,7 +8,7 @@ from kilonova.api.compute.identifiers import integer_id
 from kilonova.api.compute.times import stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
-from kilonova.api.policy import ADMIN, rule
+from kilonova.api.policy import ADMIN, action, rule
 from kilonova.api.schemas import aggregates as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import aggregates
@@ -25,10 +25,20 @@ RULES = (
     rule("os_compute_api:os-aggregates:show", ADMIN, "Show an aggregate", ("GET", _ONE)),
     rule("os_compute_api:os-aggregates:update", ADMIN, "Rename an aggregate or give it a zone", ("PUT", _ONE)),
     rule("os_compute_api:os-aggregates:delete", ADMIN, "Delete an aggregate", ("DELETE", _ONE)),
-    rule("os_compute_api:os-aggregates:add_host", ADMIN, "Add a host to an aggregate", ("POST", _ACTION)),
-    rule("os_compute_api:os-aggregates:remove_host", ADMIN, "Remove a host from an aggregate", ("POST", _ACTION)),
+    rule("os_compute_api:os-aggregates:add_host", ADMIN, "Add a host to an aggregate", action("add_host", _ACTION)),
+    rule(
+        "os_compute_api:os-aggregates:remove_host",
+        ADMIN,
+        "Remove a host from an aggregate",
+        action("remove_host", _ACTION),
+    ),
     rule("compute:aggregates:images", ADMIN, "Have the hosts of an aggregate fetch images", ("POST", _IMAGES)),
-    rule("os_compute_api:os-aggregates:set_metadata", ADMIN, "Change metadata of an aggregate", ("POST", _ACTION)),
+    rule(
+        "os_compute_api:os-aggregates:set_metadata",
+        ADMIN,
+        "Change metadata of an aggregate",
+        action("set_metadata", _ACTION),
+    ),
 )
 
 

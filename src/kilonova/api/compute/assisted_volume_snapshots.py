@@ -4,7 +4,7 @@
 import msgspec
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
-from kilonova.api.policy import ADMIN_OR_SERVICE, rule
+from kilonova.api.policy import SERVICE_OR_ADMIN, rule
 from kilonova.api.schemas import assisted_volume_snapshots as schemas
 from kilonova.api.schemas import queries
 from kilonova.api.validation import invalid_parameter
@@ -13,8 +13,8 @@ from kilonova.errors import NotFound
 _P, _ALL = "os_compute_api:os-assisted-volume-snapshots", "/os-assisted-volume-snapshots"
 _ONE = f"{_ALL}/{{snapshot_id}}"
 RULES = (
-    rule(f"{_P}:create", ADMIN_OR_SERVICE, "Have a host make a snapshot of a volume", ("POST", _ALL)),
-    rule(f"{_P}:delete", ADMIN_OR_SERVICE, "Have a host remove a snapshot of a volume", ("DELETE", _ONE)),
+    rule(f"{_P}:create", SERVICE_OR_ADMIN, "Have a host make a snapshot of a volume", ("POST", _ALL)),
+    rule(f"{_P}:delete", SERVICE_OR_ADMIN, "Have a host remove a snapshot of a volume", ("DELETE", _ONE)),
 )
 
 

@@ -3,13 +3,13 @@
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
-from kilonova.api.policy import ADMIN_OR_SERVICE, rule
+from kilonova.api.policy import SERVICE_OR_ADMIN, rule
 from kilonova.api.schemas import queries
 from kilonova.db import console_tokens
 from kilonova.errors import InvalidRequest, NotFound
 
 _RULE, _PATH = "os_compute_api:os-console-auth-tokens", "/os-console-auth-tokens/{console_token}"
-RULES = (rule(_RULE, ADMIN_OR_SERVICE, "See where the console is to which a token leads", ("GET", _PATH)),)
+RULES = (rule(_RULE, SERVICE_OR_ADMIN, "See where the console is to which a token leads", ("GET", _PATH)),)
 
 
 def show_token(ctx: Context, request: Request) -> Reply:

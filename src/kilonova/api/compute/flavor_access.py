@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from kilonova.api.compute.actions import run_action
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
-from kilonova.api.policy import ADMIN, rule
+from kilonova.api.policy import ADMIN, action, rule
 from kilonova.api.schemas import flavor_access as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import flavors
@@ -15,8 +15,18 @@ from kilonova.errors import Conflict, NotFound
 
 _ACTION = "/flavors/{flavor_id}/action"
 RULES = (
-    rule("os_compute_api:os-flavor-access:add_tenant_access", ADMIN, "Share a private flavor", ("POST", _ACTION)),
-    rule("os_compute_api:os-flavor-access:remove_tenant_access", ADMIN, "Stop sharing it", ("POST", _ACTION)),
+    rule(
+        "os_compute_api:os-flavor-access:add_tenant_access",
+        ADMIN,
+        "Share a private flavor",
+        action("addTenantAccess", _ACTION),
+    ),
+    rule(
+        "os_compute_api:os-flavor-access:remove_tenant_access",
+        ADMIN,
+        "Stop sharing a private flavor",
+        action("removeTenantAccess", _ACTION),
+    ),
 )
 
 

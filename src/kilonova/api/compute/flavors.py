@@ -20,12 +20,24 @@ RULES = (
     rule("os_compute_api:os-flavor-manage:create", ADMIN, "Create a flavor", ("POST", "/flavors")),
     rule("os_compute_api:os-flavor-manage:update", ADMIN, "Describe a flavor", ("PUT", "/flavors/{flavor_id}")),
     rule("os_compute_api:os-flavor-manage:delete", ADMIN, "Delete a flavor", ("DELETE", "/flavors/{flavor_id}")),
-    rule("os_compute_api:os-flavor-access", ADMIN, "See private flavors of others", ("GET", "/flavors")),
+    rule(
+        "os_compute_api:os-flavor-access",
+        ADMIN,
+        "See private flavors of others, and who has access to a private flavor",
+        ("GET", "/flavors/{flavor_id}/os-flavor-access"),
+        ("GET", "/flavors"),
+        ("GET", "/flavors/detail"),
+        ("GET", "/flavors/{flavor_id}"),
+    ),
     rule(
         "os_compute_api:os-flavor-extra-specs:index",
         PROJECT_READER_OR_ADMIN,
-        "See extra specs",
+        "See extra specs of flavors",
+        ("GET", "/flavors/{flavor_id}/os-extra_specs"),
         ("GET", "/flavors/detail"),
+        ("GET", "/flavors/{flavor_id}"),
+        ("POST", "/flavors"),
+        ("PUT", "/flavors/{flavor_id}"),
     ),
 )
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
-from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import queries
 from kilonova.api.schemas import remote_consoles as schemas
 from kilonova.config.consoles import ConsoleSettings
@@ -20,8 +20,8 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.console import ConsoleProtocol
 
 _RULE, _PATH = "os_compute_api:os-remote-consoles", "/servers/{server_id}/remote-consoles"
-_ACTION = ("POST", "/servers/{server_id}/action")
-RULES = (rule(_RULE, PROJECT_MEMBER_OR_ADMIN, "Ask for the console of a server", ("POST", _PATH), _ACTION),)
+_ACTIONS = ("os-getVNCConsole", "os-getSPICEConsole", "os-getRDPConsole", "os-getSerialConsole")
+RULES = (rule(_RULE, PROJECT_MEMBER_OR_ADMIN, "Ask for a console", ("POST", _PATH), *map(action, _ACTIONS)),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,20 @@ from collections.abc import Mapping
 from kilonova.api.compute.server_states import check_unlocked
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
-from kilonova.api.policy import ADMIN, rule
+from kilonova.api.policy import ADMIN, action, rule
 from kilonova.api.schemas import server_admin_actions as schemas
 from kilonova.errors import Conflict
 from kilonova.model.instance import VmState
 
-_ACTION = ("POST", "/servers/{id}/action")
 _P = "os_compute_api:os-admin-actions"
 RULES = (
-    rule(f"{_P}:reset_state", ADMIN, "Say that a server is active, or in error", _ACTION),
-    rule(f"{_P}:inject_network_info", ADMIN, "Tell a server's guest of its network once more", _ACTION),
+    rule(f"{_P}:reset_state", ADMIN, "Say that a server is active, or in error", action("os-resetState")),
+    rule(
+        f"{_P}:inject_network_info",
+        ADMIN,
+        "Tell a server's guest of its network once more",
+        action("injectNetworkInfo"),
+    ),
 )
 
 

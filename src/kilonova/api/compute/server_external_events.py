@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
-from kilonova.api.policy import ADMIN_OR_SERVICE, rule
+from kilonova.api.policy import SERVICE_OR_ADMIN, rule
 from kilonova.api.schemas import queries
 from kilonova.api.schemas import server_external_events as schemas
 from kilonova.db import instances
@@ -20,7 +20,7 @@ from kilonova.model.instance import Instance, PowerState, VmState
 
 LOG = logging.getLogger(__name__)
 _RULE, _PATH = "os_compute_api:os-server-external-events:create", "/os-server-external-events"
-RULES = (rule(_RULE, ADMIN_OR_SERVICE, "Tell of what happened to servers", ("POST", _PATH)),)
+RULES = (rule(_RULE, SERVICE_OR_ADMIN, "Tell of what happened to servers", ("POST", _PATH)),)
 #: Tag of power-update → what follows, and from which state of the server.
 _POWER: Mapping[str, tuple[str, VmState, PowerState]] = {
     "POWER_ON": ("start", VmState.STOPPED, PowerState.SHUTDOWN),

@@ -5,16 +5,15 @@ from collections.abc import Mapping
 
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
-from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_locks as schemas
 from kilonova.model.instance import Instance, LockedBy
 
-_ACTION = ("POST", "/servers/{id}/action")
 _P = "os_compute_api:os-lock-server"
 RULES = (
-    rule(f"{_P}:lock", PROJECT_MEMBER_OR_ADMIN, "Lock a server", _ACTION),
-    rule(f"{_P}:unlock", PROJECT_MEMBER_OR_ADMIN, "Unlock a server", _ACTION),
-    rule(f"{_P}:unlock:unlock_override", ADMIN, "Unlock a server that somebody else has locked", _ACTION),
+    rule(f"{_P}:lock", PROJECT_MEMBER_OR_ADMIN, "Lock a server", action("lock")),
+    rule(f"{_P}:unlock", PROJECT_MEMBER_OR_ADMIN, "Unlock a server", action("unlock")),
+    rule(f"{_P}:unlock:unlock_override", ADMIN, "Unlock a server that somebody else has locked", action("unlock")),
 )
 
 

@@ -14,7 +14,7 @@ from kilonova.api.compute.servers import find_server
 from kilonova.api.compute.times import stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
-from kilonova.api.policy import ADMIN, PROJECT_MANAGER_OR_ADMIN, rule
+from kilonova.api.policy import ADMIN, PROJECT_MANAGER_OR_ADMIN, action, rule
 from kilonova.api.schemas import migrations as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import compute_nodes, server_migrations
@@ -29,7 +29,9 @@ RULES = (
     rule(f"{_P}:index", PROJECT_MANAGER_OR_ADMIN, "List the live migrations of a server", ("GET", _ALL)),
     rule(f"{_P}:index:host", ADMIN, "See from where to where", ("GET", _ALL)),
     rule(f"{_P}:show", ADMIN, "Show a live migration", ("GET", _ONE)),
-    rule(f"{_P}:force_complete", PROJECT_MANAGER_OR_ADMIN, "Have it end soon", ("POST", f"{_ONE}/action")),
+    rule(
+        f"{_P}:force_complete", PROJECT_MANAGER_OR_ADMIN, "Have it end soon", action("force_complete", f"{_ONE}/action")
+    ),
     rule(f"{_P}:delete", PROJECT_MANAGER_OR_ADMIN, "Abort it", ("DELETE", _ONE)),
 )
 _COPIED = tuple(f"{what}_{part}_bytes" for what in ("memory", "disk") for part in ("total", "processed", "remaining"))

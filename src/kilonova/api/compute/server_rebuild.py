@@ -11,7 +11,7 @@ from kilonova.api.compute.server_views import surroundings, updated_view
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
-from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_rebuild as schemas
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
@@ -25,8 +25,7 @@ from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import read_aliases
 
 _P = "os_compute_api:servers:rebuild"
-_ACTION = ("POST", "/servers/{id}/action")
-RULES = (rule(_P, PROJECT_MEMBER_OR_ADMIN, "Rebuild a server", _ACTION),)
+RULES = (rule(_P, PROJECT_MEMBER_OR_ADMIN, "Rebuild a server", action("rebuild")),)
 _SHOWS_KEY, _SHOWS_USER_DATA = Version(2, 54), Version(2, 57)
 #: field of the body → column
 _COLUMNS = {

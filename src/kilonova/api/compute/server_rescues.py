@@ -8,7 +8,7 @@ from kilonova.api.compute.server_states import check_allowed
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
-from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_rescues as schemas
 from kilonova.api.validation import invalid_field
 from kilonova.db import request_specs, server_passwords
@@ -17,14 +17,13 @@ from kilonova.model.image import Image
 from kilonova.model.instance import Instance
 from kilonova.model.transitions import TRANSITIONS
 
-_ACTION = ("POST", "/servers/{id}/action")
 _RESCUE, _UNRESCUE = "os_compute_api:os-rescue", "os_compute_api:os-unrescue"
 _PASSWORD, _DUMP = "os_compute_api:os-admin-password", "os_compute_api:servers:trigger_crash_dump"
 RULES = (
-    rule(_RESCUE, PROJECT_MEMBER_OR_ADMIN, "Rescue a server", _ACTION),
-    rule(_UNRESCUE, PROJECT_MEMBER_OR_ADMIN, "Unrescue a server", _ACTION),
-    rule(_PASSWORD, PROJECT_MEMBER_OR_ADMIN, "Change the password of a server", _ACTION),
-    rule(_DUMP, PROJECT_MEMBER_OR_ADMIN, "Have a server write a crash dump", _ACTION),
+    rule(_RESCUE, PROJECT_MEMBER_OR_ADMIN, "Rescue a server", action("rescue")),
+    rule(_UNRESCUE, PROJECT_MEMBER_OR_ADMIN, "Unrescue a server", action("unrescue")),
+    rule(_PASSWORD, PROJECT_MEMBER_OR_ADMIN, "Change the password of a server", action("changePassword")),
+    rule(_DUMP, PROJECT_MEMBER_OR_ADMIN, "Have a server write a crash dump", action("trigger_crash_dump")),
 )
 
 

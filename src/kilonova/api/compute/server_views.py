@@ -90,8 +90,8 @@ def detail_view(
         view |= _administrators_part(instance, asked, version)
     if version >= Version(2, 9):
         view["locked"] = instance.locked_by is not None
-    if version >= Version(2, 16) and ctx.may("os_compute_api:servers:show:host_status", project_id=instance.project_id):
-        view["host_status"] = host_status(instance, around)
+    if version >= Version(2, 16) and (shown := _shown_host_status(ctx, instance, around)) is not None:
+        view["host_status"] = shown
     if version >= Version(2, 19):
         view["description"] = instance.description
     if version >= Version(2, 26):
@@ -139,6 +139,17 @@ def host_status(instance: Instance, around: Surroundings) -> str:
     return "UP" if service.is_up else "UNKNOWN"
 
 
+def _shown_host_status(ctx: Context, instance: Instance, around: Surroundings) -> str | None:
+    """Return the state of the host as far as the caller may see it: all of it, only that it is unknown, or nothing."""
+    rule = "os_compute_api:servers:show:host_status"
+    if ctx.may(rule, project_id=instance.project_id):
+        return host_status(instance, around)
+    if ctx.may(f"{rule}:unknown-only", project_id=instance.project_id):
+        status = host_status(instance, around)
+        return status if status == "UNKNOWN" else None
+    return None
+
+
 def _zone(ctx: Context, instance: Instance, around: Surroundings) -> str:
     if instance.host:
         return around.zones.get(instance.host, ctx.backend.settings.compute.default_availability_zone)
@@ -167,7 +178,7 @@ def _flavor(ctx: Context, request: Request, instance: Instance) -> dict[str, Any
         "swap": flavor.swap_mib,
         "original_name": flavor.name,
     }
-    if ctx.may("os_compute_api:os-flavor-extra-specs:index"):
+    if ctx.may("os_compute_api:servers:show:flavor-extra-specs"):
         view["extra_specs"] = dict(flavor.extra_specs)
     return view
 

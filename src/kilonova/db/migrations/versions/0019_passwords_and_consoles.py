@@ -8,7 +8,7 @@ from alembic import op
 from sqlalchemy.dialects import mysql
 
 revision = "0019"
-down_revision = "0017"
+down_revision = "0025"
 
 _OPTIONS: dict[str, Any] = {
     f"{dialect}_{option}": value
