@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of instances: what may be asked of them, and one page at a time."""
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -66,6 +67,22 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
         conditions = [_I.id.in_(found)]
     page = sa.select(t.instances).where(*conditions).order_by(*order).limit(query.limit)
     return complete(connection, connection.execute(page).mappings().all())
+
+
+def count(connection: Connection, query: InstanceQuery) -> int:
+    """Count all instances that a query matches, whatever its limit, marker and order.
+
+    Raises: InvalidRequest for a bad regular expression.
+    """
+    conditions = _conditions(query)
+    if query.name is None:
+        return int(
+            connection.execute(sa.select(sa.func.count()).select_from(t.instances).where(*conditions)).scalar_one()
+        )
+    pattern = read_pattern("name", query.name)
+    names = sa.select(_I.id, _I.name).where(*conditions).execution_options(yield_per=1000)
+    with connection.execute(names) as rows:
+        return len(matching("name", pattern, ((row.id, row.name) for row in rows), sys.maxsize))
 
 
 def _conditions(query: InstanceQuery) -> list[Any]:
