@@ -40,7 +40,9 @@ from kilonova.messaging.bus import ConductorBus, DeclinedError, Speaker
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
+    ConsoleAddress,
     ConsoleOutput,
+    Diagnostics,
     GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
@@ -202,7 +204,7 @@ class Conductor:
                 self._power_sync.take(message)
             case PowerStatesAnswer():
                 self._power_sync.judge(message)
-            case ConsoleOutput() | QuestionRefused():
+            case ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
                 self.questions.take(message)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer | Future[Answer]:
