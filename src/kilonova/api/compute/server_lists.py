@@ -79,7 +79,7 @@ def list_servers_detail(ctx: Context, request: Request) -> Reply:
 
 def count_matching(ctx: Context, request: Request) -> int:
     """Count the servers that a list with these filters would show, on all of its pages. Raises: as a list."""
-    query = _query(ctx, request, "index", limit=1)
+    query = read_filters(ctx, request, "index")
     if query is None:
         return 0
     with ctx.backend.database.read() as connection:
