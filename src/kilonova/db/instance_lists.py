@@ -87,15 +87,14 @@ def count(connection: Connection, query: InstanceQuery) -> int:
 
     Raises: InvalidRequest for a bad regular expression.
     """
+    patterns = {name: read_pattern(name, text) for name, text in query.patterns.items()}
     conditions = _conditions(query)
-    if query.name is None:
-        return int(
-            connection.execute(sa.select(sa.func.count()).select_from(t.instances).where(*conditions)).scalar_one()
-        )
-    pattern = read_pattern("name", query.name)
-    names = sa.select(_I.id, _I.name).where(*conditions).execution_options(yield_per=1000)
-    with connection.execute(names) as rows:
-        return len(matching("name", pattern, ((row.id, row.name) for row in rows), sys.maxsize))
+    if not patterns:
+        counted = sa.select(sa.func.count()).select_from(t.instances).where(*conditions)
+        return int(connection.execute(counted).scalar_one())
+    texts = sa.select(_I.id, *(_I[name] for name in patterns)).where(*conditions)
+    with connection.execute(texts.execution_options(yield_per=1000)) as rows:
+        return len(matching(patterns, rows, sys.maxsize))
 
 
 def _conditions(query: InstanceQuery) -> list[Any]:
