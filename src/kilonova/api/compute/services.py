@@ -107,20 +107,17 @@ def _update_by_verb(ctx: Context, request: Request) -> Reply:
 def delete_service(ctx: Context, request: Request) -> Reply:
     """DELETE /os-services/{service_id}: a number until 2.52, then a uuid.  Errors: 400, 404, 409 with servers."""
     ctx.authorize("os_compute_api:os-services:delete")
-    given = request.path["service_id"]
-    if request.version >= _BY_UUID:
-        uuid = uuid_id(given, "service id")
-        deleted = ctx.backend.database.write(lambda tx: _delete(tx, services.get(tx.connection, uuid)))
-    else:
-        number = integer_id(given, "service id")
-        deleted = ctx.backend.database.write(lambda tx: _delete(tx, services.get_by_id(tx.connection, number)))
-    ctx.announce(ServiceActed("delete", deleted))
+    given, only_down = request.path["service_id"], ctx.backend.settings.api.delete_only_down_services
+    uuid = uuid_id(given, "service id") if request.version >= _BY_UUID else None
+    number = integer_id(given, "service id") if uuid is None else None
+
+    def job(tx: Transaction) -> Service:
+        found = services.get(tx.connection, str(uuid)) if number is None else services.get_by_id(tx.connection, number)
+        services.delete(tx, found.uuid, only_down=only_down)
+        return found
+
+    ctx.announce(ServiceActed("delete", ctx.backend.database.write(job)))
     return Reply(204)
-
-
-def _delete(tx: Transaction, service: Service) -> Service:
-    services.delete(tx, service.uuid)
-    return service
 
 
 def service_view(ctx: Context, request: Request, service: Service, zones: Mapping[str, str]) -> dict[str, Any]:
