@@ -7,7 +7,9 @@ from typing import Any
 from kilonova.api import faults
 from kilonova.api.compute import (
     aggregates,
+    assisted_volume_snapshots,
     availability_zones,
+    console_auth_tokens,
     extensions,
     flavor_access,
     flavor_extra_specs,
@@ -22,13 +24,18 @@ from kilonova.api.compute import (
     network_proxies,
     quota_classes,
     quota_sets,
+    remote_consoles,
     removed,
     server_actions,
+    server_diagnostics,
+    server_external_events,
     server_groups,
     server_metadata,
     server_migrations,
     server_networks,
+    server_password,
     server_tags,
+    server_topology,
     server_volumes,
     servers,
     services,
@@ -46,7 +53,9 @@ from kilonova.errors import InvalidRequest
 
 RESOURCES = (
     aggregates,
+    assisted_volume_snapshots,
     availability_zones,
+    console_auth_tokens,
     extensions,
     flavor_access,
     flavor_extra_specs,
@@ -61,13 +70,18 @@ RESOURCES = (
     network_proxies,
     quota_classes,
     quota_sets,
+    remote_consoles,
     removed,
     server_actions,
+    server_diagnostics,
+    server_external_events,
     server_groups,
     server_metadata,
     server_migrations,
     server_networks,
+    server_password,
     server_tags,
+    server_topology,
     server_volumes,
     servers,
     services,
@@ -81,12 +95,12 @@ _JSON_TYPES = {"application/json", "application/vnd.openstack.compute+json"}
 
 
 def _routes() -> Routes:
-    routes: dict[str, Mapping[str, Endpoint]] = dict(versions.ROUTES)
+    routes: dict[str, Mapping[str, Endpoint]] = {}
     for resource in RESOURCES:
         for template, endpoints in resource.ROUTES.items():
             routes[f"/v2.1{template}"] = endpoints
             routes[f"/v2.1/{{project_id}}{template}"] = endpoints
-    return routes
+    return {**versions.routes_of(routes), **routes}
 
 
 class ComputeFamily(NovaStyle):

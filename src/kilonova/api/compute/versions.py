@@ -3,11 +3,13 @@
 
 from typing import Any
 
+from kilonova.api.compute import json_home
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 
 MIN_VERSION = Version(2, 1)
 MAX_VERSION = Version(2, 104)
+_VARIES = {"Vary": "Accept, OpenStack-API-Version, X-OpenStack-Nova-API-Version"}
 
 
 _CURRENT, _LEGACY = "v2.1", "v2.0"
@@ -24,24 +26,19 @@ def list_versions(ctx: Context, request: Request) -> Reply:
     return Reply(200, {"versions": [_view(request, _LEGACY), _view(request, _CURRENT)]})
 
 
-def show_version(ctx: Context, request: Request) -> Reply:
-    """GET /v2.1.  The one version, with its media types."""
-    del ctx
-    return _document(request, _CURRENT)
+def show_version(request: Request, name: str = _CURRENT) -> dict[str, Any]:
+    """Return one version, with its media types."""
+    documentation = {"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/api-ref/compute/"}
+    version, number = _view(request, name), _MEDIA_TYPES[name]
+    media_type = {"base": "application/json", "type": f"application/vnd.openstack.compute+json;version={number}"}
+    links = [*version["links"], documentation]
+    return {"version": {**version, "links": links, "media-types": [media_type]}}
 
 
 def show_legacy_version(ctx: Context, request: Request) -> Reply:
     """GET /v2.  The version before that, of which there is no more than this document."""
     del ctx
-    return _document(request, _LEGACY)
-
-
-def _document(request: Request, name: str) -> Reply:
-    documentation = {"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/api-ref/compute/"}
-    version, number = _view(request, name), _MEDIA_TYPES[name]
-    media_type = {"base": "application/json", "type": f"application/vnd.openstack.compute+json;version={number}"}
-    links = [*version["links"], documentation]
-    return Reply(200, {"version": {**version, "links": links, "media-types": [media_type]}})
+    return Reply(200, show_version(request, _LEGACY))
 
 
 def _view(request: Request, name: str) -> dict[str, Any]:
@@ -56,8 +53,18 @@ def _view(request: Request, name: str) -> dict[str, Any]:
     }
 
 
-ROUTES: Routes = {
-    "/": {"GET": Endpoint(list_versions)},
-    **{path: {"GET": Endpoint(show_version)} for path in ("/v2.1", "/v2.1/")},
-    **{path: {"GET": Endpoint(show_legacy_version)} for path in ("/v2", "/v2/")},
-}
+def routes_of(resources: Routes) -> Routes:
+    """Return the routes of discovery; ``resources`` are the other ones, of which JSON Home tells."""
+
+    def show(ctx: Context, request: Request) -> Reply:
+        """GET /v2.1.  The version, or what there is below it for who asks for JSON Home (Kilonova's own)."""
+        del ctx
+        if json_home.is_wanted(request):
+            return Reply(200, json_home.document(resources, request), {"Content-Type": json_home.MEDIA_TYPE, **_VARIES})
+        return Reply(200, show_version(request), _VARIES)
+
+    return {
+        "/": {"GET": Endpoint(list_versions)},
+        **{path: {"GET": Endpoint(show)} for path in ("/v2.1", "/v2.1/")},
+        **{path: {"GET": Endpoint(show_legacy_version)} for path in ("/v2", "/v2/")},
+    }
