@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
-from kilonova.model.audit_period import AuditPeriod, read_period
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +120,3 @@ class ComputeSettings:
     allow_resize_to_same_host: Annotated[
         bool, Option("Whether a resize may leave a server on the host where it is, if that has room.")
     ] = False
-    instance_usage_audit_period: Annotated[
-        AuditPeriod,
-        Option(
-            "Periods of /os-instance_usage_audit_log: hour, day, month or year. month@15 begins on the 15th.",
-            read=read_period,
-        ),
-    ] = AuditPeriod("month", 1)  # noqa: RUF009  it is frozen

@@ -46,13 +46,13 @@ def _read(text: str) -> datetime:
 
 
 def _log(ctx: Context, before: datetime) -> dict[str, Any]:
-    begin, end = ctx.backend.settings.compute.instance_usage_audit_period.last_completed(before)
+    period = ctx.backend.settings.chores.usage_audit_period.last_completed(before)
     with ctx.backend.database.read() as connection:
         hosts = sorted(service.host for service in heeding(services.list_all(connection, binary=COMPUTE)))
     done = "ALL" if not hosts else f"0 of {len(hosts)}"
     return {
-        "period_beginning": str(begin),
-        "period_ending": str(end),
+        "period_beginning": str(period.begin),
+        "period_ending": str(period.end),
         "num_hosts": len(hosts),
         "num_hosts_done": 0,
         "num_hosts_running": 0,
