@@ -66,6 +66,7 @@ class Context:
     remote_address: str | None = None
     deadline: Deadline = NEVER
     is_authorized: bool = False
+    _answers: dict[tuple[str, str | None, str | None], bool] = field(default_factory=dict, repr=False)
 
     @property
     def user_id(self) -> str:
@@ -81,12 +82,19 @@ class Context:
         return Requester(self.request_id, self.user_id, self.project_id)
 
     def may(self, rule: str, *, project_id: str | None = None, user_id: str | None = None) -> bool:
-        """Whether policy allows ``rule`` on something of ``project_id`` / ``user_id`` (None: the caller's own)."""
-        target = {
-            "project_id": self.project_id if project_id is None else project_id,
-            "user_id": self.user_id if user_id is None else user_id,
-        }
-        return self.backend.policy.allows(rule, target, self.credentials)
+        """Whether policy allows ``rule`` on something of ``project_id`` / ``user_id`` (None: the caller's own).
+
+        All of one request is judged by the same rules: those that were in force when it asked first.
+        """
+        asked = rule, project_id, user_id
+        answer = self._answers.get(asked)
+        if answer is None:
+            target = {
+                "project_id": self.project_id if project_id is None else project_id,
+                "user_id": self.user_id if user_id is None else user_id,
+            }
+            answer = self._answers[asked] = self.backend.policy.allows(rule, target, self.credentials)
+        return answer
 
     def authorize(self, rule: str, *, project_id: str | None = None, user_id: str | None = None) -> None:
         """Raise Forbidden unless :meth:`may`."""

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -14,6 +14,7 @@ from kilonova.db import tables as t
 from kilonova.db.aggregates import hosts_in_zones
 from kilonova.db.instances import complete, stored_value, task_is_one_of
 from kilonova.db.name_patterns import matching, read_pattern
+from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.model.instance import Instance, TaskState, VmState
 
@@ -62,8 +63,27 @@ class InstanceQuery:
     marker: str | None = None
 
 
+class NamedInstance(NamedTuple):
+    """As much of an instance as a list without details shows."""
+
+    uuid: str
+    name: str
+
+
 def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, ...]:
     """Return one page. Raises: InvalidRequest for an unknown marker or a bad regular expression."""
+    page = _page(connection, query, sa.select(t.instances))
+    return complete(connection, connection.execute(page).mappings().all())
+
+
+def list_names(connection: Connection, query: InstanceQuery) -> tuple[NamedInstance, ...]:
+    """Return one page without details. Raises: as :func:`list_page`."""
+    page = _page(connection, query, sa.select(_I.uuid, _I.name))
+    return tuple(NamedInstance(*row) for row in heeding(connection.execute(page)))
+
+
+def _page(connection: Connection, query: InstanceQuery, columns: sa.Select[Any]) -> sa.Select[Any]:
+    """Return ``columns`` of one page. Raises: InvalidRequest."""
     patterns = {name: read_pattern(name, text) for name, text in query.patterns.items()}
     conditions = _conditions(query)
     sort = [*query.sort]
@@ -78,8 +98,7 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
         with connection.execute(texts.execution_options(yield_per=1000)) as rows:
             found = matching(patterns, rows, query.limit)
         conditions = [_I.id.in_(found)]
-    page = sa.select(t.instances).where(*conditions).order_by(*order).limit(query.limit)
-    return complete(connection, connection.execute(page).mappings().all())
+    return columns.where(*conditions).order_by(*order).limit(query.limit)
 
 
 def count(connection: Connection, query: InstanceQuery) -> int:

@@ -5,8 +5,8 @@ One row for all instances of a request; it goes with the last of them.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,6 +29,7 @@ from kilonova.model.server_migration import MoveKind
 
 _INSERT = PreparedInsert(t.request_specs)
 _GET = sa.select(t.request_specs).where(t.request_specs.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_NAMED_TOGETHER = 500
 _PLAIN = (
     "project_id",
     "user_id",
@@ -72,10 +73,45 @@ def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, Sto
     wanted = {instance.uuid: instance.request_spec_uuid for instance in found if instance.request_spec_uuid}
     uuids = list(dict.fromkeys(wanted.values()))
     requests: dict[str, StoredRequest] = {}
-    for start in range(0, len(uuids), 500):
-        for row in heeding(connection.execute(_GET, {"uuids": uuids[start : start + 500]})):
+    for start in range(0, len(uuids), _NAMED_TOGETHER):
+        for row in heeding(connection.execute(_GET, {"uuids": uuids[start : start + _NAMED_TOGETHER]})):
             requests[row.uuid] = _request(row)
     return {uuid: requests[name] for uuid, name in wanted.items() if name in requests}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRequest:
+    """As much of a request as users are shown with their servers: a small part of what is stored."""
+
+    availability_zone: str | None
+    image_properties: Mapping[str, str]
+    hints: Mapping[str, Sequence[str]]
+    group_uuid: str | None
+    user_data: str | None
+    trusted_certs: Sequence[str]
+
+
+def shown(connection: Connection, found: Iterable[Instance]) -> dict[str, ShownRequest]:
+    """Return instance uuid → what is shown of its request, for the given instances that have one."""
+    wanted = {instance.uuid: instance.request_spec_uuid for instance in found if instance.request_spec_uuid}
+    uuids = list(dict.fromkeys(wanted.values()))
+    requests: dict[str, ShownRequest] = {}
+    for start in range(0, len(uuids), _NAMED_TOGETHER):
+        for row in heeding(connection.execute(_GET, {"uuids": uuids[start : start + _NAMED_TOGETHER]})):
+            requests[row.uuid] = _shown(row.body, row.user_data)
+    return {uuid: requests[name] for uuid, name in wanted.items() if name in requests}
+
+
+def _shown(body: Mapping[str, Any], user_data: str | None) -> ShownRequest:
+    image = body["image"]
+    return ShownRequest(
+        body["availability_zone"],
+        {} if image is None else image["properties"],
+        body["hints"],
+        body["group"],
+        user_data,
+        body.get("trusted_certs", ()),
+    )
 
 
 def _request(row: Any) -> StoredRequest:

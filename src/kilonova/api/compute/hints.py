@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scheduler hints: what a request may say to the scheduler, and how much of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -52,7 +52,7 @@ def unseen_instances(ctx: Context, hints: Mapping[str, tuple[str, ...]]) -> froz
     return frozenset(each.uuid for each in found if not ctx.sees("os_compute_api:servers:show", each.project_id))
 
 
-def shown_hints(hints: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+def shown_hints(hints: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return hints as the API shows them: a value alone is no list."""
     return {name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()}
 

@@ -192,7 +192,7 @@ def _view(ctx: Context, request: Request, image: ProxiedImage) -> dict[str, Any]
 
 
 def _time(text: str | None) -> str | None:
-    return None if text is None else whole_seconds(datetime.fromisoformat(text))
+    return None if text is None else whole_seconds(datetime.fromisoformat(text).replace(tzinfo=None))
 
 
 ROUTES: Routes = {

@@ -4,8 +4,11 @@
 Source: spec COMPUTE_API §1.3.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
+
+from sqlalchemy.engine import Connection
 
 from kilonova.api.compute.links import next_link
 from kilonova.api.compute.server_filters import read_filters
@@ -14,10 +17,12 @@ from kilonova.api.http import Context, Reply, Request, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.validation import invalid_parameter
 from kilonova.db import instance_lists
+from kilonova.db.instance_lists import InstanceQuery, NamedInstance
 from kilonova.deadline import heeding
 from kilonova.errors import Forbidden
 from kilonova.model.instance import Instance
 
+T = TypeVar("T", Instance, NamedInstance)
 _SORT_KEYS = {
     "created_at": "created_at",
     "updated_at": "updated_at",
@@ -63,13 +68,13 @@ _ADMIN_SORT_KEYS = {"host", "node"}
 
 def list_servers(ctx: Context, request: Request) -> Reply:
     """GET /servers."""
-    found, links = _page(ctx, request, "index")
+    found, links = _page(ctx, request, "index", instance_lists.list_names)
     return Reply(200, {"servers": [summary_view(request, instance) for instance in heeding(found)], **links})
 
 
 def list_servers_detail(ctx: Context, request: Request) -> Reply:
     """GET /servers/detail."""
-    found, links = _page(ctx, request, "detail")
+    found, links = _page(ctx, request, "detail", instance_lists.list_page)
     with ctx.backend.database.read() as connection:
         around = surroundings(connection, found, request.version)
     return Reply(
@@ -86,7 +91,10 @@ def count_matching(ctx: Context, request: Request) -> int:
         return instance_lists.count(connection, query)
 
 
-def _page(ctx: Context, request: Request, action: str) -> tuple[tuple[Instance, ...], dict[str, Any]]:
+def _page(
+    ctx: Context, request: Request, action: str, read: Callable[[Connection, InstanceQuery], tuple[T, ...]]
+) -> tuple[tuple[T, ...], dict[str, Any]]:
+    """Return what ``read`` gives of the page that is asked for, and the link to the next one."""
     ctx.authorize(f"os_compute_api:servers:{action}")
     maximum = ctx.backend.settings.api.max_limit
     asked = integer_param(request, "limit")
@@ -97,7 +105,7 @@ def _page(ctx: Context, request: Request, action: str) -> tuple[tuple[Instance, 
         return (), {}
     query = replace(query, sort=sort, limit=limit, marker=request.param("marker"))
     with ctx.backend.database.read() as connection:
-        found = instance_lists.list_page(connection, query)
+        found = read(connection, query)
     links = {"servers_links": [next_link(request, found[-1].uuid)]} if found and len(found) == limit else {}
     return found, links
 

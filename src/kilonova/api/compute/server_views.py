@@ -14,9 +14,10 @@ from kilonova.api.compute.times import stored_time, whole_seconds
 from kilonova.api.http import Context, Request
 from kilonova.api.microversion import Version
 from kilonova.db import aggregates, request_specs, services
+from kilonova.db.instance_lists import NamedInstance
+from kilonova.db.request_specs import ShownRequest
 from kilonova.model.host import Service
 from kilonova.model.instance import Instance, VmState, status_of
-from kilonova.model.request_spec import RequestSpec, StoredRequest
 
 _SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
 #: Up to 2.74 answers to changes of a server lack what extensions of the API had added to it: these, by prefix.
@@ -32,7 +33,7 @@ class Surroundings:
 
     zones: Mapping[str, str]
     services: Mapping[str, Service]
-    requests: Mapping[str, StoredRequest]
+    requests: Mapping[str, ShownRequest]
 
 
 def surroundings(connection: Connection, found: Sequence[Instance], version: Version) -> Surroundings:
@@ -41,11 +42,11 @@ def surroundings(connection: Connection, found: Sequence[Instance], version: Ver
     return Surroundings(
         zones=aggregates.zones_of_hosts(connection, hosts) if hosts else {},
         services=services.computes_of(connection, hosts) if hosts and version >= Version(2, 16) else {},
-        requests=request_specs.get_many(connection, found) if version >= Version(2, 3) else {},
+        requests=request_specs.shown(connection, found) if version >= Version(2, 3) else {},
     )
 
 
-def summary_view(request: Request, instance: Instance) -> dict[str, Any]:
+def summary_view(request: Request, instance: Instance | NamedInstance) -> dict[str, Any]:
     """Return a server as ``GET /servers`` shows it."""
     return {"id": instance.uuid, "name": instance.name, "links": bookmark_links(request, f"servers/{instance.uuid}")}
 
@@ -57,7 +58,6 @@ def detail_view(
     version = request.version
     status = status_of(instance.vm_state, instance.task_state)
     asked = around.requests.get(instance.uuid)
-    spec = asked.spec if asked else None
     view: dict[str, Any] = {
         **summary_view(request, instance),
         "status": status,
@@ -65,7 +65,7 @@ def detail_view(
         "user_id": instance.user_id,
         "metadata": dict(instance.metadata),
         "hostId": host_id(instance.project_id, instance.host),
-        "image": _image(request, instance, spec),
+        "image": _image(request, instance, asked),
         "flavor": _flavor(ctx, request, instance),
         "created": whole_seconds(instance.created_at),
         "updated": whole_seconds(instance.updated_at or instance.created_at),
@@ -106,9 +106,9 @@ def detail_view(
     if version >= Version(2, 90):
         view["OS-EXT-SRV-ATTR:hostname"] = instance.hostname
     if version >= Version(2, 96):
-        view["pinned_availability_zone"] = spec.availability_zone if spec else None
+        view["pinned_availability_zone"] = asked.availability_zone if asked else None
     if version >= Version(2, 100):
-        view["scheduler_hints"] = shown_hints(spec.hints if spec else {})
+        view["scheduler_hints"] = shown_hints(asked.hints if asked else {})
     return view
 
 
@@ -154,13 +154,13 @@ def _zone(ctx: Context, instance: Instance, around: Surroundings) -> str:
     return instance.availability_zone or ""
 
 
-def _image(request: Request, instance: Instance, spec: RequestSpec | None) -> Any:
+def _image(request: Request, instance: Instance, asked: ShownRequest | None) -> Any:
     if not instance.image_ref:
         return ""
     bookmark = bookmark_links(request, f"images/{instance.image_ref}")[1:]
     view: dict[str, Any] = {"id": instance.image_ref, "links": bookmark}
     if request.version >= Version(2, 98):
-        view["properties"] = dict(spec.image.properties) if spec and spec.image else {}
+        view["properties"] = dict(asked.image_properties) if asked else {}
     return view
 
 
@@ -190,7 +190,7 @@ def _fault(ctx: Context, instance: Instance) -> dict[str, Any]:
     return view
 
 
-def _administrators_part(instance: Instance, asked: StoredRequest | None, version: Version) -> dict[str, Any]:
+def _administrators_part(instance: Instance, asked: ShownRequest | None, version: Version) -> dict[str, Any]:
     view: dict[str, Any] = {
         "OS-EXT-SRV-ATTR:host": instance.host,
         "OS-EXT-SRV-ATTR:hypervisor_hostname": instance.node,

@@ -49,9 +49,9 @@ def read_period(request: Request) -> tuple[datetime | None, datetime | None]:
 
 def stored_time(moment: datetime | None) -> str | None:
     """Return ``2026-01-31T12:00:00.000000``, None for none."""
-    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.%f")
+    return None if moment is None else moment.isoformat(timespec="microseconds")
 
 
 def whole_seconds(moment: datetime | None) -> str | None:
     """Return ``2026-01-31T12:00:00Z``, None for none."""
-    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return None if moment is None else f"{moment.isoformat(timespec='seconds')}Z"
