@@ -62,9 +62,12 @@ def _live(host: str | None) -> Any:
 
 
 _ACTION = "compute POST /v2.1/servers/{server_id}/action"
+_SOMETHING = "70a599e0-31e7-49b7-b260-868f441e862b"
 _GONE = {"flavor_id": "gone", "aggregate_id": "999999"}
 _FLAVOR = {"name": "m1.tiny", "ram": 1, "vcpus": 1, "disk": 1}
 _SERVER = {"name": "vm", "imageRef": "70a599e0-31e7-49b7-b260-868f441e862b", "flavorRef": "gone", "networks": "none"}
+_UNKNOWN = "8a5b6c1c-0000-4000-8000-000000000000"
+_LEAVE = {"leave_group": {"server_group": _UNKNOWN}}
 _ON_FLAVOR = "compute POST /v2.1/flavors/{flavor_id}/action"
 _ON_MIGRATION = "compute POST /v2.1/servers/{server_id}/migrations/{migration_id}/action"
 _ON_AGGREGATE = "compute POST /v2.1/os-aggregates/{aggregate_id}/action"
@@ -152,6 +155,26 @@ COMPUTE: Mapping[str, Access] = {
     "compute GET /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(READER),
     "compute PUT /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(MEMBER),
     "compute DELETE /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/os-server-password": of_home(READER),
+    "compute DELETE /v2.1/servers/{server_id}/os-server-password": of_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/diagnostics": of_home(ADMIN),
+    "compute GET /v2.1/servers/{server_id}/topology": of_home(READER),
+    "compute POST /v2.1/servers/{server_id}/remote-consoles": of_home(
+        MEMBER, {"remote_console": {"protocol": "vnc", "type": "novnc"}}
+    ),
+    f"{_ACTION} os-getVNCConsole": of_home(MEMBER, {"os-getVNCConsole": {"type": "novnc"}}),
+    f"{_ACTION} os-getSPICEConsole": of_home(MEMBER, {"os-getSPICEConsole": {"type": "spice-html5"}}),
+    f"{_ACTION} os-getRDPConsole": of_home(MEMBER, {"os-getRDPConsole": {"type": "rdp-html5"}}),
+    f"{_ACTION} os-getSerialConsole": of_home(MEMBER, {"os-getSerialConsole": {"type": "serial"}}),
+    "compute GET /v2.1/os-console-auth-tokens/{console_token}": anywhere(ADMIN | SERVICE),
+    "compute POST /v2.1/os-server-external-events": anywhere(
+        ADMIN | SERVICE, {"events": [{"name": "network-changed", "server_uuid": _SOMETHING}]}
+    ),
+    "compute POST /v2.1/os-assisted-volume-snapshots": anywhere(
+        ADMIN | SERVICE,
+        {"snapshot": {"volume_id": "v", "create_info": {"snapshot_id": "s", "type": "qcow2", "new_file": "f"}}},
+    ),
+    "compute DELETE /v2.1/os-assisted-volume-snapshots/{snapshot_id}": anywhere(ADMIN | SERVICE),
     f"{_ACTION} addSecurityGroup": of_home(MEMBER, {"addSecurityGroup": {"name": "g"}}),
     f"{_ACTION} removeSecurityGroup": of_home(MEMBER, {"removeSecurityGroup": {"name": "g"}}),
     f"{_ACTION} addFixedIp": of_home(MEMBER, {"addFixedIp": {"networkId": "n"}}),
@@ -249,11 +272,17 @@ PLACEMENT: Mapping[str, Access] = {
 OPERATOR: Mapping[str, Access] = {
     "operator GET /v1/decisions/{name}": anywhere(ADMIN),
     "operator POST /v1/explain": anywhere(ADMIN, {"flavor": {"vcpus": 1, "ram": 1}}),
+    "operator GET /v1/health": anywhere(ADMIN),
     "operator GET /v1/hosts": anywhere(ADMIN),
     "operator GET /v1/isolation": anywhere(ADMIN),
     "operator GET /v1/metrics": anywhere(ADMIN),
     "operator GET /v1/options": anywhere(ADMIN),
+    "operator GET /v1/read-only": anywhere(ADMIN),
+    "operator PUT /v1/read-only": anywhere(ADMIN, {"read_only": {"enabled": False}}),
     "operator GET /v1/rules": anywhere(ADMIN),
+    "operator GET /v1/servers/count": anywhere(READER),
+    "operator POST /v1/servers/{server_id}/leave-group": anywhere(ADMIN, _LEAVE, server_id=_UNKNOWN),
+    "operator PUT /v1/servers/{server_id}/hints": anywhere(ADMIN, {"hints": {}}, server_id=_UNKNOWN),
     "operator GET /v1/strays": anywhere(ADMIN),
     "operator POST /v1/strays/remove": anywhere(ADMIN, {"remove": {"host": "gone", "guest": "gone"}}),
     "operator GET /v1/workflows": anywhere(ADMIN),

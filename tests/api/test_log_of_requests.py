@@ -3,6 +3,7 @@
 
 import io
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,32 +11,31 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.logs.formatter import OneLineFormatter
-from support.control import IMAGE, Control, start_control
+from support.control import IMAGE, Control, NewControl, start_control
 
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
-    handler.setFormatter(OneLineFormatter(logging.Formatter("%(levelname)s %(message)s")))
+    handler.setFormatter(OneLineFormatter(logging.Formatter("%(levelname)s %(request)s%(message)s")))
     logging.getLogger().addHandler(handler)
     yield written
     logging.getLogger().removeHandler(handler)
 
 
 @pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
-    started = start_control(tmp_path)
-    started.add_flavor()
-    yield started
-    started.process.close()
+def control(new_control: NewControl) -> Control:
+    return new_control()
 
 
 def test_an_unavailable_service_is_one_line(control: Control, log: io.StringIO) -> None:
     control.process.database.close()
     assert control.ask().status == 503
     (line,) = [line for line in log.getvalue().splitlines() if "checkpoint" not in line]
-    assert line.startswith("WARNING POST /v2.1/servers: 503 The database is closed. [req-")
+    assert re.fullmatch(
+        r"WARNING \[req-[0-9a-f-]{36} alice wonder\] POST /v2.1/servers: 503 The database is closed\.", line
+    )
 
 
 def test_an_error_of_the_database_names_no_value_and_is_bounded(control: Control, log: io.StringIO) -> None:
@@ -59,7 +59,7 @@ def test_a_path_cannot_write_lines_of_its_own(control: Control, log: io.StringIO
     with control.process.database.engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE keypairs RENAME TO gone"))
     assert control.member.get("/os-keypairs/a%0aERROR%20forged%1b[31m").status == 500
-    assert "ERROR GET /v2.1/os-keypairs/a\\nERROR forged\\x1b[31m failed [req-" in log.getvalue()
+    assert "alice wonder] GET /v2.1/os-keypairs/a\\nERROR forged\\x1b[31m failed\n" in log.getvalue()
     assert not [line for line in log.getvalue().splitlines() if line.startswith("ERROR forged")]
 
 

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers with dedicated CPUs and devices, asked for over the API."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from shutil import copy
-
 import pytest
 
 from kilonova.cli.control import image_id
 from kilonova.db import host_devices
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 SCENARIO = """
 images: [{name: cirros}, {name: pinned, properties: {hw_cpu_policy: dedicated}}]
@@ -28,11 +24,8 @@ alias = {"name": "gpu", "vendor_id": "10de", "product_id": "1db4"}
 
 
 @pytest.fixture
-def control(sqlite_template: Path, tmp_path: Path) -> Iterator[Control]:
-    copy(sqlite_template, tmp_path / "kilonova.db")
-    started = start_control(tmp_path, scenario=SCENARIO, more=OPTIONS)
-    yield started
-    started.process.close()
+def control(new_control: NewControl) -> Control:
+    return new_control(scenario=SCENARIO, more=OPTIONS, flavor=False)
 
 
 def with_specs(control: Control, flavor_id: str, vcpus: int = 2, **specs: str) -> str:
@@ -51,6 +44,13 @@ def test_dedicated_cpus_and_devices_are_given_once_and_come_back(control: Contro
     assert share is not None
     assert (sorted(share.cells[0].pinned), share.devices) == ([4, 5], ((0, 1),))
     second = control.boot(flavorRef=pinned)
+    path = f"/servers/{first['id']}/topology"
+    cell = {"vcpu_set": [0, 1], "siblings": [], "memory_mb": 512}
+    at_home = {"host_node": 0, "cpu_pinning": {"0": 4, "1": 5}}
+    assert control.admin.get(path).body == {"nodes": [cell | at_home], "pagesize_kb": None}
+    assert control.member.get(path).body == {"nodes": [cell], "pagesize_kb": None}
+    assert control.member.at("2.77").get(path).status == 404
+    assert control.member.get(f"/servers/{second['id']}/topology").body == {"nodes": [], "pagesize_kb": None}
     assert second["status"] == "ERROR"
     assert "NUMATopologyFilter: 1 of 1 hosts" in second["fault"]["message"]
     for server in (first, second):

@@ -8,6 +8,7 @@ type, schemas, handler, faults. All that differs between the families is in a :c
 import contextlib
 import ipaddress
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,14 +20,17 @@ import orjson
 from kilonova import deadline
 from kilonova.api import faults, large_bodies
 from kilonova.api.backend import Backend
+from kilonova.api.health import PATH
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT, Credentials
 from kilonova.api.query_string import read_query_string
+from kilonova.api.read_only import require_writable
 from kilonova.api.request_body import read_body
 from kilonova.deadline import NEVER, Deadline, nobody_left
 from kilonova.errors import ClientGone, DeadlineExceeded, Forbidden, InvalidRequest, KilonovaError, NotFound
 from kilonova.identifiers import new_uuid
+from kilonova.logs.request_context import RequestContext, working_for
 from kilonova.wsgi_keys import CLIENT_GONE
 
 LOG = logging.getLogger(__name__)
@@ -34,6 +38,8 @@ LOG = logging.getLogger(__name__)
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 #: What an operator mends elsewhere and clients try again: where in this code it was noticed helps nobody.
 _TOLD_IN_ONE_LINE = frozenset({503, 507})
+#: What a client calls a request by that it makes of several services.
+_GLOBAL_REQUEST_ID = re.compile(r"req-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _READING = frozenset({"GET", "HEAD"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -108,6 +114,25 @@ class Exchange:
 
     def answer(self, resp: falcon.Response, find: Callable[[Version], Endpoint], path: Mapping[str, str]) -> None:
         """Run the request through every check and the handler, and write the answer or the fault."""
+        began = time.monotonic()
+        with working_for(self.log_context()):
+            self._answer(resp, find, path)
+            if LOG.isEnabledFor(logging.DEBUG):
+                took_s = time.monotonic() - began
+                LOG.debug("%s %s: %s in %.3f s", self.method, self.req.path, resp.status, took_s)
+
+    def log_context(self) -> RequestContext:
+        """Return who asks, for the log: empty where authentication has not said so."""
+        environ = self.req.env
+        given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
+        return RequestContext(
+            self.request_id,
+            environ.get("HTTP_X_USER_ID") or "",
+            environ.get("HTTP_X_PROJECT_ID") or "",
+            given if _GLOBAL_REQUEST_ID.fullmatch(given) else None,
+        )
+
+    def _answer(self, resp: falcon.Response, find: Callable[[Version], Endpoint], path: Mapping[str, str]) -> None:
         version: Version | None = None
         size = 0
         try:
@@ -144,6 +169,8 @@ class Exchange:
         query_string = environ.get("QUERY_STRING", "")
         query = read_query_string(query_string, api)
         body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
+        if self.method not in _READING and not endpoint.reads(body):
+            require_writable(self.backend.writability)
         _require_storable(path, query, raw, body)
         _require_own_project(path, credentials)
         if endpoint.query is not None:
@@ -180,13 +207,13 @@ class Exchange:
     def fault(self, error: Exception, version: Version | None) -> Reply:
         status = faults.status_of(error)
         if isinstance(error, ClientGone):
-            LOG.info("%s %s was given up: its client is gone [%s]", self.method, self.req.path, self.request_id)
+            LOG.info("%s %s was given up: its client is gone", self.method, self.req.path)
         elif isinstance(error, DeadlineExceeded):
-            LOG.warning("%s %s was given up: it took too long [%s]", self.method, self.req.path, self.request_id)
+            LOG.warning("%s %s was given up: it took too long", self.method, self.req.path)
         elif isinstance(error, KilonovaError) and status in _TOLD_IN_ONE_LINE:
-            LOG.warning("%s %s: %d %s [%s]", self.method, self.req.path, status, error.message, self.request_id)
+            LOG.warning("%s %s: %d %s", self.method, self.req.path, status, error.message)
         elif status >= 500:
-            LOG.error("%s %s failed [%s]", self.method, self.req.path, self.request_id, exc_info=error)
+            LOG.error("%s %s failed", self.method, self.req.path, exc_info=error)
         headers = dict(error.headers) if isinstance(error, faults.HttpError) else {}
         message = faults.message_of(error)
         kind = self.family.fault_media_type(self.req.env.get("HTTP_ACCEPT"))
@@ -333,7 +360,8 @@ def mount(apps: Mapping[str, WsgiApp]) -> WsgiApp:
                 environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + prefix
                 environ["PATH_INFO"] = path[len(prefix) :]
                 return apps[prefix](environ, start_response)
-        body = orjson.dumps({"services": {prefix.strip("/"): prefix for prefix in sorted(apps)}})
+        roots = [prefix for prefix in sorted(apps) if not prefix.endswith(PATH)]
+        body = orjson.dumps({"services": {prefix.strip("/"): prefix for prefix in roots}})
         status = "200 OK" if path in {"", "/"} else "404 Not Found"
         start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         return [body]

@@ -15,6 +15,7 @@ from kilonova.api.validation import Schemas, invalid_parameter
 from kilonova.deadline import NEVER, Deadline
 from kilonova.errors import Forbidden
 from kilonova.model.requester import Requester
+from kilonova.notifications.happenings import Happening
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,11 @@ class Context:
             raise Forbidden(f"Policy doesn't allow {rule} to be performed.", rule=rule)
         self.is_authorized = True
 
+    def announce(self, *happenings: Happening) -> None:
+        """Tell other services what was done for this request, once it is committed."""
+        for happening in happenings:
+            self.backend.announcer.tell(happening, self.requester)
+
     def authorize_anyone(self) -> None:
         """Say that no rule is about this: any token of a project will do."""
         self.is_authorized = True
@@ -105,11 +111,24 @@ class Context:
 Handler = Callable[[Context, Request], Reply]
 
 
+def by_method(body: Any) -> bool:
+    """Say of a request that its method tells whether it changes something."""
+    del body
+    return False
+
+
+def changes_nothing(body: Any) -> bool:
+    """Say of a request that it only reads, whatever its method and its body are."""
+    del body
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A handler with its microversion range and the schemas of its body and query.
 
-    Outside ``since`` … ``until`` the method does not exist (404).
+    Outside ``since`` … ``until`` the method does not exist (404). ``reads``: whether a request with this body changes
+    nothing although its method is one that does, and so is answered while the API is read-only.
     """
 
     handler: Handler
@@ -117,6 +136,7 @@ class Endpoint:
     query: Schemas | None = None
     since: Version | None = None
     until: Version | None = None
+    reads: Callable[[Any], bool] = by_method
 
     def exists_at(self, version: Version) -> bool:
         return (self.since is None or version >= self.since) and (self.until is None or version <= self.until)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from kilonova.cli import addresses
-from kilonova.cli.log import configure_log
+from kilonova.cli.log import configure_log, reread_debug
 from kilonova.errors import ConfigurationError
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
@@ -35,7 +35,8 @@ def api(
     require_known_scenario_options(settings)
     wsgi_application = application()
     with listener:
-        serve_until_told(http_server(settings, wsgi_application, listener, tls))
+        again = reread_debug(lambda: load_settings(config_file).log)
+        serve_until_told(http_server(settings, wsgi_application, listener, tls), again)
 
 
 def require_protected(api: Any) -> None:

@@ -9,6 +9,7 @@ from kilonova.api import auth
 from kilonova.api.application import WsgiApp, family_app, mount
 from kilonova.api.backend import Backend
 from kilonova.api.compute import family as compute_api
+from kilonova.api.health import everywhere
 from kilonova.api.operator import family as operator_api
 from kilonova.api.placement import family as placement_api
 from kilonova.api.policy import Policy
@@ -17,9 +18,13 @@ from kilonova.config.settings import Settings
 LOG = logging.getLogger(__name__)
 
 
+#: Every rule that guards something.
+RULES = (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES)
+
+
 def policy_of(conf: Any) -> Policy:
     """Return who may do what with all APIs."""
-    return Policy(conf, (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES))
+    return Policy(conf, RULES)
 
 
 def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None = None) -> WsgiApp:
@@ -39,4 +44,4 @@ def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None 
         apps = {"/compute": protect(compute), "/placement": protect(placement), "/operator": protect(operator)}
     if agents is not None:
         apps["/agents"] = agents  # with tickets, which are no tokens
-    return auth.with_cors(mount(apps), settings.conf)
+    return auth.with_cors(mount({**apps, **everywhere(backend.health, apps)}), settings.conf)

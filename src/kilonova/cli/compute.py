@@ -30,7 +30,7 @@ def compute(
 
 def _serve(config_file: list[str]) -> None:
     from kilonova.cli.agent_process import make_agent_process  # noqa: PLC0415 - slow to import
-    from kilonova.cli.log import configure_log  # noqa: PLC0415
+    from kilonova.cli.log import configure_log, reread_debug  # noqa: PLC0415
     from kilonova.config.load import load_agent_settings  # noqa: PLC0415
     from kilonova.server.serving import serve_until_told  # noqa: PLC0415
 
@@ -39,7 +39,7 @@ def _serve(config_file: list[str]) -> None:
     configure_log(settings.log)
     for option in settings.needless:
         LOG.warning("%s is set, and an agent needs none: whoever breaks into this machine has it", option)
-    serve_until_told(process)
+    serve_until_told(process, reread_debug(lambda: load_agent_settings(config_file).log))
 
 
 enrolment.add_commands(app)

@@ -13,7 +13,9 @@ from typing import IO
 from kilonova.api.agents.application import AgentsApi
 from kilonova.api.application import WsgiApp
 from kilonova.api.backend import Backend
+from kilonova.api.health import Check, DatabaseAnswers, Health, switched_off_by
 from kilonova.api.policy import Policy
+from kilonova.api.read_only import ReadOnlySwitch
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.cli.apis import application_of, policy_of
@@ -48,6 +50,8 @@ from kilonova.server.server import Server
 
 LOG = logging.getLogger(__name__)
 _BEGUN_AGAIN_AFTER_S = 1.0
+#: However short tokens of consoles count.
+_OFTENEST_S = 60.0
 
 
 @dataclass(slots=True)
@@ -103,6 +107,7 @@ class ControlProcess:
         for agent in self.core.agents:
             agent.stop()
         self.core.bus.close()
+        self.core.notifying.close()
         self.database.close()
         if self.lock is not None:
             self.lock.close()
@@ -194,6 +199,9 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             projects=_projects(settings),
             driver_name=None if rules.driver is None else rules.driver.name,
             metrics=core.metrics,
+            announcer=core.notifying.announcer,
+            health=_health(settings, core),
+            writability=ReadOnlySwitch(database, configured=settings.api.read_only),
         )
         app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, session)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)
@@ -207,20 +215,34 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         purger.start()
         if core.image_remover is not None:
             core.image_remover.start()
-        chores = Timetable(core.conductor, _patience(settings.chores))
+        chores = Timetable(core.conductor, _patience(settings.chores, settings.consoles.token_ttl_s))
         chores.start()
         undo.pop_all()
     timers = reports, image_cache, power, resources
     return ControlProcess(settings, core, checkpointer, purger, chores, app, *timers, lock, metrics_server)
 
 
-def _patience(chores: ChoreSettings) -> Patience:
+def _health(settings: Settings, core: Core) -> Health:
+    def lease() -> str | None:
+        return None if core.conductor.runner.may_act else "other processes count this one as dead"
+
+    return Health(
+        (
+            Check("database", DatabaseAnswers(core.database)),
+            Check("lease", lease),
+            Check("disable_by_file", switched_off_by(settings.health.disable_by_file_path)),
+        )
+    )
+
+
+def _patience(chores: ChoreSettings, console_s: float) -> Patience:
     return Patience(
         reclaim=chores.reclaim_instance_interval_s,
         build=chores.instance_build_timeout_s,
         confirm=chores.resize_confirm_window_s,
         unrescue=chores.rescue_timeout_s,
         reboot=chores.reboot_timeout_s,
+        console=max(_OFTENEST_S, console_s),
         offload=chores.shelved_offload_time_s,
         offload_every_s=chores.shelved_poll_interval_s,
     )

@@ -2,13 +2,13 @@
 """`kilonova db`: look after the database."""
 
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.progress import Progress
 
-from kilonova.errors import ConfigurationError, InvalidRequest
+from kilonova.cli.cloud_settings import ConfigFiles, DataFolder, settings_of_cloud
+from kilonova.errors import InvalidRequest
 
 #: For how long the server may say nothing while tables are changed: nobody waits for a request here.
 _PATIENCE_S = 120.0
@@ -43,28 +43,19 @@ def purge(
             formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Purge what was deleted before this date or time (UTC)."
         ),
     ],
-    config_file: Annotated[
-        list[str] | None, typer.Option("--config-file", help="Configuration file; later ones win.")
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Data folder of `kilonova up`, instead of a configuration file.")
-    ] = None,
+    config_file: ConfigFiles = None,
+    data: DataFolder = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be removed.")] = False,
 ) -> None:
     """Remove deleted servers with their faults, decisions and request specs for good. Runs beside a running cloud."""
-    from kilonova.cli.up import default_folder  # noqa: PLC0415
     from kilonova.clock import utc_now  # noqa: PLC0415
-    from kilonova.config.load import load_settings  # noqa: PLC0415
     from kilonova.db import purge as purging  # noqa: PLC0415
     from kilonova.db import schema  # noqa: PLC0415
     from kilonova.db.database import Database  # noqa: PLC0415
 
     if before > utc_now():
         raise InvalidRequest(f"--before {before.isoformat()} is in the future: it would remove every deleted server")
-    conf = (data or default_folder()).expanduser() / "kilonova.conf"
-    if not config_file and not conf.is_file():
-        raise ConfigurationError(f"{conf} is not there; name the cloud with --data or --config-file")
-    settings = load_settings(config_file or [str(conf)])
+    settings = settings_of_cloud(config_file, data)
     database = Database(settings.database.connection)
     try:
         schema.require_present(database)

@@ -17,6 +17,7 @@ from kilonova.conductor.guest_reports import Reported
 from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.image_keeper import ImageKeeper
+from kilonova.conductor.listeners import Listeners
 from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
@@ -40,7 +41,9 @@ from kilonova.messaging.bus import ConductorBus, DeclinedError, Speaker
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
+    ConsoleAddress,
     ConsoleOutput,
+    Diagnostics,
     GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
@@ -70,6 +73,8 @@ class Conductor:
 
     ``limits``: the configured quotas, which hold where nobody has set others.
     ``counts_failed_builds``: whether builds that fail count against their host.
+    ``observers``: are told of every turn of a workflow, ``beginnings``: of every step that begins, ``listeners``: of
+    what else happens.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
     ``question_limits``: how long, and with how many threads, users wait for what agents are asked about guests.
@@ -95,6 +100,8 @@ class Conductor:
         counts_failed_builds: bool = True,
         lease: Lease | None = None,
         observers: Sequence[Observer] = (),
+        beginnings: Sequence[Observer] = (),
+        listeners: Listeners | None = None,
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
@@ -114,6 +121,7 @@ class Conductor:
         self.process = process or Process(owner)
         self.lease = lease or Lease(host_agents.LEASE)
         self.directory = directory
+        self.listeners = listeners or Listeners()
         self._services = Services(
             database,
             claimer,
@@ -126,6 +134,7 @@ class Conductor:
             image_upload=image_upload,
             image_keeper=image_keeper,
             config_drives=config_drives or ConfigDrives(),
+            listeners=self.listeners,
         )
         find_agent = nowhere if directory is None else directory.look_up
         self.runner = Runner(
@@ -134,6 +143,7 @@ class Conductor:
             REGISTRY,
             self.lease,
             (story.tell, *observers),
+            beginnings=beginnings,
             pause_s=pause_s,
             max_tries=max_tries,
             response_timeout_s=response_timeout_s,
@@ -165,17 +175,19 @@ class Conductor:
         user_data: str | None = None,
         *,
         key: PublicKey | None = None,
+        trusted_certs: tuple[str, ...] = (),
         admin_pass: str | None = None,
         at_least: int | None = None,
         limits: Limits | None = None,
     ) -> None:
         """Store new instances with their request and start building them.
 
-        ``key``: whose owner may log in. ``admin_pass``: for guests with a config drive; it is not stored.
+        ``key``: whose owner may log in. ``trusted_certs``: with which the image may be signed.
+        ``admin_pass``: for guests with a config drive; it is not stored.
         ``at_least``: how many have to be made where quotas do not allow all of them; None stands for all.
         ``limits``: the quotas in force where they are not in the database. Raises: OverQuota.
         """
-        request = StoredRequest(new_uuid(), spec, group_uuid, user_data, key)
+        request = StoredRequest(new_uuid(), spec, group_uuid, user_data, key, trusted_certs)
         new = tuple(replace(instance, request_spec_uuid=request.uuid) for instance in built)
         drives = [instance.uuid for instance in built if instance.config_drive]
         self._services.config_drives.passwords.remember(drives, admin_pass)
@@ -202,7 +214,7 @@ class Conductor:
                 self._power_sync.take(message)
             case PowerStatesAnswer():
                 self._power_sync.judge(message)
-            case ConsoleOutput() | QuestionRefused():
+            case ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
                 self.questions.take(message)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer | Future[Answer]:
@@ -238,6 +250,8 @@ class Conductor:
         if speaker.agent and self.directory is not None:
             self.directory.refresh()
         reported.tell()
+        if reported.new_services:
+            self.listeners.new_services(reported.new_services)
         return HostsRegistered(reported.removals, self.lease.duration.total_seconds())
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> Answer | Future[Answer]:

@@ -26,6 +26,9 @@ class ApiSettings:
     max_hints_size: Annotated[int, Option("Most bytes of all scheduler hints as JSON (Kilonova's own).", min=2)] = (
         16_384
     )
+    delete_only_down_services: Annotated[
+        bool, Option("Refuse to delete a compute service that is up, with 409 (Kilonova's own).")
+    ] = False
     enable_instance_password: Annotated[bool, Option()] = True
     dhcp_domain: Annotated[
         str, Option("Domain that follows the host name which a guest is told, where that has none of its own.")
@@ -41,6 +44,13 @@ class ApiSettings:
         bool,
         Option(
             "Let noauth2, which makes anybody an administrator, listen where other machines reach it (Kilonova's own)."
+        ),
+    ] = False
+    read_only: Annotated[
+        bool,
+        Option(
+            "Refuse whatever changes something with 503; `kilonova read-only` does so while the cloud runs "
+            "(Kilonova's own)."
         ),
     ] = False
     threads: Annotated[int, Option("Requests handled at once (Kilonova's own).", min=1, max=64)] = 16

@@ -15,7 +15,8 @@ class LogSettings:
 
     GROUP: ClassVar[str] = "DEFAULT"
 
-    debug: Annotated[bool, Option("Log every rule's survivors and more.")] = False
+    debug: Annotated[bool, Option("Log every rule's survivors and more. Read again from the files at SIGHUP.")] = False
+    use_json: Annotated[bool, Option("Log one JSON object a line, with the field names of oslo.log.")] = False
     log_file: Annotated[
         str | None, Option("File to log to, below log_dir; without it the log goes to standard error.")
     ] = None

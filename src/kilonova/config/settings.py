@@ -12,13 +12,16 @@ from kilonova.config.api import ApiSettings, BodyLimits
 from kilonova.config.chores import ChoreSettings
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.conductor import ConductorSettings
+from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.glance import GlanceSettings
+from kilonova.config.health import HealthSettings
 from kilonova.config.images import ImageCacheSettings, ImageSettings
 from kilonova.config.ineffective import INEFFECTIVE
 from kilonova.config.keystone import KeystoneSettings
 from kilonova.config.log import LogSettings
+from kilonova.config.notifications import NotificationSettings
 from kilonova.config.operator import OperatorSettings
 from kilonova.config.placement import PlacementSettings
 from kilonova.config.prometheus import PrometheusSettings
@@ -39,12 +42,15 @@ class Settings:
     chores: ChoreSettings = field(default_factory=ChoreSettings)
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     conductor: ConductorSettings = field(default_factory=ConductorSettings)
+    consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
     fake: FakeSettings = field(default_factory=FakeSettings)
     glance: GlanceSettings = field(default_factory=GlanceSettings)
+    health: HealthSettings = field(default_factory=HealthSettings)
     image_cache: ImageCacheSettings = field(default_factory=ImageCacheSettings)
     images: ImageSettings = field(default_factory=ImageSettings)
     keystone: KeystoneSettings = field(default_factory=KeystoneSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    notifications: NotificationSettings = field(default_factory=NotificationSettings)
     operator: OperatorSettings = field(default_factory=OperatorSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     prometheus: PrometheusSettings = field(default_factory=PrometheusSettings)

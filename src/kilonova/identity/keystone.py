@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How Keystone is reached: what nova.conf's sections [keystone_authtoken] and [oslo_limit] say."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from keystoneauth1 import exceptions, loading
 from keystoneauth1.session import Session
 
-from kilonova.errors import ConfigurationError
+from kilonova.errors import ConfigurationError, NotFound, Unavailable
 from kilonova.identity.limits import LimitSource
 from kilonova.identity.projects import AnyProject, KeystoneProjects, Projects
 
@@ -28,6 +29,31 @@ def projects_of(conf: Any, endpoint: str | None, *, verify: bool | str) -> Proje
     if not url:
         return AnyProject()
     return KeystoneProjects(url, verify=verify)
+
+
+def told_of_token(conf: Any, token: str) -> Mapping[str, Any]:
+    """Return what Keystone says of a token, asked by Kilonova's own user.
+
+    Raises: ConfigurationError, NotFound, Unavailable.
+    """
+    loading.register_auth_conf_options(conf, _TOKENS)
+    loading.register_session_conf_options(conf, _TOKENS)
+    try:
+        auth = loading.load_auth_from_conf_options(conf, _TOKENS)
+        if auth is None:
+            raise ConfigurationError("[keystone_authtoken] names nobody who may ask Keystone about tokens")
+        session = loading.load_session_from_conf_options(conf, _TOKENS, auth=auth)
+        answer = session.get(
+            "/auth/tokens",
+            endpoint_filter={"service_type": "identity", "interface": "public", "version": (3, 0)},
+            headers={"X-Subject-Token": token},
+        )
+    except exceptions.NotFound:
+        raise NotFound("Keystone knows no such token, or it has expired") from None
+    except (exceptions.ClientException, exceptions.AuthPluginException) as error:
+        raise Unavailable(f"Keystone cannot be asked about the token: {error}") from error
+    told: Mapping[str, Any] = answer.json()["token"]
+    return told
 
 
 def limits_of(conf: Any) -> LimitSource:

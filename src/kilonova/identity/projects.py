@@ -8,6 +8,8 @@ from urllib.parse import quote
 import requests
 
 from kilonova.errors import InvalidRequest
+from kilonova.logs import outgoing
+from kilonova.logs.request_context import outgoing_headers
 
 LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 30
@@ -39,13 +41,15 @@ class KeystoneProjects:
         self._session.verify = verify
 
     def require(self, project_id: str, *, token: str | None) -> None:
-        headers = {"X-Auth-Token": token or "", "Accept": "application/json"}
+        headers = {"X-Auth-Token": token or "", "Accept": "application/json", **outgoing_headers()}
         path = f"{self._url}/v3/projects/{quote(project_id, safe='')}"
         try:
-            status = self._session.get(path, headers=headers, timeout=_TIMEOUT_S).status_code
+            answer = self._session.get(path, headers=headers, timeout=_TIMEOUT_S)
         except requests.RequestException as error:
             LOG.warning("Keystone cannot be asked whether project %r exists: %s", project_id, error)
             return
+        status = answer.status_code
+        outgoing.tell(LOG, "Keystone", "GET", path, status, answer.headers)
         if status == requests.codes.not_found:
             raise InvalidRequest(f"Project ID {project_id} is not a valid project.", field="project_id")
         if status != requests.codes.ok:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images from Glance, with the user's own token and a short memory for each project."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,10 +14,13 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unavailable
+from kilonova.logs import outgoing
+from kilonova.logs.request_context import outgoing_headers
 from kilonova.model.image import Image
 from kilonova.model.image_vocabulary import is_standard
 from kilonova.model.new_image import NewImage
 
+LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 10.0
 _RETRIES = 2
 _RETRY_DELAY_S = 0.1
@@ -75,7 +79,7 @@ class GlanceImages:
             "min_ram": image.min_memory_mib,
             "min_disk": image.min_disk_gib,
         }
-        headers = {"X-Auth-Token": token or ""}
+        headers = {"X-Auth-Token": token or "", **outgoing_headers()}
         try:
             answer = self._glance.post(
                 "/v2/images",
@@ -88,6 +92,7 @@ class GlanceImages:
             )
         except exceptions.ClientException as error:
             raise Unavailable("The image service cannot be reached.") from error
+        outgoing.tell(LOG, "the image service", "POST", "/v2/images", answer.status_code, answer.headers)
         if answer.status_code != _CREATED:
             raise _refusal(answer)
 
@@ -111,11 +116,13 @@ class GlanceImages:
 
     def _ask(self, path: str, token: str | None) -> Any:
         """Return the answer, whatever its status. A service that does not answer, or with 503, is asked again."""
-        headers = {"X-Auth-Token": token or ""}
+        headers = {"X-Auth-Token": token or "", **outgoing_headers()}
         try:
-            return self._glance.get(path, headers=headers, authenticated=False, raise_exc=False)
+            answer = self._glance.get(path, headers=headers, authenticated=False, raise_exc=False)
         except exceptions.ClientException as error:
             raise Unavailable("The image service cannot be reached.") from error
+        outgoing.tell(LOG, "the image service", "GET", path, answer.status_code, answer.headers)
+        return answer
 
 
 def _refusal(answer: Any) -> Exception:

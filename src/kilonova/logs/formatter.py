@@ -3,7 +3,7 @@ r"""One record, one line: what users send can neither start a line of its own no
 
 ::
 
-    2026-11-22 10:00:00,123 ERROR kilonova.api.application POST /servers failed [req-…]
+    2026-11-22 10:00:00,123 ERROR kilonova.api.application [req-… USER PROJECT] POST /servers failed
      | Traceback (most recent call last):
      |   File "…", line 7, in create
      | ValueError: what the user sent, with \n for each line break in it
@@ -16,10 +16,12 @@ import logging
 import re
 import traceback
 
+from kilonova.logs import request_context
+
 MAX_LINE = 8_192
 MAX_TRACEBACK_LINE = 400
 MAX_TRACEBACK_LINES = 60
-_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+_FORMAT = "%(asctime)s %(levelname)s %(name)s %(request)s%(message)s"
 _FIRST_LINES = 15
 
 #: C0 and C1 controls, line and paragraph separators, what reorders text, halves of surrogate pairs.
@@ -38,13 +40,18 @@ def bounded(text: str, limit: int) -> str:
 
 
 class OneLineFormatter(logging.Formatter):
-    """Formats as ``inner`` does, then escapes and bounds; tracebacks follow in lines that begin with `` | ``."""
+    """Formats as ``inner`` does, then escapes and bounds; tracebacks follow in lines that begin with `` | ``.
+
+    ``%(request)s`` of the inner format stands for the request that a thread works for.
+    """
 
     def __init__(self, inner: logging.Formatter | None = None) -> None:
         super().__init__()
         self._inner = inner or logging.Formatter(_FORMAT)
 
     def format(self, record: logging.LogRecord) -> str:
+        request = request_context.current()
+        record.request = "" if request is None else f"[{request}] "
         alone = record
         if record.exc_info or record.exc_text or record.stack_info:
             alone = copy.copy(record)
@@ -52,7 +59,7 @@ class OneLineFormatter(logging.Formatter):
         text = self._inner.format(alone)
         lines = [escape(bounded(text, MAX_LINE))]
         if record.exc_info and record.exc_info[1] is not None:
-            lines += _traceback_lines(record.exc_info[1])
+            lines += traceback_lines(record.exc_info[1])
         if record.stack_info:
             lines += _fitted(record.stack_info.splitlines())
         return "\n | ".join(lines)
@@ -64,7 +71,8 @@ def _escape_one(found: re.Match[str]) -> str:
     return _NAMED.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
 
 
-def _traceback_lines(error: BaseException) -> list[str]:
+def traceback_lines(error: BaseException) -> list[str]:
+    """Return a traceback with its causes, bounded and safe to show."""
     lines: list[str] = []
     for part in traceback.TracebackException.from_exception(error, compact=True).format():
         is_frame = part.startswith("  File ")  # place and source: ours. Anything else may quote what a user sent.

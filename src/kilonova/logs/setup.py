@@ -6,6 +6,7 @@ import sys
 import threading
 
 from kilonova.logs.formatter import OneLineFormatter
+from kilonova.logs.json_formatter import JsonFormatter
 from kilonova.logs.rotation import LogFile, RotatingLog
 
 LOG = logging.getLogger(__name__)
@@ -13,19 +14,23 @@ _CHATTY = ("alembic", "sqlalchemy", "stevedore", "urllib3")
 _CHATTY_AT_DEBUG = ("asyncio", "keystoneauth", "keystonemiddleware", "oslo_policy", "oslo_config")
 
 
-def configure(*, debug: bool = False, file: LogFile | None = None) -> None:
-    """Log to ``file``, or to standard error. At debug level rules from outside Kilonova are heard as well.
+def configure(*, debug: bool = False, file: LogFile | None = None, as_json: bool = False) -> None:
+    """Log to ``file``, or to standard error.
 
     Raises: OSError, when the file cannot be written.
     """
-    _log_to(file, OneLineFormatter())
-    logging.getLogger().setLevel(logging.DEBUG if debug else logging.INFO)
+    _log_to(file, JsonFormatter() if as_json else OneLineFormatter())
+    set_level(debug=debug)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
-    if debug:
-        for name in _CHATTY_AT_DEBUG:
-            logging.getLogger(name).setLevel(logging.INFO)
+    for name in _CHATTY_AT_DEBUG:
+        logging.getLogger(name).setLevel(logging.INFO)
     threading.excepthook = _log_end_of_thread
+
+
+def set_level(*, debug: bool) -> None:
+    """Log more, or less, from now on. At debug level rules from outside Kilonova are heard as well."""
+    logging.getLogger().setLevel(logging.DEBUG if debug else logging.INFO)
 
 
 def take_over(file: LogFile | None) -> None:
@@ -35,7 +40,7 @@ def take_over(file: LogFile | None) -> None:
     threading.excepthook = _log_end_of_thread
 
 
-def _log_to(file: LogFile | None, formatter: OneLineFormatter) -> None:
+def _log_to(file: LogFile | None, formatter: logging.Formatter) -> None:
     handler = logging.StreamHandler(sys.stderr) if file is None else RotatingLog(file)
     handler.setFormatter(formatter)
     root = logging.getLogger()

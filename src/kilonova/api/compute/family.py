@@ -7,7 +7,9 @@ from typing import Any
 from kilonova.api import faults
 from kilonova.api.compute import (
     aggregates,
+    assisted_volume_snapshots,
     availability_zones,
+    console_auth_tokens,
     flavor_access,
     flavor_extra_specs,
     flavors,
@@ -18,13 +20,18 @@ from kilonova.api.compute import (
     migrations,
     quota_classes,
     quota_sets,
+    remote_consoles,
     removed,
     server_actions,
+    server_diagnostics,
+    server_external_events,
     server_groups,
     server_metadata,
     server_migrations,
     server_networks,
+    server_password,
     server_tags,
+    server_topology,
     server_volumes,
     servers,
     services,
@@ -38,7 +45,9 @@ from kilonova.errors import InvalidRequest
 
 RESOURCES = (
     aggregates,
+    assisted_volume_snapshots,
     availability_zones,
+    console_auth_tokens,
     flavor_access,
     flavor_extra_specs,
     flavors,
@@ -49,13 +58,18 @@ RESOURCES = (
     migrations,
     quota_classes,
     quota_sets,
+    remote_consoles,
     removed,
     server_actions,
+    server_diagnostics,
+    server_external_events,
     server_groups,
     server_metadata,
     server_migrations,
     server_networks,
+    server_password,
     server_tags,
+    server_topology,
     server_volumes,
     servers,
     services,
@@ -65,12 +79,12 @@ _JSON_TYPES = {"application/json", "application/vnd.openstack.compute+json"}
 
 
 def _routes() -> Routes:
-    routes: dict[str, Mapping[str, Endpoint]] = dict(versions.ROUTES)
+    routes: dict[str, Mapping[str, Endpoint]] = {}
     for resource in RESOURCES:
         for template, endpoints in resource.ROUTES.items():
             routes[f"/v2.1{template}"] = endpoints
             routes[f"/v2.1/{{project_id}}{template}"] = endpoints
-    return routes
+    return {**versions.routes_of(routes), **routes}
 
 
 class ComputeFamily(NovaStyle):

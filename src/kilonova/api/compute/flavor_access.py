@@ -4,9 +4,10 @@
 from collections.abc import Sequence
 
 from kilonova.api.compute.actions import run_action
+from kilonova.api.compute.flavors import announce_change
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
-from kilonova.api.policy import ADMIN, rule
+from kilonova.api.policy import ADMIN, action, rule
 from kilonova.api.schemas import flavor_access as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import flavors
@@ -15,8 +16,18 @@ from kilonova.errors import Conflict, NotFound
 
 _ACTION = "/flavors/{flavor_id}/action"
 RULES = (
-    rule("os_compute_api:os-flavor-access:add_tenant_access", ADMIN, "Share a private flavor", ("POST", _ACTION)),
-    rule("os_compute_api:os-flavor-access:remove_tenant_access", ADMIN, "Stop sharing it", ("POST", _ACTION)),
+    rule(
+        "os_compute_api:os-flavor-access:add_tenant_access",
+        ADMIN,
+        "Share a private flavor",
+        action("addTenantAccess", _ACTION),
+    ),
+    rule(
+        "os_compute_api:os-flavor-access:remove_tenant_access",
+        ADMIN,
+        "Stop sharing a private flavor",
+        action("removeTenantAccess", _ACTION),
+    ),
 )
 
 
@@ -47,7 +58,9 @@ def add_tenant(ctx: Context, request: Request) -> Reply:
         flavors.add_project(tx, flavor_id, project_id)
         return flavors.projects(tx.connection, flavor_id)
 
-    return _reply(flavor_id, ctx.backend.database.write(job))
+    projects = ctx.backend.database.write(job)
+    announce_change(ctx, flavor_id)
+    return _reply(flavor_id, projects)
 
 
 def remove_tenant(ctx: Context, request: Request) -> Reply:
@@ -59,7 +72,9 @@ def remove_tenant(ctx: Context, request: Request) -> Reply:
         flavors.remove_project(tx, flavor_id, project_id)
         return flavors.projects(tx.connection, flavor_id)
 
-    return _reply(flavor_id, ctx.backend.database.write(job))
+    projects = ctx.backend.database.write(job)
+    announce_change(ctx, flavor_id)
+    return _reply(flavor_id, projects)
 
 
 def _reply(flavor_id: str, projects: Sequence[str]) -> Reply:

@@ -5,6 +5,7 @@ Source: spec COMPUTE_API §1.4.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from kilonova.api.compute import (
     server_admin_actions,
@@ -46,4 +47,8 @@ def act(ctx: Context, request: Request) -> Reply:
     return run_action(ctx, request, ACTIONS)
 
 
-ROUTES: Routes = {"/servers/{server_id}/action": {"POST": Endpoint(act)}}
+def _only_asks(body: Any) -> bool:
+    return isinstance(body, dict) and set(body) == {"os-getConsoleOutput"}
+
+
+ROUTES: Routes = {"/servers/{server_id}/action": {"POST": Endpoint(act, reads=_only_asks)}}

@@ -2,20 +2,27 @@
 """What administrators do about the state of a server.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kilonova.api.compute.server_states import check_unlocked
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
-from kilonova.api.policy import ADMIN, rule
+from kilonova.api.policy import ADMIN, action, rule
 from kilonova.api.schemas import server_admin_actions as schemas
 from kilonova.errors import Conflict
 from kilonova.model.instance import VmState
+from kilonova.notifications.happenings import ServerChanged
+from kilonova.notifications.message import Source
 
-_ACTION = ("POST", "/servers/{id}/action")
 _P = "os_compute_api:os-admin-actions"
 RULES = (
-    rule(f"{_P}:reset_state", ADMIN, "Say that a server is active, or in error", _ACTION),
-    rule(f"{_P}:inject_network_info", ADMIN, "Tell a server's guest of its network once more", _ACTION),
+    rule(f"{_P}:reset_state", ADMIN, "Say that a server is active, or in error", action("os-resetState")),
+    rule(
+        f"{_P}:inject_network_info",
+        ADMIN,
+        "Tell a server's guest of its network once more",
+        action("injectNetworkInfo"),
+    ),
 )
 
 
@@ -24,6 +31,8 @@ def reset_state(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], f"{_P}:reset_state")
     state = VmState(request.body["os-resetState"]["state"])
     ctx.backend.conductor.operations.states.reset(instance, state, ctx.requester)
+    after = replace(instance, vm_state=state, task_state=None)
+    ctx.announce(ServerChanged(after, instance.vm_state, instance.task_state, Source.API))
     return Reply(202)
 
 

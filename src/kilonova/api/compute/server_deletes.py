@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from kilonova.api.compute.server_states import check_allowed
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
-from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_deletes as schemas
 from kilonova.errors import Conflict, UnexpectedTaskState
 from kilonova.model.transitions import TRANSITIONS
 
-_ACTION = ("POST", "/servers/{id}/action")
 _DEFERRED = "os_compute_api:os-deferred-delete"
 RULES = (
-    rule(f"{_DEFERRED}:restore", PROJECT_MEMBER_OR_ADMIN, "Restore a soft-deleted server", _ACTION),
-    rule(f"{_DEFERRED}:force", PROJECT_MEMBER_OR_ADMIN, "Delete a server for good", _ACTION),
+    rule(f"{_DEFERRED}:restore", PROJECT_MEMBER_OR_ADMIN, "Restore a soft-deleted server", action("restore")),
+    rule(f"{_DEFERRED}:force", PROJECT_MEMBER_OR_ADMIN, "Delete a server for good", action("forceDelete")),
 )
 
 

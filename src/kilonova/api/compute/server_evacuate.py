@@ -9,7 +9,7 @@ from kilonova.api.compute.server_states import check_allowed, host_is_up
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
-from kilonova.api.policy import ADMIN, rule
+from kilonova.api.policy import ADMIN, action, rule
 from kilonova.api.schemas import server_evacuate as schemas
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
@@ -19,7 +19,7 @@ from kilonova.model.instance import Instance
 from kilonova.model.transitions import TRANSITIONS
 
 _P = "os_compute_api:os-evacuate"
-RULES = (rule(_P, ADMIN, "Evacuate a server from a host that is down", ("POST", "/servers/{id}/action")),)
+RULES = (rule(_P, ADMIN, "Evacuate a server from a host that is down", action("evacuate")),)
 #: From here on the answer says nothing, and whether storage is shared is found out.
 _NO_ANSWER = Version(2, 14)
 #: From here on a host that is asked for has to satisfy the rules unless the request says ``force``.

@@ -8,7 +8,7 @@ from kilonova.api.compute.server_states import check_allowed
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
-from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_images as schemas
 from kilonova.api.validation import invalid_field
 from kilonova.db import request_specs
@@ -20,11 +20,10 @@ from kilonova.model.instance import Instance
 from kilonova.model.new_image import NewImage
 from kilonova.model.transitions import TRANSITIONS
 
-_ACTION = ("POST", "/servers/{id}/action")
 _CREATE_IMAGE, _CREATE_BACKUP = "os_compute_api:servers:create_image", "os_compute_api:os-create-backup"
 RULES = (
-    rule(_CREATE_IMAGE, PROJECT_MEMBER_OR_ADMIN, "Make an image of a server", _ACTION),
-    rule(_CREATE_BACKUP, PROJECT_MEMBER_OR_ADMIN, "Make a backup of a server", _ACTION),
+    rule(_CREATE_IMAGE, PROJECT_MEMBER_OR_ADMIN, "Make an image of a server", action("createImage")),
+    rule(_CREATE_BACKUP, PROJECT_MEMBER_OR_ADMIN, "Make a backup of a server", action("createBackup")),
 )
 _NO_METADATA_QUOTA = Version(2, 39)
 _ID_IN_BODY = Version(2, 45)

@@ -10,7 +10,7 @@ from kilonova.api.compute.server_states import check_allowed, host_is_up
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
-from kilonova.api.policy import ADMIN, PROJECT_MANAGER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import ADMIN, PROJECT_MANAGER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_moves as schemas
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
@@ -22,16 +22,20 @@ from kilonova.model.requester import Requester
 from kilonova.model.transitions import TRANSITIONS
 from kilonova.scheduler.devices.pci_request import read_aliases
 
-_ACTION = ("POST", "/servers/{id}/action")
 _SERVERS, _MIGRATE = "os_compute_api:servers", "os_compute_api:os-migrate-server"
 RULES = (
-    rule(f"{_SERVERS}:resize", PROJECT_MEMBER_OR_ADMIN, "Resize a server", _ACTION),
-    rule(f"{_SERVERS}:confirm_resize", PROJECT_MEMBER_OR_ADMIN, "Keep a resized server", _ACTION),
-    rule(f"{_SERVERS}:revert_resize", PROJECT_MEMBER_OR_ADMIN, "Undo a resize", _ACTION),
-    rule(f"{_MIGRATE}:migrate", PROJECT_MANAGER_OR_ADMIN, "Migrate a server to any host", _ACTION),
-    rule(f"{_MIGRATE}:migrate:host", ADMIN, "Migrate a server to a host", _ACTION),
-    rule(f"{_MIGRATE}:migrate_live", PROJECT_MANAGER_OR_ADMIN, "Live-migrate a server to any host", _ACTION),
-    rule(f"{_MIGRATE}:migrate_live:host", ADMIN, "Live-migrate a server to a host", _ACTION),
+    rule(f"{_SERVERS}:resize", PROJECT_MEMBER_OR_ADMIN, "Resize a server", action("resize")),
+    rule(f"{_SERVERS}:confirm_resize", PROJECT_MEMBER_OR_ADMIN, "Keep a resized server", action("confirmResize")),
+    rule(f"{_SERVERS}:revert_resize", PROJECT_MEMBER_OR_ADMIN, "Undo a resize", action("revertResize")),
+    rule(f"{_MIGRATE}:migrate", PROJECT_MANAGER_OR_ADMIN, "Migrate a server to any host", action("migrate")),
+    rule(f"{_MIGRATE}:migrate:host", ADMIN, "Migrate a server to a host", action("migrate")),
+    rule(
+        f"{_MIGRATE}:migrate_live",
+        PROJECT_MANAGER_OR_ADMIN,
+        "Live-migrate a server to any host",
+        action("os-migrateLive"),
+    ),
+    rule(f"{_MIGRATE}:migrate_live:host", ADMIN, "Live-migrate a server to a host", action("os-migrateLive")),
 )
 #: From here on a host that is asked for has to satisfy the rules unless the request says ``force``.
 _FORCE_ON_REQUEST = Version(2, 30)

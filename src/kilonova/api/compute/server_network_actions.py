@@ -7,10 +7,9 @@ from kilonova.api.compute.missing_services import NETWORK, needs_service
 from kilonova.api.compute.removed import gone
 from kilonova.api.http import Endpoint
 from kilonova.api.microversion import Version
-from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_networks as schemas
 
-_ACTION = ("POST", "/servers/{id}/action")
 #: The last microversion that has actions on addresses; later ones leave them to the network service.
 _LAST = Version(2, 43)
 #: action → its rule, what it does
@@ -22,7 +21,7 @@ _NEED_NETWORKS: Mapping[str, tuple[str, str]] = {
     "addFloatingIp": ("os_compute_api:os-floating-ips:add", "Add a floating address to a server"),
     "removeFloatingIp": ("os_compute_api:os-floating-ips:remove", "Remove a floating address from a server"),
 }
-RULES = tuple(rule(name, PROJECT_MEMBER_OR_ADMIN, words, _ACTION) for name, words in _NEED_NETWORKS.values())
+RULES = tuple(rule(name, PROJECT_MEMBER_OR_ADMIN, words, action(key)) for key, (name, words) in _NEED_NETWORKS.items())
 ACTIONS: Mapping[str, Endpoint] = {
     **{
         action: Endpoint(

@@ -8,13 +8,12 @@ from kilonova.api.compute.server_states import check_allowed
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Handler, Reply, Request
 from kilonova.api.microversion import Version
-from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_power as schemas
 from kilonova.errors import Conflict, UnexpectedTaskState
 from kilonova.model.instance import Instance
 from kilonova.model.transitions import TRANSITIONS
 
-_ACTION = ("POST", "/servers/{id}/action")
 _SERVERS = "os_compute_api:servers"
 _REBOOT = f"{_SERVERS}:reboot"
 
@@ -38,8 +37,8 @@ _PLAIN: Mapping[str, _Plain] = {
     "resume": _Plain("resume", "os_compute_api:os-suspend-server:resume", "Resume a server"),
 }
 RULES = (
-    rule(_REBOOT, PROJECT_MEMBER_OR_ADMIN, "Reboot a server", _ACTION),
-    *(rule(plain.rule, PROJECT_MEMBER_OR_ADMIN, plain.description, _ACTION) for plain in _PLAIN.values()),
+    rule(_REBOOT, PROJECT_MEMBER_OR_ADMIN, "Reboot a server", action("reboot")),
+    *(rule(plain.rule, PROJECT_MEMBER_OR_ADMIN, plain.description, action(name)) for name, plain in _PLAIN.items()),
 )
 
 

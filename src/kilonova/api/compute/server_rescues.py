@@ -8,23 +8,22 @@ from kilonova.api.compute.server_states import check_allowed
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
-from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_rescues as schemas
 from kilonova.api.validation import invalid_field
-from kilonova.db import request_specs
+from kilonova.db import request_specs, server_passwords
 from kilonova.errors import NotFound
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance
 from kilonova.model.transitions import TRANSITIONS
 
-_ACTION = ("POST", "/servers/{id}/action")
 _RESCUE, _UNRESCUE = "os_compute_api:os-rescue", "os_compute_api:os-unrescue"
 _PASSWORD, _DUMP = "os_compute_api:os-admin-password", "os_compute_api:servers:trigger_crash_dump"
 RULES = (
-    rule(_RESCUE, PROJECT_MEMBER_OR_ADMIN, "Rescue a server", _ACTION),
-    rule(_UNRESCUE, PROJECT_MEMBER_OR_ADMIN, "Unrescue a server", _ACTION),
-    rule(_PASSWORD, PROJECT_MEMBER_OR_ADMIN, "Change the password of a server", _ACTION),
-    rule(_DUMP, PROJECT_MEMBER_OR_ADMIN, "Have a server write a crash dump", _ACTION),
+    rule(_RESCUE, PROJECT_MEMBER_OR_ADMIN, "Rescue a server", action("rescue")),
+    rule(_UNRESCUE, PROJECT_MEMBER_OR_ADMIN, "Unrescue a server", action("unrescue")),
+    rule(_PASSWORD, PROJECT_MEMBER_OR_ADMIN, "Change the password of a server", action("changePassword")),
+    rule(_DUMP, PROJECT_MEMBER_OR_ADMIN, "Have a server write a crash dump", action("trigger_crash_dump")),
 )
 
 
@@ -73,8 +72,21 @@ def change_password(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], _PASSWORD)
     check_allowed(ctx, instance, TRANSITIONS["change-password"])
     password = request.body["changePassword"]["adminPass"]
-    ctx.backend.conductor.operations.rescues.change_password(instance, password, ctx.requester)
+    encrypted = _encrypted(ctx, instance, password)
+    ctx.backend.conductor.operations.rescues.change_password(instance, password, ctx.requester, encrypted)
     return Reply(202)
+
+
+def _encrypted(ctx: Context, instance: Instance, password: str) -> str:
+    """Return a password as only the owner of the server's SSH key can read it; "" where there is no such key."""
+    with ctx.backend.database.read() as connection:
+        stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
+    if stored is None or stored.key is None or stored.key.type != "ssh":
+        return ""
+    from kilonova.api.compute import key_material  # noqa: PLC0415 - what it needs is slow to import
+
+    encrypted = key_material.encrypt_for(stored.key.data, password) or ""
+    return encrypted if len(encrypted) <= server_passwords.LONGEST else ""
 
 
 def trigger_crash_dump(ctx: Context, request: Request) -> Reply:

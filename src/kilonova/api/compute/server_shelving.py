@@ -8,7 +8,7 @@ from kilonova.api.compute.server_states import check_allowed
 from kilonova.api.compute.servers import find_server
 from kilonova.api.compute.target import check_place
 from kilonova.api.http import Context, Endpoint, Reply, Request
-from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, rule
+from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_shelving as schemas
 from kilonova.api.validation import invalid_field
 from kilonova.db import request_specs, services
@@ -16,12 +16,12 @@ from kilonova.errors import Conflict, UnexpectedTaskState
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
-_ACTION, _RULE = ("POST", "/servers/{id}/action"), "os_compute_api:os-shelve"
+_RULE = "os_compute_api:os-shelve"
 RULES = (
-    rule(f"{_RULE}:shelve", PROJECT_MEMBER_OR_ADMIN, "Shelve a server", _ACTION),
-    rule(f"{_RULE}:shelve_offload", ADMIN, "Have a shelved server leave its host", _ACTION),
-    rule(f"{_RULE}:unshelve", PROJECT_MEMBER_OR_ADMIN, "Unshelve a server", _ACTION),
-    rule(f"{_RULE}:unshelve_to_host", ADMIN, "Unshelve a server to a host", _ACTION),
+    rule(f"{_RULE}:shelve", PROJECT_MEMBER_OR_ADMIN, "Shelve a server", action("shelve")),
+    rule(f"{_RULE}:shelve_offload", ADMIN, "Have a shelved server leave its host", action("shelveOffload")),
+    rule(f"{_RULE}:unshelve", PROJECT_MEMBER_OR_ADMIN, "Unshelve a server", action("unshelve")),
+    rule(f"{_RULE}:unshelve_to_host", ADMIN, "Unshelve a server to a host", action("unshelve")),
 )
 
 

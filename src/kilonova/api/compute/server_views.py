@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from kilonova.api.compute.hints import shown_hints
 from kilonova.api.compute.links import bookmark_links
 from kilonova.api.compute.times import stored_time, whole_seconds
 from kilonova.api.http import Context, Request
@@ -90,14 +91,14 @@ def detail_view(
         view |= _administrators_part(instance, asked, version)
     if version >= Version(2, 9):
         view["locked"] = instance.locked_by is not None
-    if version >= Version(2, 16) and ctx.may("os_compute_api:servers:show:host_status", project_id=instance.project_id):
-        view["host_status"] = host_status(instance, around)
+    if version >= Version(2, 16) and (shown := _shown_host_status(ctx, instance, around)) is not None:
+        view["host_status"] = shown
     if version >= Version(2, 19):
         view["description"] = instance.description
     if version >= Version(2, 26):
         view["tags"] = list(instance.tags)
     if version >= Version(2, 63):
-        view["trusted_image_certificates"] = None
+        view["trusted_image_certificates"] = list(asked.trusted_certs) if asked and asked.trusted_certs else None
     if version >= Version(2, 71) and with_groups:
         view["server_groups"] = [asked.group_uuid] if asked and asked.group_uuid else []
     if version >= Version(2, 73):
@@ -107,10 +108,7 @@ def detail_view(
     if version >= Version(2, 96):
         view["pinned_availability_zone"] = spec.availability_zone if spec else None
     if version >= Version(2, 100):
-        hints = spec.hints if spec else {}
-        view["scheduler_hints"] = {
-            name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()
-        }
+        view["scheduler_hints"] = shown_hints(spec.hints if spec else {})
     return view
 
 
@@ -137,6 +135,17 @@ def host_status(instance: Instance, around: Surroundings) -> str:
     if service.disabled:
         return "MAINTENANCE"
     return "UP" if service.is_up else "UNKNOWN"
+
+
+def _shown_host_status(ctx: Context, instance: Instance, around: Surroundings) -> str | None:
+    """Return the state of the host as far as the caller may see it: all of it, only that it is unknown, or nothing."""
+    rule = "os_compute_api:servers:show:host_status"
+    if ctx.may(rule, project_id=instance.project_id):
+        return host_status(instance, around)
+    if ctx.may(f"{rule}:unknown-only", project_id=instance.project_id):
+        status = host_status(instance, around)
+        return status if status == "UNKNOWN" else None
+    return None
 
 
 def _zone(ctx: Context, instance: Instance, around: Surroundings) -> str:
@@ -167,7 +176,7 @@ def _flavor(ctx: Context, request: Request, instance: Instance) -> dict[str, Any
         "swap": flavor.swap_mib,
         "original_name": flavor.name,
     }
-    if ctx.may("os_compute_api:os-flavor-extra-specs:index"):
+    if ctx.may("os_compute_api:servers:show:flavor-extra-specs"):
         view["extra_specs"] = dict(flavor.extra_specs)
     return view
 

@@ -6,14 +6,23 @@ from kilonova.api.compute.server_lists import list_servers, list_servers_detail
 from kilonova.api.compute.server_states import check_unlocked
 from kilonova.api.compute.server_views import detail_view, surroundings, updated_view
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
-from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
+from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, action, rule
 from kilonova.api.schemas import servers as schemas
 from kilonova.db import aggregates, instances, request_specs
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, NotFound
 from kilonova.model.instance import Instance
+from kilonova.notifications.happenings import ServerChanged
+from kilonova.notifications.message import Source
 
 _P = "os_compute_api:servers"
+#: Where all of a server is shown.
+_SHOWN = (
+    ("GET", "/servers/{server_id}"),
+    ("GET", "/servers/detail"),
+    ("PUT", "/servers/{server_id}"),
+    action("rebuild"),
+)
 RULES = (
     rule(f"{_P}:index", PROJECT_READER_OR_ADMIN, "List servers", ("GET", "/servers")),
     rule(f"{_P}:detail", PROJECT_READER_OR_ADMIN, "List servers with details", ("GET", "/servers/detail")),
@@ -21,13 +30,21 @@ RULES = (
     rule(f"{_P}:detail:get_all_tenants", ADMIN, "List servers of all projects", ("GET", "/servers/detail")),
     rule(f"{_P}:allow_all_filters", ADMIN, "Use every filter of the list", ("GET", "/servers")),
     rule(f"{_P}:show", PROJECT_READER_OR_ADMIN, "Show a server", ("GET", "/servers/{server_id}")),
-    rule(f"{_P}:show:host_status", ADMIN, "See the state of a server's host", ("GET", "/servers/{server_id}")),
-    rule(f"{_P}:show:fault_details", ADMIN, "See the details of a fault", ("GET", "/servers/{server_id}")),
-    rule("os_compute_api:os-extended-server-attributes", ADMIN, "See where a server is", ("GET", "/servers/{id}")),
+    rule(f"{_P}:show:flavor-extra-specs", PROJECT_READER_OR_ADMIN, "See extra specs of a server's flavor", *_SHOWN),
+    rule(f"{_P}:show:host_status", ADMIN, "See the state of a server's host", *_SHOWN),
+    rule(f"{_P}:show:host_status:unknown-only", ADMIN, "See that nothing is heard of a server's host", *_SHOWN),
+    rule(f"{_P}:show:fault_details", ADMIN, "See the details of a fault", *_SHOWN),
+    rule("os_compute_api:os-extended-server-attributes", ADMIN, "See where a server is", *_SHOWN),
     rule(f"{_P}:create", PROJECT_MEMBER_OR_ADMIN, "Create a server", ("POST", "/servers")),
     rule(f"{_P}:create:forced_host", ADMIN, "Force a host with ZONE:HOST:NODE", ("POST", "/servers")),
     rule("compute:servers:create:requested_destination", ADMIN, "Ask for a host", ("POST", "/servers")),
     rule(f"{_P}:create:zero_disk_flavor", ADMIN, "Use a flavor without disk", ("POST", "/servers")),
+    rule(
+        f"{_P}:create:trusted_certs",
+        PROJECT_MEMBER_OR_ADMIN,
+        "Say which certificates an image may be signed with",
+        ("POST", "/servers"),
+    ),
     rule(f"{_P}:update", PROJECT_MEMBER_OR_ADMIN, "Change what is noted of a server", ("PUT", "/servers/{server_id}")),
     rule(f"{_P}:delete", PROJECT_MEMBER_OR_ADMIN, "Delete a server", ("DELETE", "/servers/{server_id}")),
 )
@@ -53,7 +70,8 @@ def show_server(ctx: Context, request: Request) -> Reply:
 
 def update_server(ctx: Context, request: Request) -> Reply:
     """PUT /servers/{server_id}.  2.75 answers with the whole server.  Errors: 404, 409 for another zone."""
-    server_id = find_server(ctx, request.path["server_id"], "os_compute_api:servers:update").uuid
+    before = find_server(ctx, request.path["server_id"], "os_compute_api:servers:update")
+    server_id = before.uuid
     asked = request.body["server"]
     values = {column: asked[field] for field, column in _UPDATED.items() if field in asked}
 
@@ -67,6 +85,9 @@ def update_server(ctx: Context, request: Request) -> Reply:
     with ctx.backend.database.read() as connection:
         instance = instances.get(connection, server_id)
         around = surroundings(connection, [instance], request.version)
+    old_name = before.name if before.name != instance.name else None
+    states = instance.vm_state, instance.task_state
+    ctx.announce(ServerChanged(instance, *states, Source.API, old_name=old_name))
     return Reply(200, {"server": updated_view(ctx, request, instance, around)})
 
 

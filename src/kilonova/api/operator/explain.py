@@ -8,7 +8,7 @@ from typing import Any
 from kilonova.api.compute.hints import read_hints
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.target import check_place, split_zone
-from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
 from kilonova.api.operator.paging import host_filters
 from kilonova.api.operator.unread import unread_of_request
 from kilonova.api.operator.views import decision_view, hosts_page, nearest_view, rules_view
@@ -144,4 +144,4 @@ def _group(ctx: Context, uuid: str | None) -> ServerGroup | None:
         raise invalid_field("group", f"Instance group {uuid} could not be found.") from None
 
 
-ROUTES: Routes = {"/v1/explain": {"POST": Endpoint(explain_request, body=schemas.EXPLAIN)}}
+ROUTES: Routes = {"/v1/explain": {"POST": Endpoint(explain_request, body=schemas.EXPLAIN, reads=changes_nothing)}}

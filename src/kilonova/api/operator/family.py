@@ -7,10 +7,36 @@ from typing import Any
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.nova_style import NovaStyle, read_json
-from kilonova.api.operator import decisions, explain, hosts, isolation, metrics, options, strays, unread, workflows
+from kilonova.api.operator import (
+    decisions,
+    explain,
+    health,
+    hosts,
+    isolation,
+    metrics,
+    options,
+    read_only,
+    servers,
+    strays,
+    unread,
+    workflows,
+)
 
 VERSION = Version(1, 0)
-RESOURCES = (decisions, explain, hosts, isolation, metrics, options, strays, unread, workflows)
+RESOURCES = (
+    decisions,
+    explain,
+    health,
+    hosts,
+    isolation,
+    metrics,
+    options,
+    read_only,
+    servers,
+    strays,
+    unread,
+    workflows,
+)
 RULES = tuple(rule for resource in RESOURCES for rule in resource.RULES)
 
 

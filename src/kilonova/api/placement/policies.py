@@ -24,7 +24,6 @@ _ONLY_ADMIN = policy.DeprecatedRule(
 )
 
 BASE_RULES = (
-    policy.RuleDefault("service_api", "role:service", scope_types=[PROJECT], deprecated_rule=_ONLY_ADMIN),
     policy.RuleDefault(
         "admin_or_service_api", "role:admin or role:service", scope_types=[PROJECT], deprecated_rule=_ONLY_ADMIN
     ),

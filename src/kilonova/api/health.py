@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``GET /healthcheck``: whether this process can do its work, for load balancers. No token, no details.
+
+Also below each API (``/compute/healthcheck``), for balancers that know one of them only. Bounded: the database is asked
+once a second at most, by one request at a time; the others are told what that one learnt.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kilonova import deadline
+from kilonova.db.database import Database
+from kilonova.deadline import Deadline, nobody_left
+from kilonova.errors import Unavailable
+
+WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+PATH = "/healthcheck"
+_KNOWN_FOR_S = 1.0
+_PATIENCE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """``problem``: what is wrong, None when all is well."""
+
+    name: str
+    problem: Callable[[], str | None]
+
+
+class DatabaseAnswers:
+    """Whether the database answers, as of a second ago."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._asked_at = float("-inf")
+        self._began_at = 0.0
+        self._problem: str | None = None
+
+    def __call__(self) -> str | None:
+        if self._clock() - self._asked_at >= _KNOWN_FOR_S:
+            if self._turn.acquire(blocking=False):
+                try:
+                    self._began_at = self._clock()
+                    self._problem = self._ask()
+                    self._asked_at = self._clock()
+                finally:
+                    self._turn.release()
+            elif self._clock() - self._began_at > _PATIENCE_S:
+                return "it has not answered yet"
+        return self._problem
+
+    def _ask(self) -> str | None:
+        ends_at = time.monotonic() + _PATIENCE_S
+        try:
+            with deadline.running(Deadline(ends_at, nobody_left)), self._database.read() as connection:
+                connection.exec_driver_sql("SELECT 1")
+        except Unavailable as error:
+            return error.message
+        return None
+
+
+def switched_off_by(file: Path | None) -> Callable[[], str | None]:
+    """Return a check that fails while a file is there, by which operators take a process out of a balancer."""
+    return lambda: f"{file} is there" if file is not None and file.exists() else None
+
+
+class Health:
+    """What has to hold for this process to be given work."""
+
+    def __init__(self, checks: Iterable[Check]) -> None:
+        self._checks = tuple(checks)
+
+    def problems(self) -> Mapping[str, str | None]:
+        """Return check → what is wrong."""
+        return {check.name: check.problem() for check in self._checks}
+
+    def application(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer 200 or 503, and nothing that a stranger could use."""
+        method = environ.get("REQUEST_METHOD")
+        headers = [("Content-Type", "text/plain; charset=UTF-8"), ("Cache-Control", "no-store")]
+        if method not in {"GET", "HEAD"}:
+            start_response("405 Method Not Allowed", [*headers, ("Allow", "GET, HEAD"), ("Content-Length", "0")])
+            return [b""]
+        is_well = not any(self.problems().values())
+        body = b"OK" if is_well else b"UNAVAILABLE"
+        if "application/json" in environ.get("HTTP_ACCEPT", ""):
+            headers[0] = ("Content-Type", "application/json")
+            body = orjson.dumps({"detailed": False, "reasons": [body.decode()]})
+        start_response(
+            "200 OK" if is_well else "503 Service Unavailable", [*headers, ("Content-Length", str(len(body)))]
+        )
+        return [b"" if method == "HEAD" else body]
+
+
+def everywhere(health: Health, apis: Iterable[str]) -> Mapping[str, WsgiApp]:
+    """Return path → application: at the root, and below each API."""
+    return {PATH: health.application, **{f"{api}{PATH}": health.application for api in apis}}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/operator/v1/read-only: whether the APIs change anything, in all control processes of the cloud."""
+
+from typing import Any
+
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
+from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas import read_only as schemas
+from kilonova.db import switches
+
+_PATH = "/v1/read-only"
+RULES = (
+    rule("kilonova:read_only:show", ADMIN, "See whether the APIs are read-only", ("GET", f"/operator{_PATH}")),
+    rule("kilonova:read_only:update", ADMIN, "Make the APIs read-only, or not", ("PUT", f"/operator{_PATH}")),
+)
+
+
+def show_read_only(ctx: Context, request: Request) -> Reply:
+    """GET /v1/read-only."""
+    del request
+    ctx.authorize("kilonova:read_only:show")
+    return Reply(200, {"read_only": _view(ctx)})
+
+
+def update_read_only(ctx: Context, request: Request) -> Reply:
+    """PUT /v1/read-only: other control processes follow within a second."""
+    ctx.authorize("kilonova:read_only:update")
+    asked = request.body["read_only"]
+    reason = str(asked.get("reason") or "")
+    ctx.backend.database.write(
+        lambda tx: (
+            switches.turn_on(tx, switches.READ_ONLY, reason)
+            if asked["enabled"]
+            else switches.turn_off(tx, switches.READ_ONLY)
+        )
+    )
+    ctx.backend.writability.forget()
+    return Reply(200, {"read_only": _view(ctx)})
+
+
+def _view(ctx: Context) -> dict[str, Any]:
+    with ctx.backend.database.read() as connection:
+        switch = switches.find(connection, switches.READ_ONLY)
+    configured = ctx.backend.settings.api.read_only
+    return {
+        "enabled": configured or switch is not None,
+        "configured": configured,
+        "reason": None if switch is None else switch.reason,
+        "since": None if switch is None else switch.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+ROUTES: Routes = {
+    _PATH: {
+        "GET": Endpoint(show_read_only),
+        # It has to be possible to end what it begins.
+        "PUT": Endpoint(update_read_only, body=schemas.UPDATE, reads=changes_nothing),
+    }
+}

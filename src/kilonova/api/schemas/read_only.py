@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the APIs shall be read-only, and why."""
+
+from kilonova.api.validation import Schemas
+
+UPDATE = Schemas(
+    {
+        (1, 0): {
+            "type": "object",
+            "properties": {
+                "read_only": {
+                    "type": "object",
+                    "properties": {
+                        "enabled": {"type": "boolean"},
+                        "reason": {"type": ["string", "null"], "maxLength": 255},
+                    },
+                    "required": ["enabled"],
+                    "additionalProperties": False,
+                }
+            },
+            "required": ["read_only"],
+            "additionalProperties": False,
+        }
+    }
+)

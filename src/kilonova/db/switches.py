@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Switches of the whole cloud, which operators turn while it runs: one is on for as long as it has a row."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.transaction import Transaction
+
+#: No API changes anything.
+READ_ONLY = "read-only"
+_S = t.switches.c
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One that is on: since when, and what the operator said about it."""
+
+    name: str
+    reason: str
+    since: datetime
+
+
+def find(connection: Connection, name: str) -> Switch | None:
+    """Return a switch that is on, None for one that is off."""
+    row = connection.execute(sa.select(_S.name, _S.reason, _S.created_at).where(_S.name == name)).first()
+    return None if row is None else Switch(row.name, row.reason, row.created_at)
+
+
+def turn_on(tx: Transaction, name: str, reason: str) -> None:
+    """Turn a switch on; for one that is on already, only the reason changes."""
+    changed = tx.execute(sa.update(t.switches).where(_S.name == name).values(reason=reason)).rowcount
+    if not changed and tx.execute(sa.select(_S.name).where(_S.name == name)).first() is None:
+        tx.execute(sa.insert(t.switches), {"name": name, "reason": reason, "created_at": tx.now})
+
+
+def turn_off(tx: Transaction, name: str) -> None:
+    """Turn a switch off; off already is success."""
+    tx.execute(sa.delete(t.switches).where(_S.name == name))

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The switch that makes the APIs read-only: reads go on, so does what is under way, and nothing else changes."""
+
+from pathlib import Path
+
+import pytest
+
+from kilonova.api.read_only import ReadOnlySwitch
+from kilonova.cli.main import main
+from kilonova.db import switches
+from support.api_client import Client
+from support.control import IMAGE, Control, start_control
+
+
+@pytest.fixture
+def operator(control: Control) -> Client:
+    return Client(control.process.application, api="operator")
+
+
+@pytest.fixture
+def read_only(control: Control, operator: Client) -> Control:
+    """A cloud with one server, made read-only."""
+    server = control.boot()
+    assert operator.put("/read-only", {"read_only": {"enabled": True, "reason": "a look"}}).status == 200
+    control.folder.joinpath("server").write_text(server["id"])
+    return control
+
+
+def test_whatever_changes_something_is_refused_and_changes_nothing(read_only: Control) -> None:
+    server = read_only.folder.joinpath("server").read_text()
+    before = read_only.everything()
+    asked = {"name": "vm", "imageRef": IMAGE, "flavorRef": "1", "networks": "none"}
+    for client in (read_only.member, read_only.admin):
+        for method, path, body in (
+            ("POST", "/servers", {"server": asked}),
+            ("DELETE", f"/servers/{server}", None),
+            ("POST", f"/servers/{server}/action", {"os-stop": None}),
+            ("PUT", f"/servers/{server}/metadata", {"metadata": {}}),
+            ("POST", "/os-aggregates", {"aggregate": {"name": "a"}}),
+        ):
+            answer = client.send(method, path, body)
+            assert answer.status == 503, (method, path)
+            assert answer.fault[0] == "serviceUnavailable"
+            assert "read-only at present (a look)" in answer.fault[1]
+            assert answer.headers["retry-after"] == "60"
+    answer = read_only.placement.put("/traits/CUSTOM_A")
+    assert (answer.status, answer.error["title"]) == (503, "Service Unavailable")
+    assert "read-only" in answer.detail
+    assert read_only.everything() == before
+
+
+def test_reads_are_answered_whatever_their_method_is(read_only: Control, operator: Client) -> None:
+    server = read_only.folder.joinpath("server").read_text()
+    assert read_only.member.get(f"/servers/{server}").status == 200
+    assert read_only.member.send("HEAD", "/servers").status == 200
+    assert read_only.placement.get("/traits").status == 200
+    answer = read_only.member.post(f"/servers/{server}/action", {"os-getConsoleOutput": {}})
+    assert answer.status == 200
+    assert operator.post("/explain", {"flavor": {"vcpus": 1, "ram": 1}}).status == 200
+
+
+def test_it_is_refused_as_usual_what_nobody_could_do_anyway(read_only: Control) -> None:
+    assert read_only.member.send("PATCH", "/servers").status == 405
+    assert read_only.member.post("/nowhere").status == 404
+    assert Client(read_only.process.application, "").post("/servers", {}).status == 401
+
+
+def test_it_ends_as_it_began(read_only: Control, operator: Client) -> None:
+    shown = operator.get("/read-only").body["read_only"]
+    assert shown["enabled"]
+    assert shown["reason"] == "a look"
+    assert shown["since"]
+    answer = operator.put("/read-only", {"read_only": {"enabled": False}})
+    assert answer.body["read_only"] == {"enabled": False, "configured": False, "reason": None, "since": None}
+    assert read_only.ask().status == 202
+    read_only.settle()
+
+
+def test_what_is_under_way_goes_on(control: Control, operator: Client) -> None:
+    answers = [control.ask(min_count=5, max_count=5) for _ in range(3)]
+    assert operator.put("/read-only", {"read_only": {"enabled": True}}).status == 200
+    control.settle()
+    shown = control.admin.get("/servers?all_tenants=1&status=ACTIVE&limit=5").body
+    assert {answer.status for answer in answers} == {202}
+    assert len(shown["servers"]) == 5
+    assert set(control.check().values()) == {"active"}
+
+
+def test_another_process_follows_within_a_second(control: Control) -> None:
+    now = [0.0]
+    switch = ReadOnlySwitch(control.process.database, clock=lambda: now[0])
+    assert switch.reason() is None
+    control.process.database.write(lambda tx: switches.turn_on(tx, switches.READ_ONLY, "elsewhere"))
+    now[0] += 0.5
+    assert switch.reason() is None
+    now[0] += 0.5
+    assert switch.reason() == "elsewhere"
+
+
+def test_a_configuration_can_say_so(tmp_path: Path) -> None:
+    control = start_control(tmp_path, more="[api]\nread_only = true\n")
+    try:
+        assert control.admin.post("/flavors", {}).status == 503
+        answer = Client(control.process.application, api="operator").get("/read-only")
+        assert answer.body["read_only"]["configured"]
+    finally:
+        control.process.close()
+
+
+def test_the_command_turns_the_switch_of_a_running_cloud(control: Control, capsys: pytest.CaptureFixture[str]) -> None:
+    conf = ["--config-file", str(control.folder / "kilonova.conf")]
+    assert main(["read-only", "status", *conf]) == 0
+    assert main(["read-only", "on", *conf, "--reason", "maintenance"]) == 0
+    assert main(["read-only", "status", *conf]) == 1
+    assert "maintenance" in capsys.readouterr().out
+    assert control.ask().status == 503
+    assert main(["read-only", "off", *conf]) == 0
+    assert control.ask().status == 202
+    control.settle()
+    assert main(["read-only", "on", *conf, "--reason", "x" * 256]) == 2
+    assert main(["read-only", "on", "--config-file", "/nowhere.conf"]) == 2
