@@ -26,6 +26,8 @@ _NEEDED = {
     "Keystone": re.compile(r"^from (access_world|support\.identity) import", re.MULTILINE),
     "RabbitMQ": re.compile(r"^from support\.(broker|rabbit_ends) import", re.MULTILINE),
 }
+#: New objects after which the garbage collector looks for cycles, as in `kilonova api`.
+_COLLECT_AFTER = 20_000
 _FROZEN = pytest.StashKey[int]()
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -96,6 +98,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
         return (yield)
     finally:
         session.stash[_FROZEN] = _freeze()
+        gc.set_threshold(_COLLECT_AFTER)
         gc.enable()
 
 
