@@ -3,6 +3,7 @@
 
 import re
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from compute_cloud import Cloud
 
 from kilonova.api.compute import network_proxies, server_actions, servers, volume_proxies, volumes_boot
 from kilonova.api.compute.removed import gone
+from kilonova.db import usage_audits
+from kilonova.model.audit_periods import Period
 
 NOBODYS = "5b674f73-0000-4000-8000-000000000000"
 
@@ -93,17 +96,25 @@ def test_extensions(cloud: Cloud) -> None:
         assert cloud.member.at(version).get("/extensions/os-nothing").status == 404
 
 
-def test_the_audit_log_says_that_no_host_accounts(cloud: Cloud) -> None:
+def test_the_audit_log_says_how_far_the_audit_of_a_period_is(cloud: Cloud) -> None:
     assert cloud.admin.get("/os-instance_usage_audit_log").body["instance_usage_audit_logs"]["num_hosts"] == 0
     for host in ("node2", "node1"):
         cloud.add_host(host)
-    for written in ("2026-03-15 12:00:00", "2026-03-15%2012:00:00.123456"):
-        log = cloud.admin.get(f"/os-instance_usage_audit_log/{written}").body["instance_usage_audit_log"]
-        assert log == {
-            "period_beginning": "2026-02-01 00:00:00", "period_ending": "2026-03-01 00:00:00", "num_hosts": 2,
-            "num_hosts_done": 0, "num_hosts_running": 0, "num_hosts_not_run": 2, "hosts_not_run": ["node1", "node2"],
-            "total_instances": 0, "total_errors": 0, "overall_status": "0 of 2 hosts done. 0 errors.", "log": {},
-        }  # fmt: skip
+    period = Period(datetime.fromisoformat("2026-02-01"), datetime.fromisoformat("2026-03-01"))
+    stages = (
+        (lambda _: None, 0, 0, ["node1", "node2"], "0 of 2 hosts done. 0 errors."),
+        (lambda tx: usage_audits.begin(tx, period), 0, 2, [], "0 of 2 hosts done. 0 errors."),
+        (lambda tx: usage_audits.take(tx, period, 10), 2, 0, [], "ALL hosts done. 0 errors."),
+    )
+    for work, done, running, not_run, status in stages:
+        cloud.database.write(work)
+        for written in ("2026-03-15 12:00:00", "2026-03-15%2012:00:00.123456"):
+            log = cloud.admin.get(f"/os-instance_usage_audit_log/{written}").body["instance_usage_audit_log"]
+            assert log == {
+                "period_beginning": "2026-02-01 00:00:00", "period_ending": "2026-03-01 00:00:00", "num_hosts": 2,
+                "num_hosts_done": done, "num_hosts_running": running, "num_hosts_not_run": len(not_run),
+                "hosts_not_run": not_run, "total_instances": 0, "total_errors": 0, "overall_status": status, "log": {},
+            }  # fmt: skip
     for nonsense in ("yesterday", "2026-13-01 00:00:00", "0001-01-01 00:00:00", "2026-03-15T12:00:00"):
         assert cloud.admin.get(f"/os-instance_usage_audit_log/{nonsense}").status == 400
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts have accounted for their servers in the last period: none, since no host sends such accounts."""
+"""Of which periods other services were told what servers there were (``[DEFAULT] instance_usage_audit``)."""
 
 from datetime import datetime
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import queries
-from kilonova.db import services
+from kilonova.db import services, usage_audits
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.model.host import COMPUTE
@@ -15,8 +15,8 @@ from kilonova.model.host import COMPUTE
 _ALL, _ONE = "/os-instance_usage_audit_log", "/os-instance_usage_audit_log/{before}"
 _P = "os_compute_api:os-instance-usage-audit-log"
 RULES = (
-    rule(f"{_P}:list", ADMIN, "Tell which hosts have accounted for their servers", ("GET", _ALL)),
-    rule(f"{_P}:show", ADMIN, "Tell the same of an earlier period", ("GET", _ONE)),
+    rule(f"{_P}:list", ADMIN, "Tell how far the audit of the last period is", ("GET", _ALL)),
+    rule(f"{_P}:show", ADMIN, "Tell how far that of an earlier one is", ("GET", _ONE)),
 )
 _FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 
@@ -46,21 +46,25 @@ def _read(text: str) -> datetime:
 
 
 def _log(ctx: Context, before: datetime) -> dict[str, Any]:
+    """Tell how far the audit of the whole cloud is: all hosts are done, or none is. Nothing is told of one host."""
     period = ctx.backend.settings.chores.usage_audit_period.last_completed(before)
     with ctx.backend.database.read() as connection:
         hosts = sorted(service.host for service in heeding(services.list_all(connection, binary=COMPUTE)))
-    done = "ALL" if not hosts else f"0 of {len(hosts)}"
+        audit = usage_audits.find(connection, period)
+    done = len(hosts) if audit is not None and audit.is_over else 0
+    running = len(hosts) if audit is not None and not audit.is_over else 0
+    share = "ALL" if done == len(hosts) else f"{done} of {len(hosts)}"
     return {
         "period_beginning": str(period.begin),
         "period_ending": str(period.end),
         "num_hosts": len(hosts),
-        "num_hosts_done": 0,
-        "num_hosts_running": 0,
-        "num_hosts_not_run": len(hosts),
-        "hosts_not_run": hosts,
-        "total_instances": 0,
+        "num_hosts_done": done,
+        "num_hosts_running": running,
+        "num_hosts_not_run": len(hosts) - done - running,
+        "hosts_not_run": hosts if audit is None else [],
+        "total_instances": 0 if audit is None else audit.servers,
         "total_errors": 0,
-        "overall_status": f"{done} hosts done. 0 errors.",
+        "overall_status": f"{share} hosts done. 0 errors.",
         "log": {},
     }
 

@@ -4,7 +4,7 @@
 from alembic import op
 
 revision = "0021"
-down_revision = "0019"
+down_revision = "0023"
 
 
 def upgrade() -> None:
