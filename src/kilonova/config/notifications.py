@@ -67,8 +67,8 @@ class NotificationSettings:
         Path | None,
         Option(
             "File to which each notification is written as a line of JSON, beside what the drivers do; below the "
-            "folder of log_file unless it is absolute. It is rotated at 200 MiB, and 5 files are kept. Not an option of "
-            "Nova's."
+            "folder of log_file unless it is absolute. It is rotated at 200 MiB, and 5 files are kept. Not an "
+            "option of Nova's."
         ),
     ] = None
     queue_size: Annotated[
