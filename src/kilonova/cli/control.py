@@ -101,6 +101,7 @@ class ControlProcess:
         if self.core.image_remover is not None:
             self.core.image_remover.stop()
         self.chores.stop()
+        self.core.notifying.stop()
         self.core.upkeep.stop()
         if self.conductor.directory is not None:
             self.conductor.directory.stop()
@@ -218,6 +219,7 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             core.image_remover.start()
         chores = Timetable(core.conductor, _patience(settings.chores, settings.consoles.token_ttl_s))
         chores.start()
+        core.notifying.start()
         undo.pop_all()
     timers = reports, image_cache, power, resources
     return ControlProcess(settings, core, checkpointer, purger, chores, app, *timers, lock, metrics_server)
