@@ -53,6 +53,13 @@ def test_an_unknown_path_is_404_and_an_unknown_method_405(cloud: Cloud) -> None:
     assert wrong.headers["allow"] == "GET, POST"
 
 
+@pytest.mark.parametrize(
+    "path", ["/flavors/", "/flavors//os-extra_specs", "/os-simple-tenant-usage/", "/servers//metadata"]
+)
+def test_nothing_has_an_empty_name(cloud: Cloud, path: str) -> None:
+    assert cloud.admin.get(path).fault[0] == "itemNotFound"
+
+
 def test_only_json_is_read(cloud: Cloud) -> None:
     raw = b'{"aggregate": {"name": "%s"}}'
     post = cloud.admin.post

@@ -124,6 +124,14 @@ def test_certificates_are_kept_until_a_rebuild_says_otherwise(cloud: Control) ->
     assert cloud.ask(trusted_image_certificates=second, client=at(cloud, "2.62")).status == 400
 
 
+def test_administrators_are_shown_user_data_under_one_name(cloud: Control, uuid: str) -> None:
+    for version in ("2.75", "2.104"):
+        shown = rebuild(cloud, uuid, cloud.admin.at(version)).body["server"]
+        assert {"user_data", "OS-EXT-SRV-ATTR:host"} <= shown.keys()
+        assert "OS-EXT-SRV-ATTR:user_data" not in shown
+        cloud.settle()
+
+
 def test_the_answer_by_microversion(cloud: Control, uuid: str) -> None:
     plain = {
         "OS-DCF:diskConfig", "accessIPv4", "accessIPv6", "addresses", "adminPass", "created", "flavor", "hostId", "id",

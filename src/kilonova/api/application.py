@@ -260,8 +260,8 @@ class _Headers(Mapping[str, str]):
 
 
 def _require_storable(path: Mapping[str, str], query: Mapping[str, Iterable[str]], raw: bytes, body: Any) -> None:
-    """Refuse the one character that no database takes in a text. Raises: NotFound, InvalidRequest."""
-    if any("\0" in value for value in path.values()):
+    """Refuse what nothing is called, and the one character that no database takes. Raises: NotFound, InvalidRequest."""
+    if any(not value or "\0" in value for value in path.values()):
         raise NotFound("The resource could not be found.")
     for name, values in query.items():
         if "\0" in name or any("\0" in value for value in values):

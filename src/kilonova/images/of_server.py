@@ -39,7 +39,9 @@ def image_of_server(
         for key, value in instance.image_properties.items()
         if key not in _OF_ITS_DATA and key not in not_inherited and not key.startswith(_RESERVED)
     }
-    own = {"image_type": image_type, "instance_uuid": instance.uuid, "user_id": user_id}
+    own = {"instance_uuid": instance.uuid, "user_id": user_id}
+    if image_type != SNAPSHOT or "image_type" not in given:
+        own["image_type"] = image_type  # backups are found by it again
     if instance.image_ref:
         own["base_image_ref"] = instance.image_ref
     base = base or Image(instance.image_ref or "")

@@ -115,6 +115,7 @@ def _begun(ctx: Context, request: Request, instance: Instance, admin_pass: str |
         view["key_name"] = present.key_name
     if request.version >= _SHOWS_USER_DATA:
         view["user_data"] = around.requests[present.uuid].user_data if present.uuid in around.requests else None
+        view.pop("OS-EXT-SRV-ATTR:user_data", None)  # this answer alone has it under that name
     if admin_pass is not None:
         view["adminPass"] = admin_pass
     return Reply(202, {"server": view}, {"Location": view["links"][0]["href"]})
