@@ -172,6 +172,7 @@ def _furnish(world: World) -> Mapping[str, str]:
         "port_id": NOWHERE,
         "volume_id": NOWHERE,
         "snapshot_id": NOWHERE,
+        "share_id": NOWHERE,
         "console_token": NOWHERE,
         "network": "private",
         "aggregate_id": "999999",
