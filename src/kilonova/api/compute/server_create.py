@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from kilonova.api.compute.flavors import find_asked
-from kilonova.api.compute.hints import read_hints
+from kilonova.api.compute.hints import read_hints, unseen_instances
 from kilonova.api.compute.links import bookmark_links
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.target import Target, read_target
 from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
-from kilonova.db import instances, keypairs, server_groups
+from kilonova.db import keypairs, server_groups
 from kilonova.errors import Forbidden, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.config_drive import PublicKey
@@ -29,7 +29,6 @@ from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.pci_request import read_aliases
-from kilonova.scheduler.filters import different_host, same_host
 
 _TO_HYPHEN = re.compile(r"[ _.]")
 _NOT_IN_A_HOST_NAME = re.compile(r"[^a-z0-9-]")
@@ -43,6 +42,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     asked = request.body["server"]
     least, count = _counts(asked, ctx.backend.settings.api.max_servers_per_request)
     _refuse_what_needs_other_services(asked)
+    trusted = read_trusted_certs(ctx, asked, "os_compute_api:servers:create")
     target = read_target(ctx, asked)
     flavor = _flavor(ctx, asked)
     image = _image(ctx, asked)
@@ -65,7 +65,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         instance_uuids=tuple(instance.uuid for instance in built),
         availability_zone=target.zone,
         hints=hints,
-        unseen_instances=_unseen_instances(ctx, hints),
+        unseen_instances=unseen_instances(ctx, hints),
         force_host=target.forced_host,
         force_node=target.forced_node,
         requested_host=target.requested_host,
@@ -80,6 +80,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         group_uuid,
         user_data,
         key=key,
+        trusted_certs=trusted or (),
         admin_pass=admin_pass,
         at_least=least,
         limits=ctx.backend.limits.of_project(ctx.project_id),
@@ -169,6 +170,20 @@ def _image(ctx: Context, asked: dict[str, Any]) -> Image:
         raise invalid_field("imageRef", error.message) from None
 
 
+def read_trusted_certs(
+    ctx: Context, asked: Mapping[str, Any], action: str, *, project_id: str | None = None
+) -> tuple[str, ...] | None:
+    """Return the certificates that the image may be signed with; None where nothing is said of them.
+
+    ``action``: the rule of what is asked for. ``project_id``: whose server it is, None: the caller's.
+    They are kept and shown. No host validates images, as in Nova unless ``[glance] verify_glance_signatures`` is set.
+    """
+    if "trusted_image_certificates" not in asked:
+        return None
+    ctx.authorize(f"{action}:trusted_certs", project_id=project_id)
+    return tuple(asked["trusted_image_certificates"] or ())
+
+
 def read_key(ctx: Context, asked: Mapping[str, Any]) -> PublicKey | None:
     """Return the key pair of the caller's that is asked for, if any is. Raises: InvalidRequest where there is none."""
     name = asked.get("key_name")
@@ -204,16 +219,6 @@ def _group(ctx: Context, hints: dict[str, tuple[str, ...]]) -> str | None:
     if group is None or group.project_id != ctx.project_id:
         raise invalid_field("os:scheduler_hints.group", f"Instance group {group_uuid} could not be found.")
     return group.uuid
-
-
-def _unseen_instances(ctx: Context, hints: dict[str, tuple[str, ...]]) -> frozenset[str]:
-    """Return the instances in the hints that the caller may not see; nobody is put next to somebody unknown."""
-    named = {uuid for hint in (same_host.HINT, different_host.HINT) for uuid in hints.get(hint, ())}
-    if not named:
-        return frozenset()
-    with ctx.backend.database.read() as connection:
-        found = instances.get_many(connection, sorted(named))
-    return frozenset(each.uuid for each in found if not ctx.sees("os_compute_api:servers:show", each.project_id))
 
 
 def _instances(

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from kilonova.api.compute.hints import shown_hints
 from kilonova.api.compute.links import bookmark_links
 from kilonova.api.compute.times import stored_time, whole_seconds
 from kilonova.api.http import Context, Request
@@ -97,7 +98,7 @@ def detail_view(
     if version >= Version(2, 26):
         view["tags"] = list(instance.tags)
     if version >= Version(2, 63):
-        view["trusted_image_certificates"] = None
+        view["trusted_image_certificates"] = list(asked.trusted_certs) if asked and asked.trusted_certs else None
     if version >= Version(2, 71) and with_groups:
         view["server_groups"] = [asked.group_uuid] if asked and asked.group_uuid else []
     if version >= Version(2, 73):
@@ -107,10 +108,7 @@ def detail_view(
     if version >= Version(2, 96):
         view["pinned_availability_zone"] = spec.availability_zone if spec else None
     if version >= Version(2, 100):
-        hints = spec.hints if spec else {}
-        view["scheduler_hints"] = {
-            name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()
-        }
+        view["scheduler_hints"] = shown_hints(spec.hints if spec else {})
     return view
 
 

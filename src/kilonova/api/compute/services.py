@@ -104,13 +104,15 @@ def _update_by_verb(ctx: Context, request: Request) -> Reply:
 def delete_service(ctx: Context, request: Request) -> Reply:
     """DELETE /os-services/{service_id}: a number until 2.52, then a uuid.  Errors: 400, 404, 409 with servers."""
     ctx.authorize("os_compute_api:os-services:delete")
-    given = request.path["service_id"]
-    if request.version >= _BY_UUID:
-        uuid = uuid_id(given, "service id")
-        ctx.backend.database.write(lambda tx: services.delete(tx, uuid))
-    else:
-        number = integer_id(given, "service id")
-        ctx.backend.database.write(lambda tx: services.delete(tx, services.get_by_id(tx.connection, number).uuid))
+    given, only_down = request.path["service_id"], ctx.backend.settings.api.delete_only_down_services
+    uuid = uuid_id(given, "service id") if request.version >= _BY_UUID else None
+    number = integer_id(given, "service id") if uuid is None else None
+
+    def job(tx: Transaction) -> None:
+        wanted = uuid if number is None else services.get_by_id(tx.connection, number).uuid
+        services.delete(tx, str(wanted), only_down=only_down)
+
+    ctx.backend.database.write(job)
     return Reply(204)
 
 
