@@ -55,7 +55,11 @@ def ranges() -> dict[str, tuple[str | None, str | None]]:
     def text(version: Version | None) -> str | None:
         return None if version is None else str(version)
 
-    found = {key.replace("compute ", "").replace("/v2.1/", "/", 1): each for key, each in ENDPOINTS.items()}
+    found = {
+        key.removeprefix("compute ").replace("/v2.1/", "/", 1): each
+        for key, each in ENDPOINTS.items()
+        if key.startswith("compute ")
+    }
     return {
         key: (text(each.since), text(each.until))
         for key, each in found.items()
