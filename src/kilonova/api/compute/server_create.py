@@ -9,7 +9,7 @@ import base64
 import binascii
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kilonova.api.compute.flavors import find_asked
@@ -28,6 +28,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
+from kilonova.notifications.happenings import GroupActed
 from kilonova.scheduler.devices.pci_request import read_aliases
 
 _TO_HYPHEN = re.compile(r"[ _.]")
@@ -85,9 +86,19 @@ def create_server(ctx: Context, request: Request) -> Reply:
         at_least=least,
         limits=ctx.backend.limits.of_project(ctx.project_id),
     )
+    if group_uuid is not None and ctx.backend.announcer.is_on:
+        _announce_members(ctx, group_uuid, built)
     if as_bool(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": reservation_id})
     return _created(request, built[0], asked, admin_pass)
+
+
+def _announce_members(ctx: Context, group_uuid: str, built: Sequence[Instance]) -> None:
+    """Tell other services which of the new servers are members of a group."""
+    with ctx.backend.database.read() as connection:
+        group = server_groups.get(connection, group_uuid)
+    members = frozenset(group.members)
+    ctx.announce(GroupActed("add_member", group, tuple(each.uuid for each in built if each.uuid in members)))
 
 
 def _created(request: Request, first: Instance, asked: dict[str, Any], admin_pass: str | None) -> Reply:

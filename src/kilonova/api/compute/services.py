@@ -18,6 +18,7 @@ from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.host import COMPUTE, Service
+from kilonova.notifications.happenings import ServiceActed
 
 _ONE = "/os-services/{service_id}"
 RULES = (
@@ -74,6 +75,7 @@ def _update(ctx: Context, request: Request) -> Reply:
         return changed, aggregates.zones_of_hosts(tx.connection)
 
     changed, zones = ctx.backend.database.write(job)
+    ctx.announce(ServiceActed("update", changed))
     return Reply(200, {"service": service_view(ctx, request, changed, zones)})
 
 
@@ -91,6 +93,7 @@ def _update_by_verb(ctx: Context, request: Request) -> Reply:
         return services.update(tx, service.uuid, **change)
 
     changed = ctx.backend.database.write(job)
+    ctx.announce(ServiceActed("update", changed))
     view: dict[str, Any] = {"host": changed.host, "binary": changed.binary}
     if verb == "force-down":
         view["forced_down"] = changed.forced_down
@@ -108,11 +111,12 @@ def delete_service(ctx: Context, request: Request) -> Reply:
     uuid = uuid_id(given, "service id") if request.version >= _BY_UUID else None
     number = integer_id(given, "service id") if uuid is None else None
 
-    def job(tx: Transaction) -> None:
-        wanted = uuid if number is None else services.get_by_id(tx.connection, number).uuid
-        services.delete(tx, str(wanted), only_down=only_down)
+    def job(tx: Transaction) -> Service:
+        found = services.get(tx.connection, str(uuid)) if number is None else services.get_by_id(tx.connection, number)
+        services.delete(tx, found.uuid, only_down=only_down)
+        return found
 
-    ctx.backend.database.write(job)
+    ctx.announce(ServiceActed("delete", ctx.backend.database.write(job)))
     return Reply(204)
 
 
