@@ -2,7 +2,8 @@
 """Who may use each route, written down by hand: the contract that the rules of policy are held to.
 
 A key is what the family calls itself, the method, the route, and for routes of actions the action. The routes of the
-compute API with a project in their path are the same endpoints and are not repeated.
+compute API with a project in their path, and those under ``/os-volumes_boot``, are the same endpoints and are not
+repeated.
 """
 
 from collections.abc import Mapping
@@ -161,13 +162,6 @@ COMPUTE: Mapping[str, Access] = {
     "compute POST /v2.1/servers/{server_id}/shares": of_home(MEMBER, {"share": {"share_id": _SOMETHING}}),
     "compute GET /v2.1/servers/{server_id}/shares/{share_id}": absent_at_home(READER),
     "compute DELETE /v2.1/servers/{server_id}/shares/{share_id}": absent_at_home(MEMBER),
-    "compute GET /v2.1/os-volumes_boot": anywhere(READER),
-    "compute POST /v2.1/os-volumes_boot": anywhere(MEMBER, {"server": _SERVER}),
-    "compute GET /v2.1/os-volumes_boot/detail": anywhere(READER),
-    "compute GET /v2.1/os-volumes_boot/{server_id}": of_home(READER),
-    "compute DELETE /v2.1/os-volumes_boot/{server_id}": of_home(MEMBER, server_id="@new_server"),
-    "compute PUT /v2.1/os-volumes_boot/{server_id}": of_home(MEMBER, {"server": {"name": "vm"}}),
-    "compute POST /v2.1/os-volumes_boot/{server_id}/action": of_home(MEMBER, {"os-start": None}),
     "compute GET /v2.1/servers/{server_id}/diagnostics": of_home(ADMIN),
     "compute GET /v2.1/servers/{server_id}/topology": of_home(READER),
     "compute POST /v2.1/servers/{server_id}/remote-consoles": of_home(

@@ -37,12 +37,6 @@ UNTIL = {
     ],
     "2.52": ["GET /os-hypervisors/{hypervisor_id}/search", "GET /os-hypervisors/{hypervisor_id}/servers"],
     "2.87": ["GET /os-hypervisors/statistics", "GET /os-hypervisors/{hypervisor_id}/uptime"],
-    "2.102": [
-        *(f"{method} /os-volumes_boot" for method in ("GET", "POST")),
-        "GET /os-volumes_boot/detail",
-        *(f"{method} /os-volumes_boot/{{server_id}}" for method in ("GET", "PUT", "DELETE")),
-        "POST /os-volumes_boot/{server_id}/action",
-    ],
 }
 
 #: What was the business of other services, or of the host itself, until a microversion of its own.
