@@ -28,8 +28,9 @@ from support.waiting import wait_until_idle
 
 FAMILIES = (ComputeFamily, PlacementFamily, OperatorFamily)
 LATEST = {"compute": "2.104", "placement": "1.39", "operator": "1.0"}
+OF_A_PROJECT = "/v2.1/{project_id}"
 #: The same endpoints once more.
-REPEATED = ("/v2.1/{project_id}", "/v2.1/os-volumes_boot")
+REPEATED = (OF_A_PROJECT, "/v2.1/os-volumes_boot")
 ACTIONS = {
     template: module.ACTIONS
     for module in compute.RESOURCES

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from access_table import DISCOVERY, PARTICULAR, ROUTES, Access
-from access_world import ENDPOINTS, LATEST, NOWHERE, REPEATED, World
+from access_world import ENDPOINTS, LATEST, NOWHERE, OF_A_PROJECT, World
 
 from kilonova.api.compute.family import ComputeFamily
 from support.api_client import Answer, send
@@ -71,7 +71,7 @@ def test_what_another_project_has_answers_like_what_nobody_has(world: World, rou
 def test_with_a_project_in_the_path_the_same_tokens_are_refused(world: World) -> None:
     home, tokens = world.identity.projects[HOME], world.identity.tokens
     for template, endpoints in ComputeFamily.routes.items():
-        if not template.startswith(REPEATED):
+        if not template.startswith(OF_A_PROJECT):
             continue
         path = re.sub(r"{\w+}", "1", template.replace("{project_id}", home))
         for method, endpoint in endpoints.items():
