@@ -52,7 +52,8 @@ SHORT = frozenset(
         "compute /", "compute /v2.1", "compute /v2.1/", "compute /v2.1/limits", "compute /v2.1/os-availability-zone",
         "placement /", "placement /usages", "placement /allocation_candidates",
         "operator /", "operator /v1", "operator /v1/options", "operator /v1/rules", "operator /v1/isolation",
-        "operator /v1/metrics", "operator /v1/strays", "operator /v1/workflows",
+        "operator /v1/metrics", "operator /v1/strays", "operator /v1/workflows", "operator /v1/health",
+        "operator /v1/read-only", "operator /v1/servers/count",
     }
 )  # fmt: skip
 REMOVED = frozenset(f"compute /v2.1{path}" for path, methods in removed.ROUTES.items() if "GET" in methods)
