@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import sqlalchemy as sa
@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
 from kilonova.claims.decision_inputs import DecisionInputs
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.claims.decision_trace import DecisionTrace
 from kilonova.claims.image_traits import require_traits
 from kilonova.claims.observers import ClaimObservers
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
@@ -42,7 +43,7 @@ from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.group_policies import group_for, require_support
 from kilonova.scheduler.guests import guest_of
-from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.resources import with_resources
 
@@ -110,6 +111,7 @@ class _Plan:
     server_indices: tuple[int, ...] = ()
     alternates: tuple[RankedHost, ...] = ()
     move: MoveKind | None = None
+    trace: DecisionTrace | None = None
 
 
 @dataclass(slots=True)
@@ -260,6 +262,9 @@ class Claimer:
                     raise
         except _NoHost as none:
             self._refuse(order.spec.request_id, plan, none.decision, none.index, len(order.jobs), none.instance)
+        finally:
+            if plan.trace is not None:
+                plan.trace.log()
         try:
             self._add_allocations(plan)
         except BaseException:
@@ -296,7 +301,8 @@ class Claimer:
             plan.inputs = DecisionInputs(
                 order.spec, order.group_uuid, limit, plan.seq, hosts.taken_at, self._mirror.assumed(), seed
             )
-            batch = Batch(self._engine, hosts, spec, limit=limit, rng=rng, trace=_tracer(spec, hosts))
+            plan.trace = DecisionTrace.if_wanted(spec, hosts)
+            batch = Batch(self._engine, hosts, spec, limit=limit, rng=rng, trace=plan.trace)
         else:
             batch = AnsweredBatch(answer, hosts)
         for index, job in enumerate(order.jobs):
@@ -305,6 +311,8 @@ class Claimer:
             if best is None:
                 raise _NoHost(decision, index, job.instance_uuid)
             plan.decisions.append((job.instance_uuid, decision, best.host))
+            if plan.trace is not None:
+                plan.trace.selected(index, count, best)
             given = self._engine.allocations(hosts, spec, best.row)
             by_id: dict[int, Mapping[int, int]] = {}
             plan.taken.append(({self._mirror.provider_id(uuid): named for uuid, named in given.items()}, by_id))
@@ -408,15 +416,3 @@ def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:
         decision.refusal or f"No valid host was found{of_many}. {reasons}",
         steps=[(step.rule, step.reason, step.hosts_in, step.hosts_out) for step in decision.steps],
     )
-
-
-def _tracer(spec: RequestSpec, hosts: HostTable) -> Any:
-    """Return what logs the survivors of each rule, or None when nobody would read it."""
-    if not LOG.isEnabledFor(logging.DEBUG):
-        return None
-
-    def trace(rule: str, mask: BoolArray) -> None:
-        names = [f"({hosts.hosts[row]}, {hosts.nodes[row]})" for row in np.flatnonzero(mask)]
-        LOG.debug("[%s] %s: %d left: %s", spec.request_id, rule, len(names), ", ".join(names))
-
-    return trace

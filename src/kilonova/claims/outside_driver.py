@@ -9,6 +9,7 @@
                refusal                                      refusal             refusal
 """
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from kilonova.scheduler.funnel import isolation_steps, name_steps
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nova_compat.request_view import as_driver_arguments
+from kilonova.scheduler.nova_compat.view import View
 from kilonova.scheduler.provider_trees import Allocations
 
 LOG = logging.getLogger(__name__)
@@ -124,6 +126,7 @@ class OutsideDriver:
     ) -> None:
         self.name = type(driver).__name__
         self._driver = driver
+        self._runs_instances = type(driver).schedule_run_instance is not Scheduler.schedule_run_instance
         self._engine = engine
         self._timeout_s = timeout_s
         self._max_attempts = max_attempts
@@ -190,8 +193,22 @@ class OutsideDriver:
     def _ask(self, cloud: Cloud, tried: Sequence[str]) -> Any:
         self._tell_capabilities(cloud.hosts)
         spec = replace(cloud.spec, ignore_hosts=cloud.spec.ignore_hosts | frozenset(tried))
-        asked = replace(cloud, spec=spec)
-        return self._driver.select_destinations(RequestContext.of(asked), *as_driver_arguments(spec, tried))
+        context = RequestContext.of(replace(cloud, spec=spec))
+        request_spec, filter_properties = as_driver_arguments(spec, tried)
+        if spec.move is None and self._runs_instances:
+            with contextlib.suppress(NotImplementedError):  # some bring it along only to say so
+                return self._launched(context, request_spec, filter_properties)
+        return self._driver.select_destinations(context, request_spec, filter_properties)
+
+    def _launched(self, context: RequestContext, request_spec: View, filter_properties: View) -> Any:
+        """Have a driver run the instances, and return where it did. Raises: the first error that it put on one."""
+        uuids = tuple(request_spec["instance_uuids"])
+        self._driver.schedule_run_instance(context, request_spec, None, [], None, True, filter_properties, False)
+        launches = context.launches
+        for uuid in uuids:
+            if uuid in launches.errors:
+                raise launches.errors[uuid]
+        return [{"host": launches.hosts[uuid], "nodename": None} for uuid in uuids if uuid in launches.hosts]
 
     def _tell_capabilities(self, hosts: HostTable) -> None:
         """Tell a driver that wants to know what new and changed hosts report."""

@@ -1,33 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
 """``[scheduler] nova_import_compat``: the modules of Nova that rules from outside import, over Kilonova's own.
 
-Nothing of this is there unless it is switched on. Only what rules use of these modules is in them.
+Nothing of this is there unless it is switched on. Only what rules use of these modules is in them. A module that
+documents put into Nova's folders (``nova/scheduler/ip_scheduler.py``) is found in those of ``plugin_path``, and
+in that of the examples.
 """
 
 import importlib.util
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import kilonova
 from kilonova.config.configuration import shared_conf
 from kilonova.errors import ConfigurationError, KilonovaError, NoValidHost
 from kilonova.scheduler import aggregate_values, extra_specs, filters, weighers
-from kilonova.scheduler.driver import FilterScheduler, RequestContext, Scheduler
+from kilonova.scheduler.driver import (
+    FilterScheduler,
+    RequestContext,
+    Scheduler,
+    handle_schedule_error,
+    instance_update_db,
+)
 from kilonova.scheduler.nova_compat.host_state import HostState
 from kilonova.scheduler.weighers.base import BaseHostWeigher, WeighedHost
 
 _DOC = "Stands in for the module of this name in Nova; made by Kilonova, [scheduler] nova_import_compat."
+_PACKAGE = Path(kilonova.__file__).parent
+_EXAMPLES = (_PACKAGE / "examples", _PACKAGE.parent.parent / "examples")  # installed; in a checkout
+#: Packages into which documents tell their readers to put a module.
+_OPEN = ("nova.scheduler", "nova.scheduler.filters", "nova.scheduler.weights")
 
 
-def install() -> None:
-    """Make ``nova.scheduler`` and what belongs to it importable. Done already is success.
+def install(folders: Iterable[str] = ()) -> None:
+    """Make ``nova.scheduler`` and what belongs to it importable, the modules in ``folders`` included.
+
+    Done already is success.
 
     Raises: ConfigurationError, when a real Nova is installed: rules would get part of one and part of the other.
     """
     present = sys.modules.get("nova")
     if present is not None and present.__doc__ == _DOC:
+        _open(folders)
         return
     if present is not None or importlib.util.find_spec("nova") is not None:
         raise ConfigurationError(
@@ -42,6 +59,14 @@ def install() -> None:
         parent, _, last = name.rpartition(".")
         if parent:
             setattr(sys.modules[parent], last, module)
+    _open(folders)
+
+
+def _open(folders: Iterable[str]) -> None:
+    """Have the modules in ``folders``, and then the examples, found in the packages that documents add modules to."""
+    places = [*(str(Path(folder.strip()).absolute()) for folder in folders if folder.strip()), *map(str, _EXAMPLES)]
+    for name in _OPEN:
+        sys.modules[name].__path__ = places
 
 
 class NovaException(KilonovaError):
@@ -55,7 +80,12 @@ class NovaException(KilonovaError):
 
 
 class ComputeAPI:
-    """What older drivers make and only use to run instances, which Kilonova does itself."""
+    """What older drivers run instances with. Here it notes where: the claim and the build are Kilonova's own."""
+
+    def run_instance(self, context: RequestContext, instance: Mapping[str, Any], host: str, **others: Any) -> None:
+        """Have an instance built on a host. ``others``, the rest of what the request says, is known already."""
+        del others
+        context.launches.run(instance["uuid"], host)
 
 
 def _modules() -> Mapping[str, Mapping[str, Any]]:
@@ -82,7 +112,11 @@ def _modules() -> Mapping[str, Mapping[str, Any]]:
         "nova.openstack.common.log": log,
         "nova.openstack.common.gettextutils": words,
         "nova.scheduler": {},
-        "nova.scheduler.driver": {"Scheduler": Scheduler},
+        "nova.scheduler.driver": {
+            "Scheduler": Scheduler,
+            "handle_schedule_error": handle_schedule_error,
+            "instance_update_db": instance_update_db,
+        },
         "nova.scheduler.filter_scheduler": {"FilterScheduler": FilterScheduler},
         "nova.scheduler.host_manager": {"HostState": HostState},
         "nova.scheduler.utils": {"get_weight_multiplier": aggregate_values.get_weight_multiplier},

@@ -95,7 +95,8 @@ class PlugIns:
     def require_no_clash(self, kind: Kind, others: Mapping[str, type[Any]]) -> None:
         """Refuse names that ``others`` have as well, for something else. Raises: ConfigurationError."""
         for name in sorted({*self._classes[kind], *self._points[kind]} & others.keys()):
-            if self.find(kind, name) is not others[name]:
+            mine = self.find(kind, name)
+            if mine is not others[name] and _source(mine) != _source(others[name]):
                 raise clash(name, class_path(others[name]), self._place_of(kind, name))
 
     def _take_in(self, kind: Kind, module: ModuleType) -> None:
@@ -116,6 +117,12 @@ class PlugIns:
         if name in self._classes[kind]:
             return class_path(self._classes[kind][name])
         return f"entry point {self._points[kind][name].value}"
+
+
+def _source(cls: type[Any] | None) -> tuple[str | None, str] | type[Any] | None:
+    """Return where a class was written, the same for a module that is known by two names."""
+    file = None if cls is None else getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return cls if cls is None or file is None else (file, cls.__qualname__)
 
 
 def clash(name: str, one: str, other: str) -> ConfigurationError:

@@ -57,7 +57,7 @@ def load_rules(settings: Settings) -> Rules:
     config = settings.scheduler
     settings.conf.share()
     if config.nova_import_compat:
-        nova_modules.install()
+        nova_modules.install(config.plugin_path)
     named = PlugIns(config.plugin_path, plug_ins.installed())
     engine = build_engine(config, options=settings.conf.options_of, named=named)
     driver = _driver(config, named, settings.conf.options_of)

@@ -146,7 +146,7 @@ class Batch:
                 touched = touched[self._alive[touched]]
             counts.append(RuleCount(rule.rule, rule.reason, before, self._left))
             if self._trace is not None:
-                self._trace(rule.rule, self._alive)
+                self._trace(counts[-1], self._alive)
         self._touched = []
         if not self._left:
             # Who is refused wants to know of every host, also of those that the servers before have filled.

@@ -12,6 +12,7 @@ where, and the host it names still has to have room.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from kilonova.scheduler.engine import Engine
 from kilonova.scheduler.filters.compute import ComputeFilter
 from kilonova.scheduler.funnel import isolation_steps
 from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.nova_compat.view import View
 
 #: What ``hosts_up`` calls the services that run servers.
 COMPUTE_TOPICS = frozenset({"compute", "nova-compute"})
@@ -47,11 +49,29 @@ class Cloud:
         return f"<Cloud of {len(self.hosts)} hosts>"
 
 
+@dataclass(slots=True)
+class Launches:
+    """What a driver says in ``schedule_run_instance``: instance uuid → host, or why there is none."""
+
+    hosts: dict[str, str | None] = field(default_factory=dict)
+    errors: dict[str, Exception] = field(default_factory=dict)
+
+    def run(self, instance_uuid: str, host: str | None) -> None:
+        self.hosts[instance_uuid] = host
+
+    def fail(self, instance_uuid: str, error: Exception) -> None:
+        self.errors[instance_uuid] = error
+
+    def __repr__(self) -> str:
+        return f"<{len(self.hosts)} instances to run>"
+
+
 @dataclass(frozen=True)
 class RequestContext:
     """Who asks.
 
     ``remote_address``: where the API request came from. ``is_admin``: whether the caller may do everything.
+    ``launches``: what a driver that runs instances itself has said so far.
     """
 
     cloud: Cloud
@@ -60,6 +80,7 @@ class RequestContext:
     request_id: str = ""
     remote_address: str | None = None
     is_admin: bool = False
+    launches: Launches = field(default_factory=Launches)
 
     @classmethod
     def of(cls, cloud: Cloud) -> "RequestContext":
@@ -127,10 +148,15 @@ class Scheduler:
         filter_properties: Mapping[str, Any],
         legacy_bdm_in_spec: Any = None,
     ) -> None:
-        """Choose hosts and start the servers there. Kilonova never asks for this and no driver has to override it.
+        """Choose hosts and have new servers built there, as drivers up to Icehouse do. May be overridden.
 
-        Older drivers bring it along. Hosts come from ``select_destinations``; launch indices, the message to the host
-        and the fault of each server are Kilonova's own.
+        Where it is, new servers are asked for in this way, and moves by ``select_destinations``. For each of
+        ``request_spec["instance_uuids"]`` it calls :func:`instance_update_db` and hands what that returns, with the
+        host, to ``run_instance`` of ``nova.compute.rpcapi.ComputeAPI``, or it calls :func:`handle_schedule_error`.
+        Kilonova then does what it does with the answer of ``select_destinations``: the hosts have to have room, and
+        the servers of one request are built together or fail together, with the first error as their fault.
+
+        ``admin_password``, ``injected_files`` and ``requested_networks`` are empty here: no driver gets secrets.
         """
         raise NotImplementedError(f"{type(self).__name__} does not run instances; Kilonova does")
 
@@ -159,6 +185,22 @@ class Scheduler:
         """Return the names of the hosts that hold members of the server group with this uuid."""
         found = context.cloud.group_of(group)
         return [] if found is None else [host for host, members in found.hosts.items() if members > 0]
+
+
+def instance_update_db(
+    context: RequestContext, instance_uuid: str, extra_values: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return an instance that is on no host yet, for ``run_instance``. Its record is Kilonova's to change."""
+    now = datetime.fromtimestamp(context.cloud.hosts.taken_at, UTC)
+    return View(uuid=instance_uuid, host=None, node=None, scheduled_at=now, **(extra_values or {}))
+
+
+def handle_schedule_error(
+    context: RequestContext, ex: Exception, instance_uuid: str, request_spec: Mapping[str, Any]
+) -> None:
+    """Note why an instance has no host: its server goes to ERROR with that as its fault, and nothing is raised."""
+    del request_spec
+    context.launches.fail(instance_uuid, ex)
 
 
 class FilterScheduler(Scheduler):

@@ -23,8 +23,8 @@ from kilonova.scheduler.provider_trees import Allocations, is_plain
 from kilonova.scheduler.ranking import Share, best, shares, total
 from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
 
-Trace = Callable[[str, BoolArray], None]
-"""Told the name of each rule and which hosts are left after it. Shapes: (H,)."""
+Trace = Callable[[RuleCount, BoolArray], None]
+"""Told of each rule in order, and which hosts are left after it. Shapes: (H,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Engine:
                 left = int(np.count_nonzero(alive))
             counts.append(RuleCount(step.rule, step.reason, before, left))
             if trace is not None:
-                trace(step.rule, alive)
+                trace(counts[-1], alive)
             if len(counts) < SURVIVED:
                 passed += alive.view(np.uint8)
             if not left:

@@ -109,7 +109,7 @@ def test_filters_that_go_host_by_host_come_last_and_see_only_who_is_left() -> No
 def test_the_trace_is_told_who_is_left_after_each_rule() -> None:
     told: list[tuple[str, list[bool]]] = []
     engine = Engine((), (AllHostsFilter(), Named(frozenset({"b"}))))
-    engine.decide(cloud("a", "b"), request(), limit=1, trace=lambda rule, left: told.append((rule, left.tolist())))
+    engine.decide(cloud("a", "b"), request(), limit=1, trace=lambda step, left: told.append((step.rule, left.tolist())))
     assert told == [("AllHostsFilter", [True, True]), ("Named", [False, True])]
 
 

@@ -4,6 +4,7 @@
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +18,7 @@ from kilonova.config.configuration import shared_conf
 from kilonova.config.load import load_settings
 from kilonova.errors import ConfigurationError
 from kilonova.model.aggregate import Aggregate
+from kilonova.model.server_migration import MoveKind
 from kilonova.scheduler.resources import with_resources
 
 PLUGINS = Path(__file__).with_name("nova_plugins")
@@ -142,6 +144,37 @@ def test_a_driver_as_they_were_in_havana(load_with: Load) -> None:
     none = table(host("rack2-a"))
     refusal = rules.driver.answer(spec, none).decide(none).refusal
     assert refusal == "No valid host was found. No host of that rack"
+
+
+def test_a_driver_that_runs_instances_itself(load_with: Load, caplog: pytest.LogCaptureFixture) -> None:
+    rules = load_with("driver = rack_runner.RackRunner\n")
+    assert rules.driver is not None
+    both = with_resources(request(instance_uuids=("i1", "i2")))
+    with caplog.at_level(logging.DEBUG, "rack_runner"):
+        answer = rules.driver.answer(both, HOSTS)
+    assert [answer.decide(HOSTS).ranked[0].host for _ in range(2)] == ["rack2-a", "rack2-b"]
+    assert all(f"{what} = {{" in caplog.text for what in ("request_spec", "filter_properties", "context"))
+    three = with_resources(request(instance_uuids=("i1", "i2", "i3")))
+    assert rules.driver.answer(three, HOSTS).decide(HOSTS).refusal == "No valid host was found. Rack 2 is full"
+    move = replace(both, instance_uuids=("i1",), move=MoveKind.COLD_MIGRATE)
+    assert rules.driver.answer(move, HOSTS).decide(HOSTS).ranked[0].host == "rack1-a"
+
+
+def test_the_names_that_documents_print(load_with: Load, tmp_path: Path) -> None:
+    rules = load_with("[DEFAULT]\nscheduler_driver = nova.scheduler.ip_scheduler.IPScheduler\n")
+    assert rules.driver is not None
+    assert rules.driver.name == "IPScheduler"
+    assert "nova.scheduler.ip_scheduler" in sys.modules
+    own = tmp_path / "own"
+    own.mkdir()
+    text = "from nova.scheduler import filters\n\n\nclass RackFilter(filters.BaseHostFilter):\n"
+    (own / "rack_filter.py").write_text(
+        f"{text}    def host_passes(self, host_state, spec_obj):\n        return host_state.host.startswith('rack1')\n"
+    )
+    one = load_with(f"plugin_path = {own}\n" + filters("nova.scheduler.filters.rack_filter.RackFilter"))
+    assert left(one) == {"rack1-a", "rack1-b"}
+    with pytest.raises(ConfigurationError, match=r"nova\.scheduler\.no_scheduler"):
+        load_with("driver = nova.scheduler.no_scheduler.NoScheduler\n")
 
 
 HERE = "from kilonova.scheduler import"

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the log says of a decision at level DEBUG: each host under each rule, who is left, and who was chosen.
+
+::
+
+    [req-…] ComputeFilter: (node1, node1) ram:31895 disk:98 io_ops:0 instances:0 passes
+    [req-…] ComputeFilter: (node2, node2) ram:31895 disk:98 io_ops:0 instances:0 fails: compute service disabled or down
+    [req-…] ComputeFilter returned 1 of 2 hosts: (node1, node1)
+    [req-…] Selected for server 1 of 1: (node1, node1) ram:31895 disk:98 io_ops:0 instances:0, weight 1.9 (…)
+"""
+
+import logging
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.decision import RankedHost, RuleCount
+from kilonova.scheduler.host_table import BoolArray, HostTable
+from kilonova.scheduler.nova_compat.host_state import HostState
+
+LOG = logging.getLogger(__name__)
+#: Lines of hosts for each rule, those it loses first, and names in a line of survivors.
+MAX_HOSTS = 100
+
+
+class DecisionTrace:
+    """The walk through the rules for one request. A :data:`~kilonova.scheduler.engine.Trace`.
+
+    It keeps its lines until :meth:`log`, since decisions are made under a lock, and files are slow.
+    """
+
+    def __init__(self, spec: RequestSpec, hosts: HostTable) -> None:
+        self._hosts = hosts
+        self._prefix = f"[{spec.request_id}]"
+        self._left = hosts.all_hosts
+        self._is_first = True
+        self._lines = [f"Starting with {len(hosts)} hosts"]
+
+    @classmethod
+    def if_wanted(cls, spec: RequestSpec, hosts: HostTable) -> "DecisionTrace | None":
+        """Return a trace, or None when nobody would read it."""
+        return cls(spec, hosts) if LOG.isEnabledFor(logging.DEBUG) else None
+
+    def __call__(self, step: RuleCount, alive: BoolArray) -> None:
+        before, self._left = self._left, alive.copy()
+        lost, left = np.flatnonzero(before & ~alive), np.flatnonzero(alive)
+        if not self._is_first and not len(lost):
+            return  # later servers of a request ask again about the hosts that the ones before them took
+        shown = [(int(row), f"fails: {step.reason}") for row in lost[:MAX_HOSTS]]
+        if self._is_first:
+            shown += [(int(row), "passes") for row in left[: MAX_HOSTS - len(shown)]]
+        self._lines += [f"{step.rule}: {HostState(self._hosts, row)} {verdict}" for row, verdict in shown]
+        if self._is_first and (more := len(lost) + len(left) - len(shown)):
+            self._lines.append(f"{step.rule}: {more} hosts more")
+        names = ", ".join(f"({self._hosts.hosts[row]}, {self._hosts.nodes[row]})" for row in left[:MAX_HOSTS])
+        rest = ", …" if len(left) > MAX_HOSTS else ""
+        self._lines.append(f"{step.rule} returned {len(left)} of {len(lost) + len(left)} hosts: {names}{rest}")
+
+    def selected(self, index: int, count: int, best: RankedHost) -> None:
+        """Note which host a server of the request gets, before it counts there."""
+        self._is_first = False
+        parts = ", ".join(f"{weigher} {share:.4g}" for weigher, share in best.weights.items() if share)
+        weight = f"weight {best.score:.4g}" + (f" ({parts})" if parts else "")
+        host = HostState(self._hosts, best.row)
+        self._lines.append(f"Selected for server {index + 1} of {count}: {host}, {weight}")
+
+    def log(self) -> None:
+        """Write the lines."""
+        for line in self._lines:
+            LOG.debug("%s %s", self._prefix, line)
