@@ -9,12 +9,12 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 
-_P = t.processes.c
+_A, _P = t.host_agents.c, t.processes.c
 
 
 @dataclass(frozen=True, slots=True)
 class OldAgent:
-    """An agent process that counts as up and knows only earlier messages."""
+    """An agent process that is the last one known of a host, and knows only earlier messages."""
 
     name: str
     message_version: int
@@ -32,9 +32,8 @@ class EndedProcess:
 def old_agents(connection: Connection, version: int) -> tuple[OldAgent, ...]:
     """Return the agents that know no messages of ``version``, by name."""
     known = sa.func.coalesce(_P.message_version, 0)
-    found = sa.select(_P.agent, known, _P.release_version).where(
-        _P.agent.is_not(None), _P.up.is_(True), known < version
-    )
+    has_host = sa.select(_A.host).where(_A.process == _P.uuid).exists()
+    found = sa.select(_P.agent, known, _P.release_version).where(_P.agent.is_not(None), has_host, known < version)
     return tuple(OldAgent(*row) for row in connection.execute(found.order_by(_P.agent)))
 
 
