@@ -27,6 +27,7 @@
     │   └── ClientGone            nobody waits for the answer any more
     ├── DriverError           the hypervisor refused; another host may not
     │   ├── GuestMissing          it does not have this guest
+    │   ├── GuestNotRunning       it has it, and the guest would have to run
     │   ├── Unsupported           it never can do this
     │   ├── UnsupportedGuest      it is well, but lacks what the guest asks for
     │   ├── ImageUnusable         it is well, and the image is gone, damaged or not to be had
@@ -158,6 +159,13 @@ class GuestMissing(DriverError):
 
     def __init__(self, uuid: str) -> None:
         super().__init__(f"Guest {uuid} does not exist.")
+
+
+class GuestNotRunning(DriverError):
+    """The guest would have to run."""
+
+    def __init__(self, uuid: str) -> None:
+        super().__init__(f"Guest {uuid} does not run.")
 
 
 class Unsupported(DriverError):

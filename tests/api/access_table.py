@@ -62,6 +62,7 @@ def _live(host: str | None) -> Any:
 
 
 _ACTION = "compute POST /v2.1/servers/{server_id}/action"
+_SOMETHING = "70a599e0-31e7-49b7-b260-868f441e862b"
 _GONE = {"flavor_id": "gone", "aggregate_id": "999999"}
 _FLAVOR = {"name": "m1.tiny", "ram": 1, "vcpus": 1, "disk": 1}
 _SERVER = {"name": "vm", "imageRef": "70a599e0-31e7-49b7-b260-868f441e862b", "flavorRef": "gone", "networks": "none"}
@@ -152,6 +153,26 @@ COMPUTE: Mapping[str, Access] = {
     "compute GET /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(READER),
     "compute PUT /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(MEMBER),
     "compute DELETE /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/os-server-password": of_home(READER),
+    "compute DELETE /v2.1/servers/{server_id}/os-server-password": of_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/diagnostics": of_home(ADMIN),
+    "compute GET /v2.1/servers/{server_id}/topology": of_home(READER),
+    "compute POST /v2.1/servers/{server_id}/remote-consoles": of_home(
+        MEMBER, {"remote_console": {"protocol": "vnc", "type": "novnc"}}
+    ),
+    f"{_ACTION} os-getVNCConsole": of_home(MEMBER, {"os-getVNCConsole": {"type": "novnc"}}),
+    f"{_ACTION} os-getSPICEConsole": of_home(MEMBER, {"os-getSPICEConsole": {"type": "spice-html5"}}),
+    f"{_ACTION} os-getRDPConsole": of_home(MEMBER, {"os-getRDPConsole": {"type": "rdp-html5"}}),
+    f"{_ACTION} os-getSerialConsole": of_home(MEMBER, {"os-getSerialConsole": {"type": "serial"}}),
+    "compute GET /v2.1/os-console-auth-tokens/{console_token}": anywhere(ADMIN | SERVICE),
+    "compute POST /v2.1/os-server-external-events": anywhere(
+        ADMIN | SERVICE, {"events": [{"name": "network-changed", "server_uuid": _SOMETHING}]}
+    ),
+    "compute POST /v2.1/os-assisted-volume-snapshots": anywhere(
+        ADMIN | SERVICE,
+        {"snapshot": {"volume_id": "v", "create_info": {"snapshot_id": "s", "type": "qcow2", "new_file": "f"}}},
+    ),
+    "compute DELETE /v2.1/os-assisted-volume-snapshots/{snapshot_id}": anywhere(ADMIN | SERVICE),
     f"{_ACTION} addSecurityGroup": of_home(MEMBER, {"addSecurityGroup": {"name": "g"}}),
     f"{_ACTION} removeSecurityGroup": of_home(MEMBER, {"removeSecurityGroup": {"name": "g"}}),
     f"{_ACTION} addFixedIp": of_home(MEMBER, {"addFixedIp": {"networkId": "n"}}),

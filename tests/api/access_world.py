@@ -171,6 +171,8 @@ def _furnish(world: World) -> Mapping[str, str]:
         "tag": "t",
         "port_id": NOWHERE,
         "volume_id": NOWHERE,
+        "snapshot_id": NOWHERE,
+        "console_token": NOWHERE,
         "network": "private",
         "aggregate_id": "999999",
         "hypervisor_id": NOWHERE,

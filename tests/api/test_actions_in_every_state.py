@@ -50,7 +50,9 @@ BODIES: Mapping[str, Any] = {
 #: Further forms of an action, each with a row of its own in the table of states.
 FORMS: Mapping[str, tuple[str, Any]] = {"hard-reboot": ("reboot", {"reboot": {"type": "HARD"}})}
 #: What asks the host itself, and waits for its answer, which nobody gives here.
-ASKS_HOSTS = {"os-getConsoleOutput"}
+ASKS_HOSTS = {"os-getConsoleOutput", "os-getVNCConsole"}
+#: Consoles that are switched off, or are not there any more: any state is as good as another.
+UNAVAILABLE = {"os-getRDPConsole", "os-getSPICEConsole", "os-getSerialConsole"}
 #: What answers 410 to everybody.
 GONE = {"resetNetwork"}
 #: The answers of an action that begins, or that says what else it lacks.
@@ -210,7 +212,7 @@ def tasks_of(vm_state: VmState) -> tuple[TaskState, ...]:
 
 
 def test_every_action_says_from_which_states_it_may_begin() -> None:
-    free = {"lock", "unlock", "os-resetState", "os-getConsoleOutput", "injectNetworkInfo"}
+    free = {"lock", "unlock", "os-resetState", "injectNetworkInfo", *ASKS_HOSTS, *UNAVAILABLE}
     free |= {name for name in ACTIONS if name.endswith(("SecurityGroup", "FixedIp", "FloatingIp"))}
     assert {form.action for form in ALL if form.kind is None} <= free
     assert {form.action for form in ALL} | GONE == set(ACTIONS)

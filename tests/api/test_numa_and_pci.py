@@ -51,6 +51,13 @@ def test_dedicated_cpus_and_devices_are_given_once_and_come_back(control: Contro
     assert share is not None
     assert (sorted(share.cells[0].pinned), share.devices) == ([4, 5], ((0, 1),))
     second = control.boot(flavorRef=pinned)
+    path = f"/servers/{first['id']}/topology"
+    cell = {"vcpu_set": [0, 1], "siblings": [], "memory_mb": 512}
+    at_home = {"host_node": 0, "cpu_pinning": {"0": 4, "1": 5}}
+    assert control.admin.get(path).body == {"nodes": [cell | at_home], "pagesize_kb": None}
+    assert control.member.get(path).body == {"nodes": [cell], "pagesize_kb": None}
+    assert control.member.at("2.77").get(path).status == 404
+    assert control.member.get(f"/servers/{second['id']}/topology").body == {"nodes": [], "pagesize_kb": None}
     assert second["status"] == "ERROR"
     assert "NUMATopologyFilter: 1 of 1 hosts" in second["fault"]["message"]
     for server in (first, second):

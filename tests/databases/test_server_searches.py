@@ -38,9 +38,9 @@ def found(database: Database, query: InstanceQuery) -> list[str]:
 
 def test_names_tags_and_dates(servers: Database) -> None:
     by_name = InstanceQuery(sort=(("name", False),))
-    assert found(servers, replace(by_name, name="^web")) == ["web-1"]
-    assert found(servers, replace(by_name, name="(?i)^web", limit=1)) in (["web-1"], ["Web-2"])
-    assert set(found(servers, replace(by_name, name="ï|d"))) == {"db", "ünïcode"}
+    assert found(servers, replace(by_name, patterns={"name": "^web"})) == ["web-1"]
+    assert found(servers, replace(by_name, patterns={"name": "(?i)^web"}, limit=1)) in (["web-1"], ["Web-2"])
+    assert set(found(servers, replace(by_name, patterns={"name": "ï|d"}))) == {"db", "ünïcode"}
     assert set(found(servers, replace(by_name, tags=("x", "0")))) == {"web-1", "db", NAMES[4]}
     assert set(found(servers, replace(by_name, not_tags=("x", "0")))) == {"Web-2", "ünïcode"}
     for border in (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)):  # noqa: DTZ001  as stored: UTC
@@ -60,7 +60,7 @@ def test_metadata(servers: Database) -> None:
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*a){12}$", "((a{1,9}){1,9})$"])
 def test_a_nasty_pattern_is_none_of_the_database_s_business(servers: Database, pattern: str) -> None:
-    assert found(servers, InstanceQuery(name=pattern)) == []
+    assert found(servers, InstanceQuery(patterns={"name": pattern})) == []
 
 
 def test_pages_by_every_column_are_complete(servers: Database) -> None:

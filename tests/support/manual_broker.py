@@ -19,7 +19,9 @@ from kilonova.messaging.messages import (
     AgentMessage,
     Answer,
     ConductorMessage,
+    ConsoleAddress,
     ConsoleOutput,
+    Diagnostics,
     ForceCompleteLiveMigration,
     GuestQuestion,
     GuestsFound,
@@ -153,7 +155,7 @@ class AgentEnd:
         match message:
             case GuestsFound() | PowerStates() | PowerStatesAnswer():
                 awaited = ""
-            case ConsoleOutput() | QuestionRefused():
+            case ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
                 awaited = message.asker
             case _:
                 awaited = self._awaited.get(message.step.workflow, "")

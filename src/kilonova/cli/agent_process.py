@@ -34,7 +34,9 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
         raise ConfigurationError("[fake] hosts, host_names or scenario must say which hosts this process serves.")
     lease = Lease(_FIRST_LEASE)
     bus = RabbitAgentBus(names.pop(), transport, new_uuid, response_timeout_s=_ANSWER_S)
-    agents = simulate(hosts, settings.fake, settings.compute, settings.image_cache, bus, lambda: lease.is_held)
+    agents = simulate(
+        hosts, settings.fake, settings.compute, settings.image_cache, settings.consoles, bus, lambda: lease.is_held
+    )
     reports = ReportTimer(bus, agents, settings.compute.running_deleted_instance_poll_interval_s)
     compute = settings.compute
     power = PowerReports(bus, agents, power_reporting_of(compute))

@@ -50,6 +50,8 @@ from kilonova.server.server import Server
 
 LOG = logging.getLogger(__name__)
 _BEGUN_AGAIN_AFTER_S = 1.0
+#: However short tokens of consoles count.
+_OFTENEST_S = 60.0
 
 
 @dataclass(slots=True)
@@ -211,7 +213,7 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         purger.start()
         if core.image_remover is not None:
             core.image_remover.start()
-        chores = Timetable(core.conductor, _patience(settings.chores))
+        chores = Timetable(core.conductor, _patience(settings.chores, settings.consoles.token_ttl_s))
         chores.start()
         undo.pop_all()
     timers = reports, image_cache, power, resources
@@ -231,13 +233,14 @@ def _health(settings: Settings, core: Core) -> Health:
     )
 
 
-def _patience(chores: ChoreSettings) -> Patience:
+def _patience(chores: ChoreSettings, console_s: float) -> Patience:
     return Patience(
         reclaim=chores.reclaim_instance_interval_s,
         build=chores.instance_build_timeout_s,
         confirm=chores.resize_confirm_window_s,
         unrescue=chores.rescue_timeout_s,
         reboot=chores.reboot_timeout_s,
+        console=max(_OFTENEST_S, console_s),
         offload=chores.shelved_offload_time_s,
         offload_every_s=chores.shelved_poll_interval_s,
     )

@@ -176,6 +176,7 @@ def start_core(
         settings.fake,
         settings.compute,
         settings.image_cache,
+        settings.consoles,
         bus,
         lambda: conductor.runner.may_act,
         parts.transfers,

@@ -4,7 +4,7 @@
 Control processes and agent processes alike have them, so nothing here brings what only one of these has.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,11 +16,14 @@ from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.compute.shutdowns import ShutdownTimes
 from kilonova.compute.turnstile import HostLimits
 from kilonova.compute.virt.fake import FakeDriver
+from kilonova.compute.virt.fake.hypervisor import ConsoleAddresses
 from kilonova.config.compute import ComputeSettings
+from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.images import ImageCacheSettings
 from kilonova.errors import ConfigurationError
 from kilonova.messaging.bus import AgentBus
+from kilonova.model.console import ConsoleProtocol
 from kilonova.scenario.model import AllocationRatios, Scenario, SimulatedHost, default_hosts
 
 
@@ -53,6 +56,7 @@ def simulate(
     fake: FakeSettings,
     compute: ComputeSettings,
     image_cache: ImageCacheSettings,
+    consoles: ConsoleSettings,
     bus: AgentBus,
     may_act: Callable[[], bool],
     transfers: ImageTransfers | None = None,
@@ -72,10 +76,11 @@ def simulate(
         raise ConfigurationError(f"[fake] state_dir: {error.filename} cannot be made: {error.strerror}.") from error
     ratios = ratios_of(compute)
     images = host_images(folder, image_cache, transfers) if fake.read_images else None
+    addresses = console_addresses(consoles)
     return tuple(
         Agent(
             host.name,
-            FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios, images=images),
+            FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios, images=images, addresses=addresses),
             bus,
             may_act=may_act,
             running_deleted=running_deleted_of(compute),
@@ -85,6 +90,14 @@ def simulate(
         )
         for host in hosts
     )
+
+
+def console_addresses(settings: ConsoleSettings) -> Mapping[ConsoleProtocol, ConsoleAddresses]:
+    """Return where the hosts of a process have the consoles of their guests."""
+    return {
+        ConsoleProtocol.VNC: ConsoleAddresses(settings.vnc_listen, settings.vnc_reached_at),
+        ConsoleProtocol.SERIAL: ConsoleAddresses(settings.serial_reached_at, settings.serial_reached_at),
+    }
 
 
 def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTransfers | None = None) -> HostImages:

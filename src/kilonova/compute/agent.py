@@ -167,6 +167,7 @@ class Agent:
         self._migrations.stop()
         self._snapshots.stop()
         self._shutdowns.stop()
+        self.driver.close()
 
     def remove(self, removals: Iterable[Removal]) -> None:
         """Have guests go that a record says have to, before messages are taken. One that cannot go stays for now."""

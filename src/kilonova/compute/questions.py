@@ -6,9 +6,14 @@ import time
 from collections.abc import Callable
 
 from kilonova.compute.virt.base import VirtDriver
-from kilonova.errors import DriverError, GuestMissing, Unsupported
+from kilonova.errors import DriverError, GuestMissing, GuestNotRunning, Unsupported
 from kilonova.messaging.messages import (
+    AskConsoleAddress,
+    AskConsoleOutput,
+    AskDiagnostics,
+    ConsoleAddress,
     ConsoleOutput,
+    Diagnostics,
     GuestAnswer,
     GuestQuestion,
     QuestionRefused,
@@ -41,17 +46,29 @@ class Questions:
     def _answer(self, question: GuestQuestion) -> GuestAnswer:
         to = question.question, self._host, question.instance_uuid, question.asker
         try:
-            output = self._driver.console_output(question.instance_uuid, question.lines)
+            return self._ask_driver(question)
         except DriverError as error:
             LOG.info("Host %s: %s", self._host, error.message)
             return QuestionRefused(*to, error.message, _because(error))
         except Exception:
             LOG.exception("Host %s: driver failed on %r", self._host, question)
             return QuestionRefused(*to, "The hypervisor driver failed.")
-        return ConsoleOutput(*to, output)
+
+    def _ask_driver(self, question: GuestQuestion) -> GuestAnswer:
+        uuid, asker = question.instance_uuid, question.asker
+        to = question.question, self._host, uuid
+        match question:
+            case AskConsoleOutput():
+                return ConsoleOutput(*to, asker, self._driver.console_output(uuid, question.lines))
+            case AskConsoleAddress():
+                return ConsoleAddress(*to, self._driver.console_end(uuid, question.protocol), asker)
+            case AskDiagnostics():
+                return Diagnostics(*to, self._driver.diagnostics(uuid), asker)
 
 
 def _because(error: DriverError) -> RefusedBecause:
     if isinstance(error, Unsupported):
         return RefusedBecause.UNSUPPORTED
+    if isinstance(error, GuestNotRunning):
+        return RefusedBecause.NOT_RUNNING
     return RefusedBecause.NO_GUEST if isinstance(error, GuestMissing) else RefusedBecause.FAILED

@@ -42,7 +42,9 @@ from kilonova.messaging.codec import OLDEST
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
+    ConsoleAddress,
     ConsoleOutput,
+    Diagnostics,
     GuestsFound,
     Heartbeat,
     HeartbeatAnswer,
@@ -204,7 +206,7 @@ class Conductor:
                 self._power_sync.take(message)
             case PowerStatesAnswer():
                 self._power_sync.judge(message)
-            case ConsoleOutput() | QuestionRefused():
+            case ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
                 self.questions.take(message)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer | Future[Answer]:

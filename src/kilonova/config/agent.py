@@ -4,6 +4,7 @@
 from dataclasses import dataclass, field
 
 from kilonova.config.compute import ComputeSettings
+from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.images import ImageCacheSettings
 from kilonova.config.log import LogSettings
@@ -21,5 +22,6 @@ class AgentSettings:
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     fake: FakeSettings = field(default_factory=FakeSettings)
     image_cache: ImageCacheSettings = field(default_factory=ImageCacheSettings)
+    consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
     log: LogSettings = field(default_factory=LogSettings)
     needless: tuple[str, ...] = ()

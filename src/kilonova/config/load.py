@@ -9,6 +9,7 @@ from oslo_config import cfg
 from kilonova.config.agent import AgentSettings
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.configuration import Configuration, public_options
+from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.images import ImageCacheSettings
 from kilonova.config.log import LogSettings
@@ -45,6 +46,7 @@ def load_agent_settings(files: Sequence[str]) -> AgentSettings:
             read_section(ComputeSettings, conf),
             read_section(FakeSettings, conf),
             read_section(ImageCacheSettings, conf),
+            read_section(ConsoleSettings, conf),
             read_section(LogSettings, conf),
             tuple(f"[{group}] {name}" for group, name in _NEEDLESS if _is_set(conf, group, name)),
         )

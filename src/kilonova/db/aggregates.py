@@ -47,6 +47,13 @@ def zones_of_hosts(connection: Connection, hosts: Collection[str] | None = None)
     return {host: zone for host, (_, zone) in _zones(connection, hosts=hosts).items()}
 
 
+def hosts_in_zones(zone: str | None = None) -> sa.Select[tuple[str]]:
+    """Return the query for the hosts that are in a zone; None: in any."""
+    member, data = t.aggregate_hosts.c, t.aggregate_metadata.c
+    named = sa.select(member.host).join(t.aggregate_metadata, data.aggregate_id == member.aggregate_id)
+    return named.where(data.key == ZONE_KEY, *([] if zone is None else [data.value == zone]))
+
+
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 

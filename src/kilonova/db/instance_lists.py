@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
+from kilonova.db.aggregates import hosts_in_zones
 from kilonova.db.instances import complete, stored_value, task_is_one_of
 from kilonova.db.name_patterns import matching, read_pattern
 from kilonova.errors import InvalidRequest
@@ -19,13 +20,23 @@ _I = t.instances.c
 
 
 @dataclass(frozen=True, slots=True)
+class Zone:
+    """An availability zone. ``is_default``: hosts without any other are in it."""
+
+    name: str
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceQuery:
     """Which instances to list. Fields left at their defaults do not restrict.
 
     ``soft_deleted``: whether those come with the instances that are there, or with the ``deleted`` ones; None: only
     with deleted ones. Where both kinds are listed they always come.
     ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
-    ``name``: a regular expression. ``sort``: (column, descending) pairs; creation time and id follow.
+    ``patterns``: column → a regular expression. ``sort``: (column, descending) pairs; creation time and id follow.
+    ``zone``: in which they are, or shall be while they are on no host.
+    ``moments``: column → from when on, and before when.
     ``metadata``: has all of these pairs.
     ``tags``: has all of them; ``tags_any``: has one; ``not_tags``: has not all; ``not_tags_any``: has none.
     """
@@ -35,7 +46,9 @@ class InstanceQuery:
     soft_deleted: bool | None = None
     states: tuple[tuple[VmState, frozenset[TaskState | None]], ...] | None = None
     equals: Mapping[str, Collection[Any]] = field(default_factory=dict)
-    name: str | None = None
+    patterns: Mapping[str, str] = field(default_factory=dict)
+    zone: Zone | None = None
+    moments: Mapping[str, tuple[datetime, datetime]] = field(default_factory=dict)
     changed_since: datetime | None = None
     changed_before: datetime | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +63,7 @@ class InstanceQuery:
 
 def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, ...]:
     """Return one page. Raises: InvalidRequest for an unknown marker or a bad regular expression."""
-    pattern = None if query.name is None else read_pattern("name", query.name)
+    patterns = {name: read_pattern(name, text) for name, text in query.patterns.items()}
     conditions = _conditions(query)
     sort = [*query.sort]
     for column in ("created_at", "id"):
@@ -59,10 +72,10 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
     if query.marker is not None:
         conditions.append(_after(connection, query.marker, query.project_id, sort))
     order = [part for name, descending in sort for part in _ordered(_I[name], descending)]
-    if pattern is not None:
-        names = sa.select(_I.id, _I.name).where(*conditions).order_by(*order).execution_options(yield_per=1000)
-        with connection.execute(names) as rows:
-            found = matching("name", pattern, ((row.id, row.name) for row in rows), query.limit)
+    if patterns:
+        texts = sa.select(_I.id, *(_I[name] for name in patterns)).where(*conditions).order_by(*order)
+        with connection.execute(texts.execution_options(yield_per=1000)) as rows:
+            found = matching(patterns, rows, query.limit)
         conditions = [_I.id.in_(found)]
     page = sa.select(t.instances).where(*conditions).order_by(*order).limit(query.limit)
     return complete(connection, connection.execute(page).mappings().all())
@@ -89,6 +102,9 @@ def _conditions(query: InstanceQuery) -> list[Any]:
         if None in values:
             either.append(column.is_(None))
         conditions.append(sa.or_(*either) if either else sa.false())
+    conditions += [sa.and_(_I[name] >= begin, _I[name] < end) for name, (begin, end) in query.moments.items()]
+    if query.zone is not None:
+        conditions.append(_in_zone(query.zone))
     conditions += [_I.metadata[key].as_string() == value for key, value in query.metadata.items()]
     if query.tags:
         conditions.append(_tagged_with_all(query.tags))
@@ -128,6 +144,14 @@ def _ordered(column: Any, descending: bool) -> list[Any]:
     """Return what to sort by so that NULL is the smallest, which PostgreSQL sees otherwise."""
     keys = [column.is_not(None), column] if column.nullable else [column]
     return [key.desc() if descending else key.asc() for key in keys]
+
+
+def _in_zone(zone: Zone) -> Any:
+    """Return the condition under which a server is shown in a zone: that of its host, or the one that it asked for."""
+    hosts: Any = _I.host.in_(hosts_in_zones(zone.name))
+    if zone.is_default:
+        hosts = sa.or_(hosts, _I.host.not_in(hosts_in_zones()))
+    return sa.or_(sa.and_(_I.host.is_not(None), hosts), sa.and_(_I.host.is_(None), _I.availability_zone == zone.name))
 
 
 def _tagged(tags: Collection[str]) -> Any:

@@ -6,7 +6,7 @@ can be kept busy for hours by a pattern like ``(a+)+$``. This engine's time grow
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import re2  # type: ignore[import-untyped]
@@ -44,25 +44,26 @@ def read_pattern(parameter: str, text: str) -> Any:
 
 
 def matching(
-    parameter: str,
-    pattern: Any,
-    rows: Iterable[tuple[int, str]],
+    patterns: Mapping[str, Any],
+    rows: Iterable[Sequence[Any]],
     wanted: int,
     *,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[int]:
-    """Return the ids of the first ``wanted`` rows (id, name) in whose name the pattern is found.
+    """Return the ids of the first ``wanted`` rows in whose texts all patterns are found.
 
-    Raises: InvalidRequest naming the parameter, when it takes too long; DeadlineExceeded, ClientGone.
+    ``patterns``: by parameter. A row is an id, and a text for each of them in their order; None has no pattern in it.
+    Raises: InvalidRequest naming a parameter, when it takes too long; DeadlineExceeded, ClientGone.
     """
     found: list[int] = []
+    searches = [pattern.search for pattern in patterns.values()]
     ends_at = clock() + LONGEST_SEARCH_S
-    for number, (row_id, name) in enumerate(rows):
+    for number, (row_id, *texts) in enumerate(rows):
         if number % _BETWEEN_LOOKS == 0:
             deadline.check()
             if clock() > ends_at:
-                raise _bad(parameter, f"it takes more than {LONGEST_SEARCH_S:g} seconds; use a simpler one")
-        if pattern.search(name) is not None:
+                raise _bad(next(iter(patterns)), f"it takes more than {LONGEST_SEARCH_S:g} seconds; use a simpler one")
+        if all(text is not None and search(text) is not None for search, text in zip(searches, texts, strict=True)):
             found.append(row_id)
             if len(found) == wanted:
                 break

@@ -392,6 +392,27 @@ instance_faults = _table(
     Column("created_at", Time, nullable=False),
 )
 
+# Passwords of administrators, encrypted with the servers' own public keys.
+server_passwords = _table(
+    "server_passwords",
+    Column("instance_uuid", ForeignKey("instances.uuid"), primary_key=True),
+    Column("encrypted", String(2048), nullable=False),
+)
+
+# Who has one of these tokens, of which only a hash is here, may use the console of a server until it expires.
+console_auth_tokens = _table(
+    "console_auth_tokens",
+    Column("token_hash", String(64), primary_key=True),
+    Column("instance_uuid", ForeignKey("instances.uuid"), nullable=False, index=True),
+    Column("host", String(255), nullable=False),
+    Column("console_type", String(32), nullable=False),
+    Column("address", String(255), nullable=False),
+    Column("port", Integer, nullable=False),
+    Column("tls_port", Integer),
+    Column("internal_access_path", String(255)),
+    Column("expires_at", Time, nullable=False, index=True),
+)
+
 # What was asked when servers were made: one row for all servers of a request, gone with the last of them.
 request_specs = _table(
     "request_specs",

@@ -13,6 +13,7 @@ has learnt it.
  3    where a host gets the image of a guest from (ADR 23)
  4    the actions about one guest where it is, its moves, rebuilds and images, questions about it (ADR 24)
       and its config drive (ADR 29)
+ 5    the address of a guest's console, and how a guest is doing (ADR 30)
 ====  ==================================================================
 """
 
@@ -25,7 +26,7 @@ import msgspec
 from kilonova.errors import AgentTooOld
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, HostsRegistered, Question
 
-VERSION = 4
+VERSION = 5
 NEEDS = 2
 #: The version of the release before this one: agents that know less are two releases old, and refused.
 OLDEST = 3
@@ -50,8 +51,14 @@ _OF_VERSION_2 = frozenset(
         "ReturnHome", "SpawnGuest", "StartGuest", "StepReply", "StepStatus", "StopGuest",
     }
 )  # fmt: skip
+_OF_VERSION_4 = _OF_VERSION_2 | {
+    "AskConsoleOutput", "AskPowerStates", "CacheImages", "CancelSnapshot", "ConsoleOutput", "DiscardSnapshot",
+    "PauseGuest", "PowerStates", "PowerStatesAnswer", "QuestionRefused", "RebuildGuest", "RescueGuest",
+    "ResumeGuest", "SetAdminPassword", "SnapshotGuest", "SuspendGuest", "TaskReached", "TriggerCrashDump",
+    "UnpauseGuest", "UnrescueGuest", "UploadSnapshot",
+}  # fmt: skip
 #: Earlier version → the messages that it knows. Those that are in none of them came with ``VERSION``.
-KNOWN: Mapping[int, frozenset[str]] = {2: _OF_VERSION_2, 3: _OF_VERSION_2}
+KNOWN: Mapping[int, frozenset[str]] = {2: _OF_VERSION_2, 3: _OF_VERSION_2, 4: _OF_VERSION_4}
 
 
 @dataclass(frozen=True, slots=True)

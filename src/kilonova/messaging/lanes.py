@@ -11,7 +11,9 @@ from typing import Generic, TypeVar
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
+    AskConsoleAddress,
     AskConsoleOutput,
+    AskDiagnostics,
     AskStep,
     CacheImages,
     CancelSnapshot,
@@ -54,7 +56,9 @@ class ConductorLane(StrEnum):
 
 _LANES: Mapping[type, AgentLane] = {
     AbortLiveMigration: AgentLane.INTERRUPT,
+    AskConsoleAddress: AgentLane.QUESTION,
     AskConsoleOutput: AgentLane.QUESTION,
+    AskDiagnostics: AgentLane.QUESTION,
     AskStep: AgentLane.INTERRUPT,
     CancelSnapshot: AgentLane.INTERRUPT,
     ForceCompleteLiveMigration: AgentLane.INTERRUPT,

@@ -31,7 +31,7 @@ NASTY = [
 def test_no_pattern_is_slow(text: str) -> None:
     pattern = read_pattern("name", text)
     with cpu_limit(1, text):
-        assert len(matching("name", pattern, ((number, LONG_NAME) for number in range(500)), 500)) in {0, 500}
+        assert len(matching({"name": pattern}, ((number, LONG_NAME) for number in range(500)), 500)) in {0, 500}
 
 
 REFUSED = [
@@ -59,19 +59,19 @@ def test_what_is_no_pattern_or_too_large_a_one_is_refused(text: str) -> None:
 
 def test_the_first_that_match_are_found_in_order() -> None:
     rows = [(7, "web-1"), (3, "db"), (5, "old-web"), (1, "web-2")]
-    assert matching("name", read_pattern("name", "web"), rows, 10) == [7, 5, 1]
-    assert matching("name", read_pattern("name", "^web"), rows, 1) == [7]
-    assert matching("name", read_pattern("name", "^WEB"), rows, 1) == []
+    assert matching({"name": read_pattern("name", "web")}, rows, 10) == [7, 5, 1]
+    assert matching({"name": read_pattern("name", "^web")}, rows, 1) == [7]
+    assert matching({"name": read_pattern("name", "^WEB")}, rows, 1) == []
 
 
 def test_a_search_that_takes_too_long_is_given_up() -> None:
     seconds: Iterator[float] = iter(range(0, 100_000, 2))
     rows = ((number, "a") for number in range(1_000_000))
     with pytest.raises(InvalidRequest, match="more than 5 seconds"):
-        matching("name", read_pattern("name", "b"), rows, 1, clock=lambda: next(seconds))
+        matching({"name": read_pattern("name", "b")}, rows, 1, clock=lambda: next(seconds))
 
 
 def test_a_search_ends_with_the_deadline_of_its_request() -> None:
     rows = ((number, "a") for number in range(1_000_000))
     with deadline.running(Deadline(0.0, deadline.nobody_left)), pytest.raises(DeadlineExceeded):
-        matching("name", read_pattern("name", "b"), rows, 1)
+        matching({"name": read_pattern("name", "b")}, rows, 1)

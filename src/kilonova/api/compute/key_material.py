@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
@@ -87,6 +87,20 @@ def make_x509(user_id: str) -> KeyMaterial:
     public = certificate.public_bytes(serialization.Encoding.PEM).decode()
     private = pkcs12.serialize_key_and_certificates(None, key, certificate, None, serialization.NoEncryption())
     return KeyMaterial(public, read_x509(public).fingerprint, base64.b64encode(private).decode())
+
+
+def encrypt_for(public: str, text: str) -> str | None:
+    """Return what the owner of an OpenSSH RSA key reads with ``openssl pkeyutl -decrypt``, in base64.
+
+    None for a key of another kind, and for a text that is too long for it.
+    """
+    try:
+        key = serialization.load_ssh_public_key(public.encode("ascii"))
+        if not isinstance(key, rsa.RSAPublicKey):
+            return None
+        return base64.b64encode(key.encrypt(text.encode(), padding.PKCS1v15())).decode()
+    except (ValueError, UnsupportedAlgorithm):
+        return None
 
 
 def _utf8_string(value: bytes) -> bytes:

@@ -11,7 +11,7 @@ from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_rescues as schemas
 from kilonova.api.validation import invalid_field
-from kilonova.db import request_specs
+from kilonova.db import request_specs, server_passwords
 from kilonova.errors import NotFound
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance
@@ -72,8 +72,21 @@ def change_password(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], _PASSWORD)
     check_allowed(ctx, instance, TRANSITIONS["change-password"])
     password = request.body["changePassword"]["adminPass"]
-    ctx.backend.conductor.operations.rescues.change_password(instance, password, ctx.requester)
+    encrypted = _encrypted(ctx, instance, password)
+    ctx.backend.conductor.operations.rescues.change_password(instance, password, ctx.requester, encrypted)
     return Reply(202)
+
+
+def _encrypted(ctx: Context, instance: Instance, password: str) -> str:
+    """Return a password as only the owner of the server's SSH key can read it; "" where there is no such key."""
+    with ctx.backend.database.read() as connection:
+        stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
+    if stored is None or stored.key is None or stored.key.type != "ssh":
+        return ""
+    from kilonova.api.compute import key_material  # noqa: PLC0415 - what it needs is slow to import
+
+    encrypted = key_material.encrypt_for(stored.key.data, password) or ""
+    return encrypted if len(encrypted) <= server_passwords.LONGEST else ""
 
 
 def trigger_crash_dump(ctx: Context, request: Request) -> Reply:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the compute API reads and writes times, all of them in UTC."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from kilonova.api.http import Request
 from kilonova.api.microversion import Version
@@ -16,6 +16,22 @@ def read_time(parameter: str, text: str) -> datetime:
         return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
     except (ValueError, OverflowError):  # an offset may lead beyond the first or the last day of the calendar
         raise invalid_parameter(parameter, text, "A date and time is expected.") from None
+
+
+def read_moment(parameter: str, text: str) -> tuple[datetime, datetime]:
+    """Read a time of a query as the span that is written the same: a day, a second, or a part of one.
+
+    Returns the first moment of it and the first one after it. Raises: InvalidRequest naming the parameter.
+    """
+    try:
+        begin, length = datetime.combine(date.fromisoformat(text), datetime.min.time()), timedelta(days=1)
+    except ValueError:
+        begin = read_time(parameter, text)
+        length = timedelta(microseconds=1) if begin.microsecond else timedelta(seconds=1)
+    try:
+        return begin, begin + length
+    except OverflowError:
+        return begin, datetime.max  # noqa: DTZ901 - as the others, in UTC
 
 
 def read_period(request: Request) -> tuple[datetime | None, datetime | None]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from kilonova.model.console import ConsoleEnd, ConsoleProtocol
+from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.host import NodeReport
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
@@ -164,6 +166,21 @@ class VirtDriver(Protocol):
         ``lines``: the last so many; None stands for all that is there.
         Raises: GuestMissing; Unsupported, where guests have no console that is kept; DriverError.
         """
+
+    def console_end(self, uuid: str, protocol: ConsoleProtocol) -> ConsoleEnd:
+        """Return where the console of a guest that runs is reached, which it is as long as the guest runs here.
+
+        Raises: GuestMissing, GuestNotRunning; Unsupported, where guests have no such console; DriverError.
+        """
+
+    def diagnostics(self, uuid: str) -> GuestDiagnostics:
+        """Return how a guest that runs is doing.
+
+        Raises: GuestMissing, GuestNotRunning; Unsupported, where that is not known; DriverError.
+        """
+
+    def close(self) -> None:
+        """Let go of what ends with this process anyway: connections, listening sockets. Guests stay as they are."""
 
     def move_away(self, uuid: str, destination: str) -> None:
         """Power a guest off and keep it; one that is kept already is success. Raises: DriverError."""

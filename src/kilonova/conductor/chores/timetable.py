@@ -19,6 +19,7 @@ class Patience:
 
     ``reclaim``: soft-deleted servers. ``build``: builds. ``confirm``: resizes that nobody has confirmed.
     ``unrescue``: servers that are rescued. ``reboot``: soft reboots.
+    ``console``: tokens of consoles, of which each says itself how long it counts.
     ``offload``: shelved ones, for which is looked every ``offload_every_s``; as
     in Nova, 0 stands for a minute, and a negative value for never.
     """
@@ -30,6 +31,7 @@ class Patience:
     confirm: float = 0
     unrescue: float = 0
     reboot: float = 0
+    console: float = 0
 
 
 class Timetable:
@@ -61,6 +63,7 @@ class Timetable:
             (patience.confirm, "resize confirmations", operations.moves.confirm_unconfirmed),
             (patience.unrescue, "rescue timeouts", operations.rescues.unrescue_forgotten),
             (patience.reboot, "hanging reboots", operations.power.end_hanging_reboots),
+            (patience.console, "console tokens", operations.consoles.forget_expired),
         )
         for seconds, name, some in chores:
             if seconds > 0:

@@ -32,7 +32,7 @@ class Operations:
         self.deletes = Deletes(starter)
         self.power = Power(starter)
         self.locks = Locks(starter)
-        self.consoles = Consoles(questions)
+        self.consoles = Consoles(questions, services.database)
         self.rescues = Rescues(starter)
         self.states = States(starter)
         self.moves = Moves(starter)

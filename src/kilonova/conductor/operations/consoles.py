@@ -1,11 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What guests write to their consoles."""
+"""What a server's guest has written to its console, where that is reached, and how the guest is doing: its host knows.
+
+Whoever may use a console gets a token, with which a proxy of consoles asks where it is (ADR 30).
+"""
 
 import re
+import uuid
+from datetime import timedelta
 
 from kilonova.conductor.agent_questions import AgentQuestions
-from kilonova.errors import Conflict, Unavailable, Unsupported
-from kilonova.messaging.messages import AskConsoleOutput, ConsoleOutput, QuestionRefused, RefusedBecause
+from kilonova.db import console_tokens
+from kilonova.db.console_tokens import ConsoleToken
+from kilonova.db.database import Database
+from kilonova.errors import Conflict, DriverError, Unavailable, Unsupported
+from kilonova.messaging.messages import (
+    AskConsoleAddress,
+    AskConsoleOutput,
+    AskDiagnostics,
+    ConsoleAddress,
+    ConsoleOutput,
+    Diagnostics,
+    GuestAnswer,
+    GuestQuestion,
+    QuestionRefused,
+    RefusedBecause,
+)
+from kilonova.model.console import ConsoleProtocol
+from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.instance import Instance
 
 #: Control characters but for tab and line feed: a terminal that shows a console would obey them.
@@ -17,23 +38,68 @@ _MOST = 100 * 1024
 class Consoles:
     """Asks the hosts of servers."""
 
-    def __init__(self, questions: AgentQuestions) -> None:
+    def __init__(self, questions: AgentQuestions, database: Database) -> None:
         self._questions = questions
+        self._database = database
 
     def output(self, instance: Instance, lines: int | None) -> str:
         """Return what a server's guest has written to its console, the last ``lines`` or all that is kept.
 
         Raises: Conflict, where it has no guest; Unsupported; Unavailable, where its host does not answer.
         """
+        answer = self._ask(instance, AskConsoleOutput(instance.uuid, lines=lines), "console output")
+        if not isinstance(answer, ConsoleOutput):
+            raise _refusal(instance, answer, "console output")
+        return _CONTROL.sub("", answer.output[-_MOST:])
+
+    def open(self, instance: Instance, protocol: ConsoleProtocol, console_type: str, lasts_s: int) -> str:
+        """Return a new token with which the console of a server can be used for so long.
+
+        Raises: Conflict, where it has no guest that runs; Unsupported; Unavailable, where its host does not answer.
+        """
+        what = f"{protocol.value} console"
+        answer = self._ask(instance, AskConsoleAddress(instance.uuid, protocol=protocol), what)
+        if not isinstance(answer, ConsoleAddress):
+            raise _refusal(instance, answer, what)
+        token, end = str(uuid.uuid4()), answer.end
+        until = self._database.clock.now() + timedelta(seconds=lasts_s)
+        leads_to = ConsoleToken(instance.uuid, answer.host, console_type, end, until)
+        self._database.write(lambda tx: console_tokens.store(tx, token, leads_to))
+        return token
+
+    def forget_expired(self, _age: timedelta) -> int:
+        """Remove some tokens that have expired; return how many. Ask again until there are none left."""
+        with self._database.read() as connection:
+            hashes = console_tokens.expired(connection, self._database.clock.now())
+        if hashes:
+            self._database.write(lambda tx: console_tokens.forget(tx, hashes))
+        return len(hashes)
+
+    def diagnostics(self, instance: Instance) -> GuestDiagnostics:
+        """Return how a server's guest is doing.
+
+        Raises: Conflict, where it has none that runs; Unsupported; Unavailable, where its host does not answer.
+        """
+        answer = self._ask(instance, AskDiagnostics(instance.uuid), "diagnostics")
+        if not isinstance(answer, Diagnostics):
+            raise _refusal(instance, answer, "diagnostics")
+        return answer.guest
+
+    def _ask(self, instance: Instance, question: GuestQuestion, what: str) -> GuestAnswer:
         if instance.host is None:
-            raise Conflict(f"Instance {instance.uuid} is not ready: it has no host.")
-        answer = self._questions.ask(instance.host, AskConsoleOutput(instance.uuid, lines=lines))
-        match answer:
-            case ConsoleOutput():
-                return _CONTROL.sub("", answer.output[-_MOST:])
-            case QuestionRefused(because=RefusedBecause.UNSUPPORTED):
-                raise Unsupported("The hypervisor of the instance keeps no console output.")
-            case QuestionRefused(because=RefusedBecause.NO_GUEST):
-                raise Conflict(f"Instance {instance.uuid} is not ready: its host has no guest of it.")
-            case QuestionRefused():
-                raise Unavailable(f"The console output cannot be had: {answer.error}")
+            raise Conflict(f"Instance {instance.uuid} is not ready for {what}: it has no host.")
+        return self._questions.ask(instance.host, question)
+
+
+def _refusal(instance: Instance, answer: GuestAnswer, what: str) -> Conflict | DriverError | Unavailable:
+    """Return the error for an answer that is none."""
+    match answer:
+        case QuestionRefused(because=RefusedBecause.UNSUPPORTED):
+            return Unsupported(f"The hypervisor of the instance has no {what}.")
+        case QuestionRefused(because=RefusedBecause.NO_GUEST):
+            return Conflict(f"Instance {instance.uuid} is not ready: its host has no guest of it.")
+        case QuestionRefused(because=RefusedBecause.NOT_RUNNING):
+            return Conflict(f"Instance {instance.uuid} is not ready for {what}: its guest does not run.")
+        case QuestionRefused():
+            return Unavailable(f"There is no {what} at present: {answer.error}")
+    return Unavailable("The host of the instance has answered something else.")

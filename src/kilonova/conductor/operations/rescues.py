@@ -54,9 +54,14 @@ class Rescues:
         story.unrescued_by_itself(instance.uuid, who.request_id, seconds)
         return True
 
-    def change_password(self, instance: Instance, admin_password: str, who: Requester) -> None:
-        """Start to set the password of the administrator inside a server's guest."""
-        self._start(CHANGE_PASSWORD, PasswordFacts(instance.host or "", admin_password), instance, who)
+    def change_password(self, instance: Instance, admin_password: str, who: Requester, encrypted: str = "") -> None:
+        """Start to set the password of the administrator inside a server's guest.
+
+        ``encrypted``: the same for the owner of the server's key, which is kept once it is set, instead of an earlier
+        one.
+        """
+        facts = PasswordFacts(instance.host or "", admin_password, encrypted)
+        self._start(CHANGE_PASSWORD, facts, instance, who)
 
     def crash_dump(self, instance: Instance, who: Requester) -> None:
         """Start to have a server's guest write a crash dump."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import NOTHING, Completed, Effect, Ended, Run, SendToAgent, Step, Workflow, Write
-from kilonova.conductor.workflows.outcomes import failed, settled
-from kilonova.db import instances
+from kilonova.conductor.workflows.outcomes import failed, settle
+from kilonova.db import instances, server_passwords
+from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import SetAdminPassword, TriggerCrashDump
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
@@ -14,10 +15,14 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class PasswordFacts:
-    """``host``: where the guest is. ``admin_password`` leaves the journal with the step."""
+    """``host``: where the guest is. ``admin_password`` leaves the journal with the step.
+
+    ``encrypted``: what is kept of it for the owner of the server's key; "" where nothing is.
+    """
 
     host: str
     admin_password: str = field(default="", repr=False)
+    encrypted: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,14 @@ def _set_password(_services: Services, run: Run[PasswordFacts]) -> Effect:
 
 def _forget_password(_services: Services, run: Run[PasswordFacts]) -> Effect:
     return Completed(replace(run.facts, admin_password=""))
+
+
+def _settle_password(_services: Services, run: Run[PasswordFacts], power_state: PowerState | None) -> Write:
+    def write(tx: Transaction) -> None:
+        settle(tx, run, TRANSITIONS[run.row.kind].settled, power_state)
+        server_passwords.store(tx, run.instance_uuid, run.facts.encrypted)
+
+    return write
 
 
 def _dump(_services: Services, run: Run[DumpFacts]) -> Effect:
@@ -54,7 +67,7 @@ CHANGE_PASSWORD = Workflow(
     PasswordFacts,
     (Step("act", do=_set_password, undo=_forget_password, event="compute_set_admin_password"),),
     TRANSITIONS["change-password"],
-    settle=settled,
+    settle=_settle_password,
     unwound=failed,
     action="changePassword",
     done="has a new password",

@@ -34,8 +34,12 @@ from kilonova.messaging.messages.live_migrations import (
 )
 from kilonova.messaging.messages.power_states import AskPowerStates, PowerStates, PowerStatesAnswer
 from kilonova.messaging.messages.questions import (
+    AskConsoleAddress,
     AskConsoleOutput,
+    AskDiagnostics,
+    ConsoleAddress,
     ConsoleOutput,
+    Diagnostics,
     QuestionRefused,
     RefusedBecause,
 )
@@ -73,7 +77,9 @@ __all__ = [
     "ActivateMigrated",
     "AgentMessage",
     "Answer",
+    "AskConsoleAddress",
     "AskConsoleOutput",
+    "AskDiagnostics",
     "AskGuests",
     "AskPowerStates",
     "AskStep",
@@ -81,8 +87,10 @@ __all__ = [
     "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
+    "ConsoleAddress",
     "ConsoleOutput",
     "DestroyGuest",
+    "Diagnostics",
     "DiscardSnapshot",
     "FaultOf",
     "FinishMove",
@@ -163,8 +171,8 @@ Order = (
     | CacheImages
 )
 #: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
-GuestQuestion = AskConsoleOutput
-GuestAnswer = ConsoleOutput | QuestionRefused
+GuestQuestion = AskConsoleOutput | AskConsoleAddress | AskDiagnostics
+GuestAnswer = ConsoleOutput | ConsoleAddress | Diagnostics | QuestionRefused
 AgentMessage = Order | Interrupt | AskGuests | AskPowerStates | GuestQuestion
 #: Reports of guests, and answers that no process in particular awaits.
 GuestReport = GuestsFound | PowerStates | PowerStatesAnswer

@@ -8,6 +8,9 @@ common, and ``asker`` the control process that the answer is for.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kilonova.model.console import ConsoleEnd, ConsoleProtocol
+from kilonova.model.guest_diagnostics import GuestDiagnostics
+
 
 @dataclass(frozen=True, slots=True)
 class AskConsoleOutput:
@@ -34,11 +37,58 @@ class ConsoleOutput:
     output: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class AskConsoleAddress:
+    """Where is the console of a guest reached? Answered with :class:`ConsoleAddress`."""
+
+    instance_uuid: str
+    question: str = ""
+    asker: str = ""
+    within_s: float = 10.0
+    protocol: ConsoleProtocol = ConsoleProtocol.VNC
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleAddress:
+    """Answer to :class:`AskConsoleAddress`. ``end``: for proxies of consoles, and nobody else."""
+
+    question: str
+    host: str
+    instance_uuid: str
+    end: ConsoleEnd
+    asker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskDiagnostics:
+    """How is a guest doing? Answered with :class:`Diagnostics`."""
+
+    instance_uuid: str
+    question: str = ""
+    asker: str = ""
+    within_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostics:
+    """Answer to :class:`AskDiagnostics`."""
+
+    question: str
+    host: str
+    instance_uuid: str
+    guest: GuestDiagnostics
+    asker: str = ""
+
+
 class RefusedBecause(StrEnum):
-    """Why a question has no other answer. ``UNSUPPORTED``: the hypervisor never has one."""
+    """Why a question has no other answer. ``UNSUPPORTED``: the hypervisor never has one.
+
+    ``NOT_RUNNING``: only questions that came with version 5 of the messages are refused for that.
+    """
 
     FAILED = "failed"
     NO_GUEST = "no guest"
+    NOT_RUNNING = "not running"
     UNSUPPORTED = "unsupported"
 
 

@@ -23,7 +23,9 @@ from kilonova.messaging.messages import (
     AgentMessage,
     Answer,
     ConductorMessage,
+    ConsoleAddress,
     ConsoleOutput,
+    Diagnostics,
     ForceCompleteLiveMigration,
     GuestQuestion,
     GuestsFound,
@@ -124,7 +126,7 @@ class RabbitAgentBus:
         match message:
             case GuestsFound() | PowerStates() | PowerStatesAnswer():
                 return ""
-            case ConsoleOutput() | QuestionRefused():
+            case ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
                 return message.asker
             case _:
                 return self._awaiting.get(message.step.workflow, "")

@@ -1,21 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What guests of a simulated hypervisor write to their consoles: a small log of each boot, and a line of all else."""
+"""What guests of a simulated hypervisor write to their consoles, and where these are reached.
+
+A guest writes a small log of each boot, and a line of all else. Over VNC and on its serial port there is somebody who
+speaks the protocol, so that a proxy of consoles has something to connect to.
+"""
 
 from collections.abc import Iterator
 
 from kilonova.compute.virt.base import CONSOLE_BYTES
+from kilonova.compute.virt.fake.console_ends import ConsoleEnds, serial_port
 from kilonova.compute.virt.fake.guests import ConsoleEntry, SimulatedGuest
-from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
+from kilonova.compute.virt.fake.hypervisor import LOOPBACK, SimulatedHypervisor
+from kilonova.compute.virt.fake.rfb import black_screen
+from kilonova.errors import GuestNotRunning, Unsupported
+from kilonova.model.console import ConsoleEnd, ConsoleProtocol
+from kilonova.model.instance import PowerState
 
 
 class Consoles(SimulatedHypervisor):
-    """Shows the console of a guest."""
+    """Shows the console of a guest, and serves it."""
+
+    _ends: ConsoleEnds | None = None
 
     def console_output(self, uuid: str, lines: int | None) -> str:
         with self._lock:
             guest = self._present(uuid)
         log = [line for entry in guest.console for line in _lines(uuid, guest, entry)]
         return "".join(f"{line}\n" for line in _last(log, lines))[-CONSOLE_BYTES:]
+
+    def console_end(self, uuid: str, protocol: ConsoleProtocol) -> ConsoleEnd:
+        match protocol:
+            case ConsoleProtocol.VNC:
+                talk = black_screen(f"Kilonova simulated guest {uuid}")
+            case ConsoleProtocol.SERIAL:
+                talk = serial_port(lambda: self.console_output(uuid, None))
+            case _:
+                raise Unsupported(f"Simulated guests have no {protocol.value.upper()} console.")
+        if not self._runs(uuid):
+            raise GuestNotRunning(uuid)
+        address = self._addresses.get(protocol, LOOPBACK)
+        with self._lock:
+            ends = self._ends = self._ends or ConsoleEnds()
+        port = ends.port_of((uuid, protocol), address.listen, talk, lambda: self._runs(uuid))
+        return ConsoleEnd(address.reached_at, port)
+
+    def _runs(self, uuid: str) -> bool:
+        with self._lock:
+            return self._present(uuid).state is PowerState.RUNNING
+
+    def close(self) -> None:
+        with self._lock:
+            ends, self._ends = self._ends, None
+        if ends is not None:
+            ends.close()
 
 
 def _last(log: list[str], lines: int | None) -> list[str]:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from kilonova.compute.virt.fake.cold_moves import ColdMoves
 from kilonova.compute.virt.fake.consoles import Consoles
+from kilonova.compute.virt.fake.diagnostics import Diagnostics
 from kilonova.compute.virt.fake.live_migrations import LiveMigrations
 from kilonova.compute.virt.fake.reboots import Reboots
 from kilonova.compute.virt.fake.rebuilds import Rebuilds
@@ -15,7 +16,7 @@ from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-class FakeDriver(Reboots, Consoles, Rescues, Rebuilds, ColdMoves, LiveMigrations, Snapshots):
+class FakeDriver(Reboots, Consoles, Diagnostics, Rescues, Rebuilds, ColdMoves, LiveMigrations, Snapshots):
     """A :class:`kilonova.compute.virt.base.VirtDriver`, put together of what it can do."""
 
     def report(self) -> NodeReport:

@@ -3,8 +3,8 @@
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kilonova.compute.images import HostImages
@@ -12,6 +12,7 @@ from kilonova.compute.virt.fake.disks import Disks
 from kilonova.compute.virt.fake.drives import Drives
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
 from kilonova.errors import DriverError, GuestMissing, UnsupportedGuest
+from kilonova.model.console import ConsoleProtocol
 from kilonova.model.instance import GuestSpec, PowerState
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 
@@ -19,10 +20,22 @@ from kilonova.scenario.model import AllocationRatios, SimulatedHost
 AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 
 
+@dataclass(frozen=True, slots=True)
+class ConsoleAddresses:
+    """Where a host listens for those who use consoles, and how it is called by them."""
+
+    listen: str = "127.0.0.1"
+    reached_at: str = "127.0.0.1"
+
+
+LOOPBACK = ConsoleAddresses()
+
+
 class SimulatedHypervisor:
     """One host of a scenario with its guests. ``sleep`` stands for the time that a real hypervisor would take.
 
     ``images``: of the host, which are fetched for guests that are new; None for a host that reads none.
+    ``addresses``: of the host, where consoles of its guests are; without any they are on the loopback interface.
     """
 
     def __init__(
@@ -32,12 +45,14 @@ class SimulatedHypervisor:
         ratios: AllocationRatios,
         *,
         images: HostImages | None = None,
+        addresses: Mapping[ConsoleProtocol, ConsoleAddresses] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._host = host
         self._ratios = ratios
         self._sleep = sleep
         self._images = images
+        self._addresses = addresses or {}
         self._lock = threading.Lock()
         self._failures_left = {
             "spawn": host.failing_spawns,

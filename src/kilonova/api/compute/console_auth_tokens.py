@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the console is to which a token leads: what proxies of consoles ask."""
+
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.microversion import Version
+from kilonova.api.policy import SERVICE_OR_ADMIN, rule
+from kilonova.api.schemas import queries
+from kilonova.db import console_tokens
+from kilonova.errors import InvalidRequest, NotFound
+
+_RULE, _PATH = "os_compute_api:os-console-auth-tokens", "/os-console-auth-tokens/{console_token}"
+RULES = (rule(_RULE, SERVICE_OR_ADMIN, "See where the console is to which a token leads", ("GET", _PATH)),)
+
+
+def show_token(ctx: Context, request: Request) -> Reply:
+    """GET /os-console-auth-tokens/{console_token}.  2.31 for all types of consoles; 2.99 adds tls_port.
+
+    Errors: 400 until 2.30, when this was for RDP alone, which no hypervisor has any more; 404.
+    """
+    ctx.authorize(_RULE)
+    if request.version < Version(2, 31):
+        raise InvalidRequest("There are no RDP consoles; from microversion 2.31 on this is for all others.")
+    database = ctx.backend.database
+    with database.read() as connection:
+        found = console_tokens.find(connection, request.path["console_token"], database.clock.now())
+    if found is None:
+        raise NotFound("Token not found")
+    view = {
+        "instance_uuid": found.instance_uuid,
+        "host": found.end.address,
+        "port": found.end.port,
+        "internal_access_path": found.end.internal_access_path,
+    }
+    if request.version >= Version(2, 99):
+        view["tls_port"] = found.end.tls_port
+    return Reply(200, {"console": view})
+
+
+ROUTES: Routes = {_PATH: {"GET": Endpoint(show_token, query=queries.NONE)}}

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consoles that are asked for."""
+
+from kilonova.api.schemas.types import JSONDict, body
+from kilonova.api.validation import Schemas
+
+_PROTOCOLS = ("vnc", "spice", "rdp", "serial")
+_TYPES = ("novnc", "xvpvnc", "rdp-html5", "spice-html5", "serial")
+
+
+def _console(protocols: tuple[str, ...], types: tuple[str, ...]) -> JSONDict:
+    properties = {
+        "protocol": {"type": "string", "enum": list(protocols)},
+        "type": {"type": "string", "enum": list(types)},
+    }
+    return body("remote_console", properties, required=("protocol", "type"))
+
+
+CREATE = Schemas(
+    {
+        (2, 6): _console(_PROTOCOLS, _TYPES),
+        (2, 8): _console((*_PROTOCOLS, "mks"), (*_TYPES, "webmks")),
+        (2, 99): _console((*_PROTOCOLS, "mks"), (*_TYPES, "webmks", "spice-direct")),
+    }
+)
+#: action of before 2.6 → the types that it may name
+_OF_ACTIONS = {
+    "os-getVNCConsole": ("novnc", "xvpvnc"),
+    "os-getSPICEConsole": ("spice-html5",),
+    "os-getRDPConsole": ("rdp-html5",),
+    "os-getSerialConsole": ("serial",),
+}
+ACTIONS = {
+    action: Schemas({(2, 1): body(action, {"type": {"type": "string", "enum": list(types)}}, required=("type",))})
+    for action, types in _OF_ACTIONS.items()
+}

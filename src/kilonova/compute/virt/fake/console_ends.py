@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ends of consoles of simulated guests: sockets at which somebody speaks VNC's protocol, or plain serial bytes.
+
+One thread serves all of a host's, from the first console that anybody asks for on. Which guest is meant says the port,
+as with a real hypervisor.
+"""
+
+import asyncio
+import contextlib
+import threading
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from concurrent.futures import Future
+from typing import Any
+
+from kilonova.errors import DriverError
+
+#: Listening sockets of one host, of which the one that was asked for longest ago goes first.
+_MOST = 64
+#: Connections to consoles of one host.
+_MOST_CONNECTIONS = 64
+#: Nobody looks at a console for longer without having it opened again.
+_LONGEST_S = 3600.0
+_WAIT_S = 5.0
+Talk = Callable[[StreamReader, StreamWriter], Awaitable[None]]
+
+
+class ConsoleEnds:
+    """The listening sockets of one host, by which console they are of."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._lock = threading.Lock()
+        self._servers: dict[Hashable, asyncio.Server] = {}
+        self._connections: set[asyncio.Task[Any]] = set()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="console-ends", daemon=True)
+        self._thread.start()
+
+    def port_of(self, console: Hashable, address: str, talk: Talk, is_there: Callable[[], bool]) -> int:
+        """Return the port of a console, and listen there from now on.
+
+        ``talk``: what is said over a connection; one to a guest that is not there is closed at once.
+        Raises: DriverError, where it is not possible to listen.
+        """
+        with self._lock:
+            server = self._servers.pop(console, None)
+            if server is None:
+                server = self._wait_for(asyncio.start_server(self._serving(talk, is_there), address, 0, limit=4096))
+                while len(self._servers) >= _MOST:
+                    oldest = self._servers.pop(next(iter(self._servers)))
+                    self._wait_for(_close(oldest))
+            self._servers[console] = server
+            return int(server.sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        """End all connections and listen no more."""
+        with self._lock, contextlib.suppress(DriverError):
+            self._wait_for(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_WAIT_S)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    async def _end(self) -> None:
+        for server in self._servers.values():
+            await _close(server)
+        self._servers.clear()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def _serving(self, talk: Talk, is_there: Callable[[], bool]) -> Talk:
+        async def serve(reader: StreamReader, writer: StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._connections.add(task)
+            try:
+                if len(self._connections) <= _MOST_CONNECTIONS and is_there():
+                    await asyncio.wait_for(talk(reader, writer), _LONGEST_S)
+            except (OSError, EOFError, TimeoutError, DriverError, asyncio.CancelledError):
+                pass  # whoever looked on is gone, or the guest is, or this process ends
+            finally:
+                self._connections.discard(task)
+                writer.close()
+
+        return serve
+
+    def _wait_for(self, work: Coroutine[Any, Any, Any]) -> Any:
+        waiting: Future[Any] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return waiting.result(_WAIT_S)
+        except (OSError, TimeoutError) as error:
+            waiting.cancel()
+            raise DriverError(f"There is no place for a console: {error}.") from error
+
+
+async def _close(server: asyncio.Server) -> None:
+    """Listen no more; connections go on."""
+    server.close()
+
+
+def serial_port(output: Callable[[], str]) -> Talk:
+    """Return what a guest says on its serial port: what it has written there, then the same to whatever is typed."""
+
+    async def talk(reader: StreamReader, writer: StreamWriter) -> None:
+        writer.write(_terminal(output()))
+        while await reader.readline():
+            writer.write(_terminal("Nobody can log in to a simulated guest.\nlogin: "))
+            await writer.drain()
+
+    return talk
+
+
+def _terminal(text: str) -> bytes:
+    return text.replace("\n", "\r\n").encode()

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How guests of a simulated hypervisor are doing: they were started at some time, and do nothing."""
+
+from datetime import UTC, datetime
+
+from kilonova.compute.virt.fake.guests import SimulatedGuest
+from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
+from kilonova.errors import GuestNotRunning
+from kilonova.model.guest_diagnostics import CpuDiagnostics, DiskDiagnostics, GuestDiagnostics
+from kilonova.model.instance import PowerState
+
+#: The API has words for some drivers only; as in Nova, simulated guests pass for some of libvirt's.
+_DRIVER, _HYPERVISOR = "libvirt", "kvm"
+
+
+class Diagnostics(SimulatedHypervisor):
+    """Tells how a guest is doing."""
+
+    def diagnostics(self, uuid: str) -> GuestDiagnostics:
+        with self._lock:
+            guest = self._present(uuid)
+        if guest.state is not PowerState.RUNNING:
+            raise GuestNotRunning(uuid)
+        return GuestDiagnostics(
+            driver=_DRIVER,
+            hypervisor=_HYPERVISOR,
+            uptime_s=_uptime_s(guest),
+            memory_maximum_mib=guest.memory_mib,
+            memory_used_mib=0,
+            cpus=tuple(CpuDiagnostics(number, time_ns=0, utilisation=0) for number in range(guest.vcpus)),
+            disks=(DiskDiagnostics("vda", 0, 0, 0, 0, 0),),
+        )
+
+
+def _uptime_s(guest: SimulatedGuest) -> int | None:
+    """Return for how long a guest has been up, None where it was started too long ago to be remembered."""
+    booted = next((entry.at for entry in reversed(guest.console) if entry.is_boot), None)
+    return None if booted is None else max(0, int((datetime.now(UTC) - datetime.fromisoformat(booted)).total_seconds()))

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The password of a server's administrator as its owner may have it: encrypted with the server's public key, base64."""
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+from kilonova.db.transaction import Transaction
+
+#: Of what is kept; an RSA key of 8192 bits makes 1368 of it.
+LONGEST = 2048
+_TABLE = t.server_passwords
+
+
+def find(connection: Connection, instance_uuid: str) -> str | None:
+    """Return the encrypted password of a server, None where none is kept."""
+    mine = sa.select(_TABLE.c.encrypted).where(_TABLE.c.instance_uuid == instance_uuid)
+    return connection.execute(mine).scalar_one_or_none()
+
+
+def store(tx: Transaction, instance_uuid: str, encrypted: str) -> None:
+    """Keep the encrypted password of a server instead of an earlier one, or none for ""."""
+    clear(tx, instance_uuid)
+    if encrypted:
+        tx.execute(sa.insert(_TABLE), {"instance_uuid": instance_uuid, "encrypted": encrypted})
+
+
+def clear(tx: Transaction, instance_uuid: str) -> None:
+    """Forget the encrypted password of a server; absent is success."""
+    tx.execute(sa.delete(_TABLE).where(_TABLE.c.instance_uuid == instance_uuid))
