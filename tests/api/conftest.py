@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +6,7 @@ import pytest
 from access_world import World, start_world
 from compute_cloud import Cloud, start_cloud
 
-from support.control import Control, start_control
+from support.control import Control, NewControl, new_controls
 from support.identity import Identity, start_identity
 
 
@@ -26,13 +25,23 @@ def cloud(database_url: str) -> Iterator[Cloud]:
 
 
 @pytest.fixture
-def control(sqlite_template: Path, tmp_path: Path) -> Iterator[Control]:
+def new_control(sqlite_template: Path, tmp_path: Path) -> Iterator[NewControl]:
+    """Starts control processes for one test."""
+    with new_controls(sqlite_template, tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def new_shared_control(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewControl]:
+    """Starts control processes for all tests of a module."""
+    with new_controls(sqlite_template, tmp_path_factory.mktemp("shared")) as start:
+        yield start
+
+
+@pytest.fixture
+def control(new_control: NewControl) -> Control:
     """A control process with two simulated hosts and one flavor."""
-    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
-    started = start_control(tmp_path)
-    started.add_flavor()
-    yield started
-    started.process.close()
+    return new_control()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nobody reads is named by the audit, by what-if and by the decisions of a server."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from kilonova.cli.control import image_id
 from support.api_client import Client
-from support.control import Control, start_control
+from support.control import Control, NewControl, start_control
 
 SCENARIO = """
 images:
@@ -22,10 +21,8 @@ SSD = "aggregate_instance_extra_specs:ssd"
 
 
 @pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
-    started = start_control(tmp_path, scenario=SCENARIO)
-    yield started
-    started.process.close()
+def control(new_control: NewControl) -> Control:
+    return new_control(scenario=SCENARIO, flavor=False)
 
 
 def operator(control: Control) -> Client:

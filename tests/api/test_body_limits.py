@@ -2,15 +2,13 @@
 """Bodies have a size under any WSGI server, also when they come in chunks."""
 
 import io
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from kilonova.api.application import WsgiApp
 from support.api_client import Answer, Client
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 LIMITS = """
 [oslo_middleware]
@@ -23,12 +21,8 @@ max_request_body_size = 2000
 
 
 @pytest.fixture(scope="module")
-def limited(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
-    folder = tmp_path_factory.mktemp("limited")
-    (folder / "kilonova.db").write_bytes(sqlite_template.read_bytes())
-    started = start_control(folder, more=LIMITS)
-    yield started
-    started.process.close()
+def limited(new_shared_control: NewControl) -> Control:
+    return new_shared_control(more=LIMITS, flavor=False)
 
 
 class Trickle(io.RawIOBase):

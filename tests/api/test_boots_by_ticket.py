@@ -4,13 +4,12 @@
 import logging
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from kilonova.db import tables as t
-from support.control import IMAGE, Control, start_control
+from support.control import IMAGE, Control, NewControl
 from support.glance_stand_in import ImageCloud, image_cloud
 
 DATA = os.urandom(200_000)
@@ -23,13 +22,10 @@ def cloud() -> Iterator[ImageCloud]:
 
 
 @pytest.fixture
-def control(cloud: ImageCloud, tmp_path: Path, sqlite_template: Path) -> Iterator[Control]:
-    (tmp_path / "kilonova.db").write_bytes(sqlite_template.read_bytes())
-    control = start_control(tmp_path, more=cloud.options)
+def control(cloud: ImageCloud, new_control: NewControl) -> Control:
+    control: Control = new_control(more=cloud.options)
     cloud.application = control.process.application
-    control.add_flavor()
-    yield control
-    control.process.close()
+    return control
 
 
 def kept(control: Control) -> list[bytes]:

@@ -3,8 +3,7 @@
 
 import base64
 import logging
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import sqlalchemy as sa
 from kilonova.cli.control import image_id
 from kilonova.db import tables as t
 from kilonova.errors import ConfigurationError
-from support.control import Control, start_control
+from support.control import Control, NewControl
 from support.drives import Drive, find_drive
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHE5S1eWoSlVXPp1v9oGoxSDfJXvZmZmJ8DqzJ1pYh1t somebody@example"
@@ -28,18 +27,8 @@ Start = Callable[..., Control]
 
 
 @pytest.fixture
-def start(sqlite_template: Path, tmp_path: Path) -> Iterator[Start]:
-    started = []
-
-    def begin(more: str = "") -> Control:
-        shutil.copy(sqlite_template, tmp_path / "kilonova.db")
-        started.append(start_control(tmp_path, scenario=SCENARIO, more=more))
-        started[0].add_flavor()
-        return started[0]
-
-    yield begin
-    for control in started:
-        control.process.close()
+def start(new_control: NewControl) -> Start:
+    return lambda more="": new_control(scenario=SCENARIO, more=more)
 
 
 def drive_of(control: Control, uuid: str) -> Drive | None:

@@ -1,25 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console output of a server comes from its host's agent, when that answers."""
 
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 
 @pytest.fixture
-def control(sqlite_template: Path, tmp_path: Path) -> Iterator[Control]:
-    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
-    started = start_control(tmp_path, more="[conductor]\nguest_question_timeout = 0.5\n")
-    started.add_flavor()
-    yield started
-    started.process.close()
+def control(new_control: NewControl) -> Control:
+    return new_control(more="[conductor]\nguest_question_timeout = 0.5\n")
 
 
 def show(control: Control, uuid: str, client: Any = None, **asked: Any) -> Any:

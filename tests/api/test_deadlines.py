@@ -2,26 +2,19 @@
 """A GET ends when its time is over or its client has gone; whatever changes something goes on."""
 
 import logging
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from kilonova.api.application import WsgiApp
 from kilonova.wsgi_keys import CLIENT_GONE
 from support.api_client import Client
-from support.control import IMAGE, Control, start_control
+from support.control import IMAGE, Control, NewControl
 
 
 @pytest.fixture
-def hasty(sqlite_template: Path, tmp_path: Path) -> Iterator[Control]:
+def hasty(new_control: NewControl) -> Control:
     """A control process that gives up every GET."""
-    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
-    started = start_control(tmp_path, more="[api]\nrequest_timeout = 0.000001\n")
-    started.add_flavor()
-    yield started
-    started.process.close()
+    return new_control(more="[api]\nrequest_timeout = 0.000001\n")
 
 
 READING = ["/servers/detail", "/flavors/detail", "/os-hypervisors/detail", "/os-aggregates"]

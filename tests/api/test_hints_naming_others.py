@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hint that names another project's server does what one does that names a server nobody has."""
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 FILTERS = "[filter_scheduler]\nenabled_filters = ComputeFilter,SameHostFilter,DifferentHostFilter\n"
 
 
 @pytest.fixture
-def control(sqlite_template: Path, tmp_path: Path) -> Iterator[Control]:
-    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
-    started = start_control(tmp_path, more=FILTERS)
-    started.add_flavor()
-    yield started
-    started.process.close()
+def control(new_control: NewControl) -> Control:
+    return new_control(more=FILTERS)
 
 
 def test_nobody_gets_next_to_a_server_of_another_project(control: Control) -> None:

@@ -2,22 +2,17 @@
 """Where a request wants to go is checked without reading the tables of all hosts."""
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import event
 
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 
 @pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
-    started = start_control(tmp_path)
-    started.add_flavor()
-    yield started
-    started.process.close()
+def control(new_control: NewControl) -> Control:
+    return new_control()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from kilonova.errors import Conflict, NotFound
 from kilonova.images.data import Body, ImageStore, Stored
 from kilonova.images.tickets import Direction, TicketOffice
 from kilonova.wsgi_keys import BODY_REFUSED
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 IMAGE, OTHER_IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b", "155d900f-4e14-4e4c-a73d-069cbf4541e6"
 DATA = bytes(range(256)) * 1000
@@ -89,12 +88,8 @@ class Said:
 
 
 @pytest.fixture(scope="module")
-def control(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[Control]:
-    folder = tmp_path_factory.mktemp("control")
-    (folder / "kilonova.db").write_bytes(sqlite_template.read_bytes())
-    control = start_control(folder)
-    yield control
-    control.process.close()
+def control(new_shared_control: NewControl) -> Control:
+    return new_shared_control(flavor=False)
 
 
 @pytest.fixture

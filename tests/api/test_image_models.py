@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """An image that names a network card which only one of two hosts has, with and without the prefilter."""
 
-import shutil
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kilonova.cli.control import image_id
 from support.api_client import Client
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 SCENARIO = """
 images:
@@ -30,14 +27,8 @@ def prefilter(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def control(sqlite_template: Path, tmp_path: Path, prefilter: bool) -> Iterator[Control]:
-    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
-    started = start_control(
-        tmp_path, scenario=SCENARIO, more=f"[scheduler]\nimage_metadata_prefilter = {str(prefilter).lower()}\n"
-    )
-    started.add_flavor()
-    yield started
-    started.process.close()
+def control(new_control: NewControl, prefilter: bool) -> Control:
+    return new_control(scenario=SCENARIO, more=f"[scheduler]\nimage_metadata_prefilter = {str(prefilter).lower()}\n")
 
 
 def decisions_of(control: Control, server: str, count: int) -> list[Any]:

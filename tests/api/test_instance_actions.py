@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was done to a server, by whom, and how each step of it went, at every microversion."""
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.api_client import Client
-from support.control import Control, start_control
+from support.control import Control, NewControl
 from support.waiting import wait_until
 
 _SCENARIO = """
@@ -21,19 +18,15 @@ hosts:
 
 
 @pytest.fixture(scope="module")
-def past(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Control, str]]:
+def past(new_shared_control: NewControl) -> tuple[Control, str]:
     """A server that was made on node1, which has more memory, stopped, started, and could not be resized."""
-    folder = tmp_path_factory.mktemp("past")
-    shutil.copy(sqlite_template, folder / "kilonova.db")
-    control = start_control(folder, scenario=_SCENARIO)
-    control.add_flavor()
+    control = new_shared_control(scenario=_SCENARIO)
     control.add_flavor("2", ram=1024)
     uuid = control.boot()["id"]
     for body in ({"os-stop": None}, {"os-start": None}, {"resize": {"flavorRef": "2"}}):
         assert control.member.post(f"/servers/{uuid}/action", body).status == 202
         control.settle()
-    yield control, uuid
-    control.process.close()
+    return control, uuid
 
 
 def actions(control: Control, uuid: str, query: str = "", client: Client | None = None) -> list[dict[str, Any]]:

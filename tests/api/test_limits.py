@@ -2,15 +2,13 @@
 """What one request of the compute API may ask for. Beyond it there is a 4xx that names the field, and soon."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from kilonova.scheduler.filters.json_query import LONGEST, MOST_VALUES
-from support.control import IMAGE, Control, start_control
+from support.control import IMAGE, Control, NewControl
 from support.worst_texts import cpu_limit
 
 UUID = "8a5b6c1c-0000-4000-8000-000000000000"
@@ -18,16 +16,9 @@ SERVER = {"name": "vm", "imageRef": IMAGE, "flavorRef": "1", "networks": "none"}
 
 
 @pytest.fixture(scope="module")
-def control(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
+def control(new_shared_control: NewControl) -> Control:
     """A control process that is asked for what it refuses, and for lists."""
-    import shutil
-
-    folder = tmp_path_factory.mktemp("limits")
-    shutil.copy(sqlite_template, folder / "kilonova.db")
-    started = start_control(folder)
-    started.add_flavor()
-    yield started
-    started.process.close()
+    return new_shared_control()
 
 
 def refused(control: Control, path: str, field: str, *, body: Any = None, version: str = "2.96") -> str:

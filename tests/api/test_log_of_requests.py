@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.logs.formatter import OneLineFormatter
-from support.control import IMAGE, Control, start_control
+from support.control import IMAGE, Control, NewControl, start_control
 
 
 @pytest.fixture
@@ -25,11 +25,8 @@ def log() -> Iterator[io.StringIO]:
 
 
 @pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
-    started = start_control(tmp_path)
-    started.add_flavor()
-    yield started
-    started.process.close()
+def control(new_control: NewControl) -> Control:
+    return new_control()
 
 
 def test_an_unavailable_service_is_one_line(control: Control, log: io.StringIO) -> None:

@@ -2,10 +2,8 @@
 """Whoever builds a long list looks every so often whether anybody still waits for it."""
 
 import inspect
-import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -24,7 +22,7 @@ from kilonova.errors import ClientGone
 from kilonova.identifiers import new_uuid
 from kilonova.wsgi_keys import CLIENT_GONE
 from support.api_client import Client
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 MANY = 300
 LOOKS = MANY // 64
@@ -88,12 +86,9 @@ def looks(app: WsgiApp, ask: Callable[[WsgiApp], Any]) -> int:
 
 
 @pytest.fixture(scope="module")
-def crowded(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
+def crowded(new_shared_control: NewControl) -> Control:
     """A control process with many of everything."""
-    folder = tmp_path_factory.mktemp("crowded")
-    shutil.copy(sqlite_template, folder / "kilonova.db")
-    control = start_control(folder, more="[api]\nmax_limit = 1000\n")
-    control.add_flavor()
+    control: Control = new_shared_control(more="[api]\nmax_limit = 1000\n")
     control.admin.post("/os-server-groups", {"server_group": {"name": "g", "policy": "affinity"}})
     pattern = control.boot(control.admin)
 
@@ -135,8 +130,7 @@ def crowded(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
     assert pattern["status"] == "ACTIVE"
     control.process.database.write(crowd)
-    yield control
-    control.process.close()
+    return control
 
 
 def test_every_list_is_held_to_it_or_known_to_be_short() -> None:

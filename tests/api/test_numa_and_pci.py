@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers with dedicated CPUs and devices, asked for over the API."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from shutil import copy
-
 import pytest
 
 from kilonova.cli.control import image_id
 from kilonova.db import host_devices
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 SCENARIO = """
 images: [{name: cirros}, {name: pinned, properties: {hw_cpu_policy: dedicated}}]
@@ -28,11 +24,8 @@ alias = {"name": "gpu", "vendor_id": "10de", "product_id": "1db4"}
 
 
 @pytest.fixture
-def control(sqlite_template: Path, tmp_path: Path) -> Iterator[Control]:
-    copy(sqlite_template, tmp_path / "kilonova.db")
-    started = start_control(tmp_path, scenario=SCENARIO, more=OPTIONS)
-    yield started
-    started.process.close()
+def control(new_control: NewControl) -> Control:
+    return new_control(scenario=SCENARIO, more=OPTIONS, flavor=False)
 
 
 def with_specs(control: Control, flavor_id: str, vcpus: int = 2, **specs: str) -> str:

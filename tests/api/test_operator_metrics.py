@@ -3,7 +3,6 @@
 
 import shutil
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kilonova.errors import Unavailable
 from support.api_client import Client
-from support.control import Control, start_control
+from support.control import Control, NewControl, start_control
 
 
 def free_port() -> int:
@@ -27,13 +26,8 @@ def port() -> int:
 
 
 @pytest.fixture(scope="module")
-def measured(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Control]:
-    folder = tmp_path_factory.mktemp("measured")
-    shutil.copy(sqlite_template, folder / "kilonova.db")
-    started = start_control(folder, more=f"[prometheus]\nmetrics_port = {port}\n")
-    started.add_flavor()
-    yield started
-    started.process.close()
+def measured(new_shared_control: NewControl, port: int) -> Control:
+    return new_shared_control(more=f"[prometheus]\nmetrics_port = {port}\n")
 
 
 def values(text: str) -> dict[str, float]:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator API about stray guests, in front of a whole control process with simulated hosts."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,20 +11,15 @@ from kilonova.compute.agent import Agent
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import GuestSpec
 from support.api_client import Answer, Client
-from support.control import Control, start_control
+from support.control import Control, NewControl
 from support.waiting import wait_until
 
 GUEST = GuestSpec("", "vm", "vm", 1, 512, 1)
 
 
 @pytest.fixture(scope="module")
-def control(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
-    folder = tmp_path_factory.mktemp("strays")
-    shutil.copy(sqlite_template, folder / "kilonova.db")
-    started = start_control(folder)
-    started.add_flavor()
-    yield started
-    started.process.close()
+def control(new_shared_control: NewControl) -> Control:
+    return new_shared_control()
 
 
 def operator(control: Control) -> Client:

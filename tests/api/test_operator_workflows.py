@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator API about workflows, in front of a whole control process with simulated hosts."""
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,21 +16,16 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
 from support.api_client import Answer, Client
-from support.control import Control, start_control
+from support.control import Control, NewControl
 from support.waiting import wait_until
 
 MOVER = Requester("req-move", "alice", "wonder")
 
 
 @pytest.fixture(scope="module")
-def clumsy(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
+def clumsy(new_shared_control: NewControl) -> Control:
     """A control process in which what breaks once is stuck."""
-    folder = tmp_path_factory.mktemp("clumsy")
-    shutil.copy(sqlite_template, folder / "kilonova.db")
-    started = start_control(folder, parts=Parts(max_tries=1))
-    started.add_flavor()
-    yield started
-    started.process.close()
+    return new_shared_control(parts=Parts(max_tries=1))
 
 
 def operator(control: Control, token: str = "admin") -> Client:

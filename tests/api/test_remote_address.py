@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a request comes from reaches the scheduler: the peer, or who a trusted proxy says it is."""
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from kilonova.db import instances, request_specs
 from kilonova.model.request_spec import RequestSpec
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HOSTS = """
@@ -23,19 +22,9 @@ Start = Callable[[str], Control]
 
 
 @pytest.fixture
-def start(sqlite_template: Path, tmp_path: Path) -> Iterator[Start]:
+def start(new_control: NewControl) -> Start:
     """Starts a control process with more settings."""
-    started: list[Control] = []
-
-    def begin(more: str) -> Control:
-        shutil.copy(sqlite_template, tmp_path / "kilonova.db")
-        started.append(start_control(tmp_path, scenario=HOSTS, more=more))
-        started[0].add_flavor()
-        return started[0]
-
-    yield begin
-    for each in started:
-        each.process.close()
+    return lambda more: new_control(scenario=HOSTS, more=more)
 
 
 def asked_for(control: Control, forwarded: str | None, *, admin: bool = False) -> tuple[str, RequestSpec]:

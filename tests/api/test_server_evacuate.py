@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evacuation through the API: who may, what each microversion takes and answers, and what becomes of the host."""
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +9,7 @@ import sqlalchemy as sa
 
 from kilonova.db import tables as t
 from support.api_client import Answer, Client
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 _SCENARIO = """
 images: [{name: cirros}]
@@ -23,14 +21,10 @@ hosts:
 
 
 @pytest.fixture(scope="module")
-def cloud(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
-    folder = tmp_path_factory.mktemp("evacuations")
-    shutil.copy(sqlite_template, folder / "kilonova.db")
-    started = start_control(folder, scenario=_SCENARIO)
-    started.add_flavor()
+def cloud(new_shared_control: NewControl) -> Iterator[Control]:
+    started = new_shared_control(scenario=_SCENARIO)
     yield started
     started.check()
-    started.process.close()
 
 
 @pytest.fixture

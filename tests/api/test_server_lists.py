@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /servers and /servers/detail: filters, order, pages, and who sees what."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -15,7 +13,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, TaskState, VmState
 from support.api_client import Client
-from support.control import IMAGE, Control, start_control
+from support.control import IMAGE, Control, NewControl
 
 LAUNCHED = datetime(2026, 1, 31, 12, 0, 0, 250000)  # noqa: DTZ001 - as the database has it
 
@@ -44,9 +42,9 @@ def store(
 
 
 @pytest.fixture(scope="module")
-def control(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
+def control(new_shared_control: NewControl) -> Control:
     """Servers a … f of the member, the oldest first, one of somebody else, one that is deleted."""
-    started = start_control(tmp_path_factory.mktemp("lists"))
+    started: Control = new_shared_control(flavor=False)
     store(started, "a", 60, vm_state=VmState.STOPPED, tags=("blue", "red"), hostname="alpha")
     store(started, "b", 50, vm_state=VmState.ERROR, flavor="2", tags=("blue",), disk_config="AUTO")
     store(started, "c", 40, task_state=TaskState.REBOOTING, key_name="k", tags=("green",))
@@ -64,8 +62,7 @@ def control(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     store(started, "f", 10, vm_state=VmState.BUILDING, task_state=TaskState.SPAWNING)
     store(started, "stranger", 15, project="elsewhere")
     store(started, "ghost", 5, gone=True)
-    yield started
-    started.process.close()
+    return started
 
 
 def names(client: Client, query: str = "") -> str:

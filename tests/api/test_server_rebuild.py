@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rebuild through the API: what each microversion takes and shows, what is refused, and what comes of it."""
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,7 @@ import sqlalchemy as sa
 from kilonova.cli.control import image_id
 from kilonova.db import tables as t
 from support.api_client import Answer, Client
-from support.control import IMAGE, Control, start_control
+from support.control import IMAGE, Control, NewControl
 
 OTHER, OLD_CPU, PINNED = (image_id(name) for name in ("fedora", "old-cpu", "pinned"))
 _SCENARIO = """
@@ -28,14 +26,10 @@ hosts:
 
 
 @pytest.fixture(scope="module")
-def cloud(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
-    folder = tmp_path_factory.mktemp("rebuilds")
-    shutil.copy(sqlite_template, folder / "kilonova.db")
-    started = start_control(folder, scenario=_SCENARIO)
-    started.add_flavor()
+def cloud(new_shared_control: NewControl) -> Iterator[Control]:
+    started = new_shared_control(scenario=_SCENARIO)
     yield started
     started.check()
-    started.process.close()
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +108,22 @@ def test_what_comes_with_a_microversion(cloud: Control, uuid: str, field: str, v
     assert rebuild(cloud, uuid, at(cloud, since), **{field: value}).status == 202
 
 
+def test_certificates_are_kept_until_a_rebuild_says_otherwise(cloud: Control) -> None:
+    first, second = ["0b5d2c72-12cc-4ba6-a8d7-3ff5cc1d8cb8"], ["b", "a"]
+    uuid = cloud.boot(trusted_image_certificates=first)["id"]
+    for asked, expected in (
+        ({}, first),
+        ({"trusted_image_certificates": second}, second),
+        ({"name": "anew"}, second),
+        ({"trusted_image_certificates": None}, None),
+    ):
+        answer = rebuild(cloud, uuid, at(cloud, "2.63"), **asked)
+        assert (answer.status, answer.body["server"]["trusted_image_certificates"]) == (202, expected)
+        assert at(cloud, "2.63").get(f"/servers/{uuid}").body["server"]["trusted_image_certificates"] == expected
+    assert "trusted_image_certificates" not in at(cloud, "2.62").get(f"/servers/{uuid}").body["server"]
+    assert cloud.ask(trusted_image_certificates=second, client=at(cloud, "2.62")).status == 400
+
+
 def test_the_answer_by_microversion(cloud: Control, uuid: str) -> None:
     plain = {
         "OS-DCF:diskConfig", "accessIPv4", "accessIPv6", "addresses", "adminPass", "created", "flavor", "hostId", "id",
@@ -145,7 +155,8 @@ def test_the_answer_by_microversion(cloud: Control, uuid: str) -> None:
         ({"imageRef": "nonsense"}, 400, "imageRef"),
         ({"imageRef": PINNED}, 400, "NUMA topology"),
         ({"preserve_ephemeral": True}, 400, "preserve_ephemeral"),
-        ({"trusted_image_certificates": ["0b5d2c72-12cc-4ba6-a8d7-3ff5cc1d8cb8"]}, 400, "trusted_image_certificates"),
+        ({"trusted_image_certificates": []}, 400, "trusted_image_certificates"),
+        ({"trusted_image_certificates": ["same", "same"]}, 400, "trusted_image_certificates"),
         ({"key_name": "none"}, 400, "key_name"),
         ({"user_data": "%"}, 400, "user_data"),
         ({"personality": []}, 400, "personality"),

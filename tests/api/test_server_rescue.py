@@ -3,7 +3,6 @@
 
 import logging
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from kilonova.cli.control import image_id
 from kilonova.compute.virt.fake.guests import GuestFile, SimulatedGuest
 from kilonova.db import tables as t
 from support.api_client import Client
-from support.control import IMAGE, Control, start_control
+from support.control import IMAGE, Control, NewControl, start_control
 from support.glance_stand_in import image_cloud
 
 RESCUE_IMAGE = image_id("rescue-disk")
@@ -27,12 +26,8 @@ hosts:
 
 
 @pytest.fixture
-def control(sqlite_template: Path, tmp_path: Path) -> Iterator[Control]:
-    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
-    started = start_control(tmp_path, scenario=SCENARIO)
-    started.add_flavor()
-    yield started
-    started.process.close()
+def control(new_control: NewControl) -> Control:
+    return new_control(scenario=SCENARIO)
 
 
 def act(client: Client, uuid: str, **body: Any) -> Any:

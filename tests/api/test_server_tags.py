@@ -2,10 +2,7 @@
 """Tags of servers: rows 14 to 19 of the API of servers."""
 
 import itertools
-import shutil
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -13,17 +10,12 @@ import pytest
 
 from kilonova.db import instances
 from kilonova.model.instance import TaskState, VmState
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 
 @pytest.fixture(scope="module")
-def control(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
-    folder = tmp_path_factory.mktemp("tags")
-    shutil.copy(sqlite_template, folder / "kilonova.db")
-    started = start_control(folder)
-    started.add_flavor()
-    yield started
-    started.process.close()
+def control(new_shared_control: NewControl) -> Control:
+    return new_shared_control()
 
 
 @pytest.fixture

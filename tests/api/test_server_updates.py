@@ -1,31 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """PUT /servers/{id}: what is noted of a server, and the zone that it is pinned to."""
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kilonova.db import instances, request_specs
-from support.control import Control, start_control
+from support.control import Control, NewControl
 
 ADMINISTRATORS_PARTS = ("OS-EXT-", "OS-SRV-USG", "host_status", "os-extended-volumes")
 
 
 @pytest.fixture(scope="module")
-def control(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
-    folder = tmp_path_factory.mktemp("updates")
-    shutil.copy(sqlite_template, folder / "kilonova.db")
-    started = start_control(folder)
-    started.add_flavor()
+def control(new_shared_control: NewControl) -> Control:
+    started = new_shared_control()
     for host, zone in (("node1", "east"), ("node2", "west")):
         aggregate = started.admin.post("/os-aggregates", {"aggregate": {"name": zone, "availability_zone": zone}})
         number = aggregate.body["aggregate"]["id"]
         assert started.admin.post(f"/os-aggregates/{number}/action", {"add_host": {"host": host}}).status == 200
-    yield started
-    started.process.close()
+    return started
 
 
 @pytest.fixture(scope="module")

@@ -2,24 +2,19 @@
 """DELETE /servers/{id} with reclaim_instance_interval, restore and forceDelete."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.control import Control, start_control
+from support.control import Control, NewControl, start_control
 from support.waiting import wait_until
 
 
 @pytest.fixture
-def keeping(sqlite_template: Path, tmp_path: Path) -> Iterator[Control]:
+def keeping(new_control: NewControl) -> Control:
     """A cloud in which deleted servers can be restored, and two servers are all that a project may have."""
-    shutil.copy(sqlite_template, tmp_path / "kilonova.db")
-    started = start_control(tmp_path, more="instances = 2\n[DEFAULT]\nreclaim_instance_interval = 3600\n")
-    started.add_flavor()
-    yield started
-    started.process.close()
+    return new_control(more="instances = 2\n[DEFAULT]\nreclaim_instance_interval = 3600\n")
 
 
 def act(control: Control, uuid: str, action: str, client: Any = None, value: Any = None) -> Any:

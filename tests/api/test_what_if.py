@@ -1,30 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /operator/v1/explain: what would happen, while nothing happens."""
 
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.api_client import Answer, Client
-from support.control import IMAGE, Control, start_control
+from support.control import IMAGE, Control, NewControl
 from support.mirrors import hosts_of
 
 BIG = {"vcpus": 1, "ram": 10_000}
 
 
 @pytest.fixture(scope="module")
-def operator(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def operator(new_shared_control: NewControl) -> Client:
     """A cloud that nobody changes."""
-    folder = tmp_path_factory.mktemp("cloud")
-    shutil.copy(sqlite_template, folder / "kilonova.db")
-    started = start_control(folder)
-    started.add_flavor()
-    yield operator_of(started)
-    started.process.close()
+    started = new_shared_control()
+    return operator_of(started)
 
 
 def operator_of(control: Control) -> Client:

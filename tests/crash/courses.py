@@ -85,8 +85,7 @@ def courses() -> Iterator[Course]:
                 yield Course(kind, first, interrupted=step.name, why=why)
 
 
-#: Ended by an evacuation in the matrix, for all that are: what waits for hosts, what moves. Not evacuations: a first
-#: source that is alive cleans up with its next report, or when it is started again, so a kill leaves another world.
+#: Ended by an evacuation in the matrix, for all that are: what waits for hosts, what moves.
 _LEFT = {"reboot", "rebuild", "resize", "live-migrate"}
 _HARD_REBOOT = TRANSITIONS["hard-reboot"]
 _DESTROYING = {"delete", "shelve-offload"}

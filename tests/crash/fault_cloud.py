@@ -8,7 +8,7 @@ import http.client
 import itertools
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,10 @@ from kilonova.db import enrolment, schema
 from kilonova.db.database import Database
 from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions
 from support.broker import SETTLED_S
-from support.control import UNLIMITED
+from support.control import IMAGE, UNLIMITED
 from support.database_servers import PostgreSQL, free_port, running
+from support.glance_stand_in import GlanceStandIn
+from support.http_clients import serving
 from support.proxies import Proxy
 from support.served import call
 from support.waiting import wait_until
@@ -62,7 +64,7 @@ class ControlProcess(Command):
         self.database = Proxy(cloud.postgresql.port)
         folder = cloud.folder
         scenario = folder / "control.yaml"
-        scenario.write_text("images: [{name: cirros}]\nhosts: []\n")
+        scenario.write_text("hosts: []\n")
         url = cloud.url.replace(f":{cloud.postgresql.port}/", f":{self.database.port}/")
         config = folder / f"{name}.conf"
         config.write_text(
@@ -73,6 +75,7 @@ class ControlProcess(Command):
             f"[conductor]\nlease_time = {cloud.size.lease_s}\n{_broker_options(cloud.size)}"
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{self.port}\n[database]\nconnection = {url}\n"
             f"[fake]\nscenario = {scenario}\nstate_dir = {folder / 'hypervisors'}\n{UNLIMITED}"
+            f"[glance]\nendpoint_override = http://127.0.0.1:{cloud.glance_port}\n[service_user]\nauth_type = none\n"
         )
         super().__init__(cloud.launcher, name, ["api", "--config-file", str(config)], folder / f"{name}.log")
 
@@ -117,7 +120,10 @@ def _broker_options(size: Size) -> str:
 
 
 class FaultCloud:
-    """Start it and stop it from the main thread. ``broker`` and ``postgresql`` may be killed and started meanwhile."""
+    """Start it and stop it from the main thread. ``broker`` and ``postgresql`` may be killed and started meanwhile.
+
+    ``glance``: the image service, which never fails. ``rack``: the id of an aggregate of some hosts.
+    """
 
     def __init__(self, launcher: Launcher, folder: Path, size: Size, seed: str) -> None:
         self.launcher = launcher
@@ -131,10 +137,15 @@ class FaultCloud:
         self.broker = RabbitMQ(folder / "broker", definitions("/", users, self._names))
         self.hypervisors = folder / "hypervisors"
         self.groups: tuple[str, ...] = ()
+        self.rack = 0
+        self.glance = GlanceStandIn({IMAGE: b"what servers are made of"})
+        self.glance_port = 0
         self._turn = itertools.count()
 
     def start(self) -> None:
         """Start everything, and wait until all hosts are there."""
+        streams = lambda method, _path: method == "PUT"  # noqa: E731
+        self.glance_port = self._servers.enter_context(serving(self.glance, streams=streams)).port
         self._servers.callback(self.broker.stop)
         self.broker.start()
         self._servers.enter_context(running(self.postgresql))
@@ -160,6 +171,7 @@ class FaultCloud:
         pinned = {"extra_specs": {"hw:cpu_policy": "dedicated"}}
         assert self.call("POST", "/flavors/3/os-extra_specs", pinned)[0] == 200
         self.groups = tuple(self._make_group(policy) for policy in _POLICIES)
+        self.rack = self._make_rack([agent.hosts[0] for agent in self.agents])
 
     @property
     def processes(self) -> tuple[Command, ...]:
@@ -196,6 +208,15 @@ class FaultCloud:
         assert status == 200, body
         return str(body["server_group"]["id"])
 
+    def _make_rack(self, hosts: Sequence[str]) -> int:
+        status, body = self.call("POST", "/os-aggregates", {"aggregate": {"name": "rack"}})
+        assert status == 200, body
+        rack = int(body["aggregate"]["id"])
+        for host in hosts:
+            status, body = self.call("POST", f"/os-aggregates/{rack}/action", {"add_host": {"host": host}})
+            assert status == 200, body
+        return rack
+
     def _shapes(self, agent: int) -> list[dict[str, Any]]:
         """The hosts of an agent, as a scenario has them: some slow, some that fail now and then."""
         return list(itertools.islice(self._shape(agent), self.size.hosts))
@@ -214,5 +235,7 @@ class FaultCloud:
                 "failing_spawns": rng.choice([0, 0, 1, 2]),
                 "failing_moves": rng.choice([0, 0, 0, 1]),
                 "failing_live_migrations": rng.choice([0, 0, 1]),
+                "snapshot_delay_s": rng.choice([0.0, 0.1, 0.5]),
+                "failing_snapshots": rng.choice([0, 0, 1]),
             }
             yield host | ({"numa": _NUMA} if number % 2 else {})

@@ -28,15 +28,21 @@ class Fault:
 
 
 class Faults:
-    """Chooses faults at random. ``partition_s``: how long a partition lasts, at most."""
+    """Chooses faults at random. ``partition_s``: how long a partition lasts, at most.
 
-    def __init__(self, cloud: FaultCloud, seed: str, partition_s: float) -> None:
+    ``kills``: which share of them is the end of a process by SIGKILL, whatever else is chosen.
+    """
+
+    def __init__(self, cloud: FaultCloud, seed: str, partition_s: float, kills: float = 0.0) -> None:
         self._cloud = cloud
+        self._kills = kills
         self._rng = random.Random(f"faults {seed}")
         self._partition_s = partition_s
         self._broker_started = self._database_started = time.monotonic()
 
     def choose(self) -> Fault:
+        if self._rng.random() < self._kills:
+            return self._kill(self._an_agent() if self._rng.random() < 0.6 else self._a_control())
         kinds: Sequence[tuple[int, Callable[[], Fault]]] = (
             (5, lambda: self._kill(self._an_agent())),
             (5, lambda: self._freeze(self._an_agent())),

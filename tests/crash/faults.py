@@ -7,6 +7,7 @@ After every few faults all of them are over; the cloud must come to rest, and be
 """
 
 import argparse
+import contextlib
 import http.client
 import logging
 import shutil
@@ -24,10 +25,13 @@ from crash.fault_cloud import SHORTEST_LEASE_S, FaultCloud, Size
 from crash.fault_kinds import Fault, Faults
 from crash.http_load import HttpLoad, Promised
 from crash.launcher import Launcher
+from support.waiting import wait_until
 
 _AT_ONCE = 3
 _TICK_S = 0.1
 _TELL_EVERY_S = 10.0
+#: Servers of one request: more than are made in one piece.
+_BATCH = 101
 #: At rest: so many leases, and what a slow machine takes in any case.
 _REST_LEASES, _REST_S = 10, 90.0
 
@@ -47,7 +51,7 @@ class Run:
     def __init__(self, cloud: FaultCloud, options: argparse.Namespace) -> None:
         self._cloud = cloud
         self._options = options
-        self._faults = Faults(cloud, str(options.seed), options.partition)
+        self._faults = Faults(cloud, str(options.seed), options.partition, options.kills)
         self._under: list[_Under] = []
         self._promised = Promised()
         self._watch = TwoHostsWatch(cloud.hypervisors)
@@ -75,9 +79,11 @@ class Run:
             flavors=("1", "2", "3"),
             groups=self._cloud.groups,
             most_together=4,
+            batch=_BATCH,
             pause_s=0.3,
             promised=self._promised,
             keeps_deleted=True,
+            rack=self._cloud.rack,
         )
         load.start()
         try:
@@ -135,11 +141,19 @@ class Run:
         load.stop()
         for kind, count in load.taken.items():
             self._taken[kind] += count
+        wait_until(lambda: self._all_declared_up(load), "all hosts may be up again", at_most_s=patience, every_s=1)
         self._cloud.until_in_session(at_most_s=patience)
         began = time.monotonic()
         come_to_rest(self._cloud, at_most_s=patience)
         states = Counter(check(self._cloud, self._promised, self._watch).values())
         self._say(f"in order after {time.monotonic() - began:.1f} s: {dict(states)}")
+
+    def _all_declared_up(self, load: HttpLoad) -> bool:
+        """Declare up what the load has declared down. Tells whether all of that is so."""
+        self._keep_running()
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return load.declare_all_up()
+        return False
 
     def _say(self, what: str) -> None:
         if self._options.verbose:
@@ -195,6 +209,7 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=10, help="simulated hosts of each")
     parser.add_argument("--lease", type=float, default=6.0, help="seconds, at least %(default)s")
     parser.add_argument("--partition", type=float, default=0.0, help="seconds a partition lasts at most; 2 leases")
+    parser.add_argument("--kills", type=float, default=0.0, help="share of the faults that are SIGKILL in any case")
     parser.add_argument("--every", type=float, default=2.0, help="seconds between two faults")
     parser.add_argument("--look-every", type=int, default=10, help="faults after which everything is looked at")
     parser.add_argument("--servers", type=int, default=40, help="so many are wanted")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kilonova.cli.control import image_id
+from support.control import IMAGE
 
 #: Asks for a path below the compute API. Returns the status and the decoded body. Raises: OSError, HTTPException.
 Call = Callable[[str, str, Any], tuple[int, Any]]
@@ -35,6 +35,16 @@ ACTIONS: tuple[dict[str, Any], ...] = (
     {"migrate": None},
     {"os-migrateLive": {"host": None, "block_migration": "auto"}},
     {"os-migrateLive": {"host": None, "block_migration": "auto"}},
+    {"rebuild": {"imageRef": IMAGE}},
+)
+#: Of a cloud with an image service.
+IMAGE_ACTIONS: tuple[dict[str, Any], ...] = (
+    {"createImage": {"name": "copy"}},
+    {"createBackup": {"name": "daily", "backup_type": "daily", "rotation": 1}},
+    {"shelve": None},
+    {"shelve": None},
+    {"shelveOffload": None},
+    {"rescue": {"rescue_image_ref": IMAGE}},
 )
 _ENDS: tuple[dict[str, Any], ...] = ({"confirmResize": None}, {"revertResize": None})
 
@@ -58,7 +68,9 @@ class HttpLoad:
     """Threads that ask until they are stopped. ``groups``: uuids of server groups that new servers may be of.
 
     ``servers``: so many they want to have. ``pause_s``: how long each rests, at most, between two requests.
+    ``batch``: how many servers are asked for at once now and then, so many that this is done in pieces.
     ``promised``: of earlier clients, which these go on from. ``keeps_deleted``: the cloud keeps what is deleted.
+    ``rack``: the id of an aggregate whose hosts fetch images beforehand, of a cloud with an image service.
     """
 
     def __init__(
@@ -71,9 +83,11 @@ class HttpLoad:
         flavors: Sequence[str] = ("1",),
         groups: Sequence[str] = (),
         most_together: int = 1,
+        batch: int = 0,
         pause_s: float = 0.0,
         promised: Promised | None = None,
         keeps_deleted: bool = False,
+        rack: int | None = None,
     ) -> None:
         self._call = call
         self._seed = seed
@@ -81,8 +95,13 @@ class HttpLoad:
         self._flavors = tuple(flavors)
         self._groups = tuple(groups)
         self._most_together = most_together
+        self._batch = batch
         self._pause_s = pause_s
         self._keeps_deleted = keeps_deleted
+        self._rack = rack
+        self._actions = ACTIONS + (IMAGE_ACTIONS if rack is not None else ())
+        acts = _ACTS | (_IMAGE_ACTS if rack is not None else {})
+        self._acts, self._weights = tuple(acts), tuple(acts.values())
         self._stopped = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(clients)]
         self.promised = promised or Promised()
@@ -112,30 +131,76 @@ class HttpLoad:
         promised = self.promised
         known = sorted(promised.made - promised.asked_gone)
         if len(known) < rng.randrange(1, self._servers):
-            self._boot(rng)
-            return
-        uuid, draw = rng.choice(known), rng.random()
-        if draw < 0.1:
-            promised.asked_gone.add(uuid)
-            if self._delete(uuid, for_good=rng.random() < 0.5):
-                promised.gone.add(uuid)
-        elif draw < 0.13 and (hidden := sorted(promised.asked_gone - promised.gone)):
-            self._act(rng.choice(hidden), {"restore": None})
-        elif draw < 0.35:
-            _, body = self._call("GET", "/servers?all_tenants=1&status=VERIFY_RESIZE", None)
-            resized = [each["id"] for each in (body or {}).get("servers", ())] or [uuid]
-            self._act(rng.choice(resized), rng.choice(_ENDS))
-        elif draw < 0.4:
-            _, body = self._call("GET", f"/servers/{uuid}/migrations", None)
-            for migration in (body or {}).get("migrations", ()):
-                self._take("abort", "DELETE", f"/servers/{uuid}/migrations/{migration['id']}")
+            self._boot(rng, rng.randint(1, self._most_together))
         else:
-            self._act(uuid, rng.choice(ACTIONS))
+            rng.choices(self._acts, self._weights)[0](self, rng, rng.choice(known))
 
-    def _boot(self, rng: random.Random) -> None:
-        count = rng.randint(1, self._most_together)
+    def _end(self, rng: random.Random, uuid: str) -> None:
+        self.promised.asked_gone.add(uuid)
+        if self._delete(uuid, for_good=rng.random() < 0.5):
+            self.promised.gone.add(uuid)
+
+    def _restore(self, rng: random.Random, _uuid: str) -> None:
+        if hidden := sorted(self.promised.asked_gone - self.promised.gone):
+            self._act(rng.choice(hidden), {"restore": None})
+
+    def _end_resize(self, rng: random.Random, uuid: str) -> None:
+        self._act(rng.choice(self._with_status("VERIFY_RESIZE") or [uuid]), rng.choice(_ENDS))
+
+    def _abort(self, _rng: random.Random, uuid: str) -> None:
+        _, body = self._call("GET", f"/servers/{uuid}/migrations", None)
+        for migration in (body or {}).get("migrations", ()):
+            self._take("abort", "DELETE", f"/servers/{uuid}/migrations/{migration['id']}")
+
+    def _any(self, rng: random.Random, uuid: str) -> None:
+        self._act(uuid, rng.choice(self._actions))
+
+    def _ask_for_many(self, rng: random.Random, _uuid: str) -> None:
+        if self._batch:
+            self._boot(rng, self._batch)
+
+    def _evacuate(self, _rng: random.Random, uuid: str) -> None:
+        """Declare the host of a server down, whose agent may live, and have the server leave it."""
+        _, body = self._call("GET", f"/servers/{uuid}", None)
+        host = (body or {}).get("server", {}).get("OS-EXT-SRV-ATTR:host")
+        for service in self._services() or () if host else ():
+            if service["host"] == host:
+                self._declare(service, down=True)
+                self._act(uuid, {"evacuate": {}})
+
+    def _declare_up(self, rng: random.Random, _uuid: str) -> None:
+        if down := [each for each in self._services() or () if each["forced_down"]]:
+            self._declare(rng.choice(down), down=False)
+
+    def declare_all_up(self) -> bool:
+        """Tell whether no host is declared down any more. One that has guests of servers that left it stays down."""
+        services = self._services()
+        return services is not None and all(
+            not each["forced_down"] or self._declare(each, down=False) for each in services
+        )
+
+    def _services(self) -> list[dict[str, Any]] | None:
+        status, body = self._call("GET", "/os-services?binary=nova-compute", None)
+        return list(body["services"]) if status == 200 else None
+
+    def _declare(self, service: Mapping[str, Any], *, down: bool) -> bool:
+        kind, path = "down" if down else "up", f"/os-services/{service['id']}"
+        return self._take(kind, "PUT", path, {"forced_down": down}) == 200
+
+    def _unshelve(self, rng: random.Random, uuid: str) -> None:
+        shelved = self._with_status("SHELVED_OFFLOADED") + self._with_status("SHELVED")
+        self._act(rng.choice(shelved or [uuid]), {"unshelve": None})
+
+    def _cache(self, _rng: random.Random, _uuid: str) -> None:
+        self._take("cache", "POST", f"/os-aggregates/{self._rack}/images", {"cache": [{"id": IMAGE}]})
+
+    def _with_status(self, status: str) -> list[str]:
+        _, body = self._call("GET", f"/servers?all_tenants=1&status={status}", None)
+        return [each["id"] for each in (body or {}).get("servers", ())]
+
+    def _boot(self, rng: random.Random, count: int) -> None:
         flavor = rng.choice(self._flavors)
-        server = {"name": "vm", "imageRef": image_id("cirros"), "flavorRef": flavor, "networks": "auto"}
+        server = {"name": "vm", "imageRef": IMAGE, "flavorRef": flavor, "networks": "auto"}
         body: dict[str, Any] = {"server": server}
         if count > 1:
             server |= {"min_count": count, "max_count": count, "return_reservation_id": True}
@@ -167,3 +232,18 @@ class HttpLoad:
 
     def _count(self, kind: str) -> None:
         self.taken[kind] = self.taken.get(kind, 0) + 1
+
+
+Act = Callable[[HttpLoad, random.Random, str], None]
+#: How often each is asked for, compared with the others.
+_ACTS: Mapping[Act, int] = {
+    HttpLoad._end: 200,
+    HttpLoad._restore: 60,
+    HttpLoad._end_resize: 400,
+    HttpLoad._abort: 100,
+    HttpLoad._evacuate: 60,
+    HttpLoad._declare_up: 120,
+    HttpLoad._ask_for_many: 1,
+    HttpLoad._any: 1200,
+}
+_IMAGE_ACTS: Mapping[Act, int] = {HttpLoad._unshelve: 160, HttpLoad._cache: 12}

@@ -180,16 +180,16 @@ def test_a_delete_that_finds_nobody_does_not_race_with_the_one_who_returns(
     run(frozen, other)
     clock.advance(OVER)
     other.renew_leases()
-    original = other.conductor.runner._hand_over
+    original = other.conductor.runner._stepper._hand_over
 
     def slow(*args: object) -> bool:
         given = original(*args)  # type: ignore[arg-type]
         if not given:
-            other.conductor.runner._hand_over = original  # type: ignore[method-assign]
+            other.conductor.runner._stepper._hand_over = original  # type: ignore[method-assign]
             frozen.renew_leases()
         return given
 
-    other.conductor.runner._hand_over = slow  # type: ignore[method-assign, assignment]
+    other.conductor.runner._stepper._hand_over = slow  # type: ignore[method-assign, assignment]
     other.delete(uuid)
     run(other, frozen)
     assert check(frozen, other) == {}

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +29,13 @@ SCENARIO = "hosts:\n  - {name: node, count: 5, start_delay_s: 3}\n"
 
 
 class AgentCloud:
-    """A cloud with two agent processes, through its API."""
+    """A cloud with agent processes, through its API."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, supervisor: Supervisor) -> None:
         self.folder = folder
-
-    def start(self, agents: int) -> "AgentCloud":
-        scenario = self.folder.with_suffix(".yaml")
-        scenario.write_text(SCENARIO)
-        arguments = ("--agents", str(agents), "--scenario", str(scenario))
-        self.supervisor = Supervisor(self.folder, arguments=arguments).start().until_ready()
-        self._session = self.supervisor.session()
+        self.supervisor = supervisor
+        self._session = supervisor.session()
         self._session.headers["OpenStack-API-Version"] = "compute 2.90"
-        return self
 
     def get(self, path: str) -> Any:
         answer = self._session.get(f"http://127.0.0.1:{self.supervisor.ports[0]}/compute/v2.1{path}", timeout=30)
@@ -124,6 +120,18 @@ class AgentCloud:
         return {each["host"] for each in services if each["state"] == "up"}
 
 
+@contextmanager
+def agent_cloud(folder: Path, agents: int) -> Iterator[AgentCloud]:
+    """Start a cloud with so many agent processes, and stop it, whatever has come of it."""
+    scenario = folder.with_suffix(".yaml")
+    scenario.write_text(SCENARIO)
+    supervisor = Supervisor(folder, arguments=("--agents", str(agents), "--scenario", str(scenario))).start()
+    try:
+        yield AgentCloud(folder, supervisor.until_ready())
+    finally:
+        supervisor.stop()
+
+
 def tasks_from_now_on(folder: Path, uuid: str, seen: list[str | None]) -> None:
     """Add which tasks a server shows until it has none, also before its cloud answers any requests."""
     until = time.monotonic() + 60
@@ -141,37 +149,35 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_cloud_with_agents_dies_with_its_supervisor_and_goes_on_with_fewer_agents(folder: Path) -> None:
-    cloud = AgentCloud(folder).start(agents=2)
-    hosts = {f"node{number}" for number in range(1, HOSTS + 1)}
-    assert cloud.up() == hosts
-    assert cloud.agents() == {"agent1": ["node1", "node2", "node3"], "agent2": ["node4", "node5"]}
-    cloud.boot(HOSTS)
-    wait_until(lambda: set(cloud.servers().values()) == hosts, "a server is on every host", at_most_s=60)
-    before = cloud.servers()
-    assert {"first start"} == {how for uuid in before for how in cloud.boots(uuid)}
-    assert (folder / "agents" / "agent1.conf").stat().st_mode & 0o777 == 0o600
-    for name in ("agent1.conf", "agent1.hosts.conf"):
-        text = (folder / "agents" / name).read_text()
-        assert not [word for word in ("sqlite", "auth_url", "[keystone") if word in text]
-    rebooted = next(uuid for uuid, host in before.items() if host == "node1")
-    cloud.reboot(rebooted, "SOFT")
-    wait_until(lambda: cloud.guest(rebooted) is PowerState.SHUTDOWN, "the guest is shut down", at_most_s=30)
-    wait_until(lambda: cloud.task(rebooted) == "reboot_started", "the server shows that", at_most_s=30)
-    cloud.kill_agents()
-    assert cloud.supervisor.signal(signal.SIGKILL) == -signal.SIGKILL  # nothing is left behind
-    cloud.supervisor.stop()
+    with agent_cloud(folder, agents=2) as cloud:
+        hosts = {f"node{number}" for number in range(1, HOSTS + 1)}
+        assert cloud.up() == hosts
+        assert cloud.agents() == {"agent1": ["node1", "node2", "node3"], "agent2": ["node4", "node5"]}
+        cloud.boot(HOSTS)
+        wait_until(lambda: set(cloud.servers().values()) == hosts, "a server is on every host", at_most_s=60)
+        before = cloud.servers()
+        assert {"first start"} == {how for uuid in before for how in cloud.boots(uuid)}
+        assert (folder / "agents" / "agent1.conf").stat().st_mode & 0o777 == 0o600
+        for name in ("agent1.conf", "agent1.hosts.conf"):
+            text = (folder / "agents" / name).read_text()
+            assert not [word for word in ("sqlite", "auth_url", "[keystone") if word in text]
+        rebooted = next(uuid for uuid, host in before.items() if host == "node1")
+        cloud.reboot(rebooted, "SOFT")
+        wait_until(lambda: cloud.guest(rebooted) is PowerState.SHUTDOWN, "the guest is shut down", at_most_s=30)
+        wait_until(lambda: cloud.task(rebooted) == "reboot_started", "the server shows that", at_most_s=30)
+        cloud.kill_agents()
+        assert cloud.supervisor.signal(signal.SIGKILL) == -signal.SIGKILL  # nothing is left behind
 
     tasks: list[str | None] = []
     watching = threading.Thread(target=tasks_from_now_on, args=(folder, rebooted, tasks))
     watching.start()
-    cloud = AgentCloud(folder).start(agents=1)
-    assert cloud.agents() == {"agent1": sorted(hosts)}
-    watching.join()
-    assert tasks == ["reboot_started", "reboot_pending_hard", "reboot_started_hard", None]
-    assert cloud.up() == hosts
-    assert cloud.servers() == before
-    cloud.simulate("stop", before[rebooted], rebooted)
-    wait_until(lambda: cloud.servers()[rebooted] == "SHUTOFF", "the guest was stopped outside", at_most_s=30)
-    assert cloud.openstack("server", "show", rebooted)["status"] == "SHUTOFF"
-    assert cloud.supervisor.signal(signal.SIGTERM) == 0
-    cloud.supervisor.stop()
+    with agent_cloud(folder, agents=1) as cloud:
+        assert cloud.agents() == {"agent1": sorted(hosts)}
+        watching.join()
+        assert tasks == ["reboot_started", "reboot_pending_hard", "reboot_started_hard", None]
+        assert cloud.up() == hosts
+        assert cloud.servers() == before
+        cloud.simulate("stop", before[rebooted], rebooted)
+        wait_until(lambda: cloud.servers()[rebooted] == "SHUTOFF", "the guest was stopped outside", at_most_s=30)
+        assert cloud.openstack("server", "show", rebooted)["status"] == "SHUTOFF"
+        assert cloud.supervisor.signal(signal.SIGTERM) == 0

@@ -155,6 +155,34 @@ class TestActionsOfServers:
         nova("force-delete", uuid)
         _until_gone(stock, uuid)
 
+    def test_servers_leave_hosts_and_whole_hosts_are_left(self, stock: StockCloud) -> None:
+        nova, api = stock.nova, DirectApi(stock.supervisor, "kilonova")
+        uuid = _id(nova(*BOOT, "--availability-zone", "nova:node3", "leaver"))
+
+        def leave(*words: str, status: str) -> str:
+            """Have it leave its host, and return where it is then."""
+            before = api.server(uuid)["OS-EXT-SRV-ATTR:host"]
+            nova(*words)
+            deadline = time.monotonic() + 30
+            while (host := api.server(uuid)["OS-EXT-SRV-ATTR:host"]) == before:
+                assert time.monotonic() < deadline, "it stays where it is"
+                time.sleep(0.05)
+            api.until(uuid, status)
+            return str(host)
+
+        host = leave("host-evacuate-live", "--strict", "node3", status="ACTIVE")
+        refused = stock.run_nova("evacuate", uuid)
+        assert (refused.returncode, "still in use" in refused.stderr) == (1, True)
+        for words in (("host-evacuate", "--strict"), ("--os-compute-api-version", "2.94", "evacuate")):
+            service = _service_of(nova("service-list", "--host", host))
+            nova("service-force-down", service)
+            left, target = host, uuid if words[-1] == "evacuate" else host
+            host = leave(*words, target, status="SHUTOFF")
+            nova("service-force-down", "--unset", service)
+            assert f"| {left} " in nova("migration-list", "--instance-uuid", uuid, "--migration-type", "evacuation")
+        nova("force-delete", uuid)
+        _until_gone(stock, uuid)
+
 
 def _id(shown: str) -> str:
     return next(row[1] for row in _rows(shown) if row[0] == "id")
@@ -172,6 +200,13 @@ def _column(printed: str, name: str) -> list[str]:
 
 def _request_of(printed: str, action: str) -> str:
     return next(row[1] for row in _rows(printed) if row[0] == action and re.fullmatch(r"req-[0-9a-f-]+", row[1]))
+
+
+def _service_of(printed: str) -> str:
+    """Return the id of the one compute service that is listed."""
+    head, *rows = _rows(printed)
+    (service,) = (row[head.index("Id")] for row in rows if row[head.index("Binary")] == "nova-compute")
+    return service
 
 
 def _until_gone(stock: StockCloud, uuid: str) -> None:

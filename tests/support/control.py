@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole control process inside the test's own: noauth2, SQLite, simulated hosts, asked without a network."""
 
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,3 +109,28 @@ class Control:
 def start_control(folder: Path, *, parts: Parts | None = None, decision_lock: Any = None, **options: Any) -> Control:
     parts = parts or Parts(decision_lock=decision_lock)
     return Control(folder, start_control_process(settings_of(folder, **options), parts))
+
+
+#: What the fixtures ``new_control`` and ``new_shared_control`` are: it takes the options of :func:`start_control`.
+NewControl = Callable[..., Control]
+
+
+@contextmanager
+def new_controls(template: Path, folder: Path) -> Iterator[NewControl]:
+    """Start control processes as a test asks for them, each with a database of its own, and stop them at the end.
+
+    ``template``: an upgraded database. A process has one flavor, unless it is asked for with ``flavor=False``.
+    """
+    with ExitStack() as started:
+
+        def start(*, flavor: bool = True, **options: Any) -> Control:
+            own = folder / f"control{len(list(folder.glob('control*')))}"
+            own.mkdir()
+            shutil.copy(template, own / "kilonova.db")
+            control = start_control(own, **options)
+            started.callback(control.process.close)
+            if flavor:
+                control.add_flavor()
+            return control
+
+        yield start

@@ -41,7 +41,7 @@ class GlanceStandIn:
                 return self._create(environ, json.loads(environ["wsgi.input"].read()))
             case ("GET",):
                 wanted = [pair for pair in parse_qsl(environ["QUERY_STRING"]) if pair[0] not in _FILTERS]
-                found = [self.shown(image_id) for image_id in reversed(self.images)]
+                found = [self.shown(image_id) for image_id in reversed(list(self.images))]
                 return 200, {"images": [each for each in found if all(each.get(k) == v for k, v in wanted)]}
             case _, image_id, *_ if image_id not in self.images:
                 return 404, None
@@ -67,6 +67,13 @@ class GlanceStandIn:
         self.images[asked["id"]] = None
         self.properties[asked["id"]] = {**asked, "owner": "wonder"}
         return 201, self.shown(asked["id"])
+
+    def all(self) -> dict[str, dict[str, Any]]:
+        """Return image id → its ``properties``, and its ``data``, None while it is queued."""
+        return {
+            image_id: {"properties": self.properties.get(image_id, {}), "data": data}
+            for image_id, data in dict(self.images).items()
+        }
 
     def shown(self, image_id: str) -> dict[str, Any]:
         """Return an image as it is told of."""

@@ -17,6 +17,7 @@ from typing import NoReturn
 import numpy as np
 import sqlalchemy as sa
 
+from kilonova.claims.building import NEW_SERVER
 from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
 from kilonova.claims.decision_inputs import DecisionInputs
 from kilonova.claims.decision_log import DecisionLog
@@ -24,7 +25,7 @@ from kilonova.claims.decision_trace import DecisionTrace
 from kilonova.claims.image_traits import require_traits
 from kilonova.claims.observers import ClaimObservers
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
-from kilonova.claims.placing import NEW_SERVER, Chosen, Claim, Placing
+from kilonova.claims.placing import Chosen, Claim, Placing
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.statements import mapping

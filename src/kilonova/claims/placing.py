@@ -2,25 +2,18 @@
 """How the rows of a claim are written: what a server has to wait for, and what it becomes once it has a host.
 
 Capacity, cells and devices, groups and the journal are the same for every claim (``claims/commit.py``). A placing adds
-what differs: a build gives a waiting server its host, a move takes a destination beside the source. Claims of all
+what differs: a build gives a server its first host, a move takes a destination beside the source. Claims of all
 placings share transactions, so a placing always writes the rows of many claims at once.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Protocol
 
-import sqlalchemy as sa
-
-from kilonova.db import consumers, isolation_guard
-from kilonova.db import tables as t
-from kilonova.db.consumers import INSTANCE, Consumer
-from kilonova.db.mirror_source import instance_value
-from kilonova.db.statements import ManyRows
+from kilonova.db import isolation_guard
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.model.host_devices import DeviceShare
-from kilonova.model.instance import TaskState, VmState
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,82 +79,7 @@ class Claim:
     image_properties: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Building:
-    """A new server: its instance waits in ``scheduling`` and gets its first host."""
-
-    home: ClassVar[None] = None
-
-    @classmethod
-    def take(cls, tx: Transaction, claims: Sequence[Claim]) -> None:
-        rows = [
-            {
-                "uuid": claim.instance_uuid,
-                "host": claim.host,
-                "node": claim.node,
-                "isolation": claim.isolation_version,
-            }
-            for claim in claims
-        ]
-        if _PLACE.run(tx, rows, now=tx.now) == len(rows):
-            return
-        require_isolation(tx, claims)
-        columns = t.instances.c
-        waiting = tx.execute(
-            sa.select(columns.uuid).where(
-                columns.uuid.in_([claim.instance_uuid for claim in claims]),
-                columns.deleted.is_(False),
-                columns.vm_state == VmState.BUILDING.value,
-                # This transaction's own update has already moved the ones that were waiting.
-                columns.task_state == TaskState.SPAWNING.value,
-            )
-        ).scalars()
-        gone = frozenset(claim.instance_uuid for claim in claims) - set(waiting)
-        raise FallsShort("an instance is gone", gone)
-
-    @classmethod
-    def record(cls, tx: Transaction, claims: Sequence[Claim]) -> None:
-        consumers.add(
-            tx, [Consumer(claim.instance_uuid, claim.project_id, claim.user_id, INSTANCE) for claim in claims]
-        )
-        for claim in claims:
-            states = VmState.BUILDING.value, TaskState.SPAWNING.value
-            value = instance_value(claim.host, claim.node, *states, claim.flavor_id, claim.image_properties)
-            tx.log("instance", claim.instance_uuid, value)
-
-
-#: What an order is for unless it says otherwise.
-NEW_SERVER = Building()
-
-
 def require_isolation(tx: Transaction, claims: Sequence[Claim]) -> None:
     """Check that the isolation rules are those that the claims were decided by. Raises: FallsShort."""
     if {claim.isolation_version for claim in claims} != {isolation_guard.version(tx.connection)}:
         raise FallsShort("the isolation rules of aggregates have changed")
-
-
-_INSTANCE = t.instances.c
-_PLACE = ManyRows(
-    {
-        "uuid": _INSTANCE.uuid.type,
-        "host": _INSTANCE.host.type,
-        "node": _INSTANCE.node.type,
-        "isolation": sa.BigInteger(),
-    },
-    lambda given: (
-        sa.update(t.instances)
-        .where(
-            # A deleted instance has another vm_state. Asking for that column, too, leads SQLite to the wrong index.
-            _INSTANCE.uuid == given["uuid"],
-            _INSTANCE.vm_state == VmState.BUILDING.value,
-            _INSTANCE.task_state == TaskState.SCHEDULING.value,
-            given["isolation"] == isolation_guard.VERSION,
-        )
-        .values(
-            host=given["host"],
-            node=given["node"],
-            task_state=TaskState.SPAWNING.value,
-            updated_at=sa.bindparam("now", type_=t.Time),
-        )
-    ),
-)

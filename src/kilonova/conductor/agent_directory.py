@@ -27,7 +27,8 @@ class AgentDirectory:
     ``lease``: how long a host stays where it was after the end of its session, or longer, for as long as it counts as
     up. Its agent may be about to begin the next one; then it says that what was sent is not for that, and it is sent
     anew. ``on_moved``: told of hosts that have
-    come with another session, ``on_enrolled`` when other agents may speak. Both are set before it starts.
+    come with another session, or are given up with theirs; ``on_enrolled`` when other agents may speak. Both are set
+    before it starts.
     """
 
     def __init__(self, database: Database, lease: timedelta) -> None:
@@ -109,11 +110,10 @@ class AgentDirectory:
         return True
 
     def _take(self, hosts: Mapping[Session, Collection[str]], ended: Collection[str]) -> frozenset[str]:
-        """Note where hosts are, and forget those of sessions that are over; return those that have moved."""
-        if ended:
-            for host in [host for host, route in self._routes.items() if route.session in ended]:
-                del self._routes[host]
-        moved = set()
+        """Note where hosts are, and forget those of sessions that are over; return those that moved or are gone."""
+        moved = {host for host, route in self._routes.items() if route.session in ended} if ended else set()
+        for host in moved:
+            del self._routes[host]
         for session, names in hosts.items():
             route = _route(session)
             for host in names:

@@ -36,8 +36,6 @@ def interrupt(
 
 def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
     """Drop what does nothing now, and never will when its server is deleted, or its host is taken for dead."""
-    if why is Interrupt.EVACUATE and row.waiting and row.kind == Interrupt.EVACUATE:
-        raise Conflict(f"Instance {row.instance_uuid} is evacuated once other work on it has ended.")
     if why is Interrupt.DELETE or (why is Interrupt.EVACUATE and row.waiting):
         workflows.drop(tx, [row.uuid])
         instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])

@@ -169,17 +169,19 @@ class Conductor:
         user_data: str | None = None,
         *,
         key: PublicKey | None = None,
+        trusted_certs: tuple[str, ...] = (),
         admin_pass: str | None = None,
         at_least: int | None = None,
         limits: Limits | None = None,
     ) -> None:
         """Store new instances with their request and start building them.
 
-        ``key``: whose owner may log in. ``admin_pass``: for guests with a config drive; it is not stored.
+        ``key``: whose owner may log in. ``trusted_certs``: with which the image may be signed.
+        ``admin_pass``: for guests with a config drive; it is not stored.
         ``at_least``: how many have to be made where quotas do not allow all of them; None stands for all.
         ``limits``: the quotas in force where they are not in the database. Raises: OverQuota.
         """
-        request = StoredRequest(new_uuid(), spec, group_uuid, user_data, key)
+        request = StoredRequest(new_uuid(), spec, group_uuid, user_data, key, trusted_certs)
         new = tuple(replace(instance, request_spec_uuid=request.uuid) for instance in built)
         drives = [instance.uuid for instance in built if instance.config_drive]
         self._services.config_drives.passwords.remember(drives, admin_pass)

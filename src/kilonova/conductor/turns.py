@@ -42,7 +42,8 @@ def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect
     after = None if effect.final else workflow.after(run, effect.facts)
     known = run if effect.facts is None else replace(run, facts=effect.facts)
     writes = _writes(effect.write)
-    ended = _event(workflow, step, known, SUCCESS)
+    goes_on = after is not None and workflow.step(after.step).event == step.event
+    ended = None if goes_on else _event(workflow, step, known, SUCCESS)
     if after is None:
         writes = (*writes, workflow.settle(services, known, effect.power_state))
         return Turn(known, None, Phase.DONE, writes, ended=ended, host=known.facts.host)

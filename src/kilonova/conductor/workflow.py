@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a workflow is made of: types only. :mod:`kilonova.conductor.runner` runs them and knows no kind.
+"""What a workflow is made of: types only. :mod:`kilonova.conductor.stepper` runs them and knows no kind.
 
 ::
 
@@ -308,7 +308,7 @@ class Workflow(Generic[F]):
     ``forward_only``: it never can.
     ``settle``: what the last transaction writes. ``unwound``: what comes after the way back.
     ``overtaken_by``: the interrupts that it gives way to.
-    ``urgent``: it never waits behind others.
+    ``urgent``: it never waits behind others. ``leaves_host``: its server leaves a host that is taken for dead.
     """
 
     kind: str
@@ -324,6 +324,7 @@ class Workflow(Generic[F]):
     overtaken_by: frozenset[Interrupt] = frozenset({Interrupt.DELETE})
     upgrades: tuple[codec.Upgrade, ...] = ()
     urgent: bool = False
+    leaves_host: bool = False
     _places: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

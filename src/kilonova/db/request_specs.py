@@ -82,13 +82,18 @@ def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, Sto
 
 
 def _request(row: Any) -> StoredRequest:
-    key = row.body.get("key")
-    return StoredRequest(row.uuid, *from_json(row.body), row.user_data, None if key is None else PublicKey(**key))
+    key, certs = row.body.get("key"), row.body.get("trusted_certs", ())
+    public = None if key is None else PublicKey(**key)
+    return StoredRequest(row.uuid, *from_json(row.body), row.user_data, public, tuple(certs))
 
 
 def _body(request: StoredRequest) -> dict[str, Any]:
     body = as_json(request.spec, request.group_uuid)
-    return body if request.key is None else {**body, "key": asdict(request.key)}
+    if request.key is not None:
+        body["key"] = asdict(request.key)
+    if request.trusted_certs:
+        body["trusted_certs"] = request.trusted_certs
+    return body
 
 
 def change(tx: Transaction, instance_uuid: str, **changed: Any) -> None:

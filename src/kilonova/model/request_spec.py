@@ -176,6 +176,7 @@ class StoredRequest:
     """What is kept of one request for all of its servers, under ``uuid``. ``user_data``: base64, as it was sent.
 
     ``key``: the key pair that was named, as it was then; its owner may have deleted it since.
+    ``trusted_certs``: the ids of the certificates that an image's signature may be made with.
     """
 
     uuid: str
@@ -183,3 +184,4 @@ class StoredRequest:
     group_uuid: str | None = None
     user_data: str | None = field(default=None, repr=False)
     key: PublicKey | None = None
+    trusted_certs: tuple[str, ...] = ()

@@ -138,6 +138,7 @@ def test_a_reboot_brings_a_guest_back_that_is_gone(running: Running, kind: str) 
     cell.drivers["node1"].destroy(uuid)
     cell.power(uuid, kind)
     cell.bus.run()
+    assert events(cell, uuid, f"req-{kind}") == [("compute_reboot_instance", "Success")]
     assert cell.instance(uuid).power_state is PowerState.RUNNING
     assert cell.check() == {uuid: VmState.ACTIVE}
 

@@ -43,6 +43,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     asked = request.body["server"]
     least, count = _counts(asked, ctx.backend.settings.api.max_servers_per_request)
     _refuse_what_needs_other_services(asked)
+    trusted = read_trusted_certs(ctx, asked, "os_compute_api:servers:create")
     target = read_target(ctx, asked)
     flavor = _flavor(ctx, asked)
     image = _image(ctx, asked)
@@ -80,6 +81,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         group_uuid,
         user_data,
         key=key,
+        trusted_certs=trusted or (),
         admin_pass=admin_pass,
         at_least=least,
         limits=ctx.backend.limits.of_project(ctx.project_id),
@@ -167,6 +169,20 @@ def _image(ctx: Context, asked: dict[str, Any]) -> Image:
         return ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
     except NotFound as error:
         raise invalid_field("imageRef", error.message) from None
+
+
+def read_trusted_certs(
+    ctx: Context, asked: Mapping[str, Any], action: str, *, project_id: str | None = None
+) -> tuple[str, ...] | None:
+    """Return the certificates that the image may be signed with; None where nothing is said of them.
+
+    ``action``: the rule of what is asked for. ``project_id``: whose server it is, None: the caller's.
+    They are kept and shown. No host validates images, as in Nova unless ``[glance] verify_glance_signatures`` is set.
+    """
+    if "trusted_image_certificates" not in asked:
+        return None
+    ctx.authorize(f"{action}:trusted_certs", project_id=project_id)
+    return tuple(asked["trusted_image_certificates"] or ())
 
 
 def read_key(ctx: Context, asked: Mapping[str, Any]) -> PublicKey | None:

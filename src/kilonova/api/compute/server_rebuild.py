@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kilonova.api.compute.possible_guests import require_possible_guest
-from kilonova.api.compute.server_create import generated_password, read_key, read_user_data
+from kilonova.api.compute.server_create import generated_password, read_key, read_trusted_certs, read_user_data
 from kilonova.api.compute.server_states import check_allowed, host_is_up
 from kilonova.api.compute.server_views import surroundings, updated_view
 from kilonova.api.compute.servers import find_server
@@ -25,7 +25,11 @@ from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import read_aliases
 
 _P = "os_compute_api:servers:rebuild"
-RULES = (rule(_P, PROJECT_MEMBER_OR_ADMIN, "Rebuild a server", action("rebuild")),)
+_SIGNED_WITH = "Say which certificates an image may be signed with"
+RULES = (
+    rule(_P, PROJECT_MEMBER_OR_ADMIN, "Rebuild a server", action("rebuild")),
+    rule(f"{_P}:trusted_certs", PROJECT_MEMBER_OR_ADMIN, _SIGNED_WITH, action("rebuild")),
+)
 _SHOWS_KEY, _SHOWS_USER_DATA = Version(2, 54), Version(2, 57)
 #: field of the body → column
 _COLUMNS = {
@@ -50,6 +54,7 @@ def rebuild(ctx: Context, request: Request) -> Reply:
     check_allowed(ctx, instance, TRANSITIONS["rebuild"])
     asked = request.body["rebuild"]
     _refuse_what_nobody_does(asked)
+    trusted = read_trusted_certs(ctx, asked, _P, project_id=instance.project_id)
     stored = _stored_request(ctx, instance)
     image = _image(ctx, instance, stored, asked["imageRef"])
     key = read_key(ctx, asked) if "key_name" in asked else stored.key
@@ -64,6 +69,7 @@ def rebuild(ctx: Context, request: Request) -> Reply:
         ctx.requester,
         user_data=user_data,
         key=key,
+        trusted_certs=stored.trusted_certs if trusted is None else trusted,
         admin_pass=admin_pass,
         values={column: asked[field] for field, column in _COLUMNS.items() if field in asked},
         limits=ctx.backend.limits.of_project(instance.project_id),
@@ -76,8 +82,6 @@ def _refuse_what_nobody_does(asked: Mapping[str, Any]) -> None:
         raise invalid_field("preserve_ephemeral", "The hypervisor cannot preserve ephemeral disks.")
     if asked.get("personality"):
         raise invalid_field("personality", "File injection is not supported; use user_data.")
-    if asked.get("trusted_image_certificates"):
-        raise invalid_field("trusted_image_certificates", "Images are not validated with certificates here.")
 
 
 def _stored_request(ctx: Context, instance: Instance) -> StoredRequest:

@@ -97,7 +97,7 @@ def detail_view(
     if version >= Version(2, 26):
         view["tags"] = list(instance.tags)
     if version >= Version(2, 63):
-        view["trusted_image_certificates"] = None
+        view["trusted_image_certificates"] = list(asked.trusted_certs) if asked and asked.trusted_certs else None
     if version >= Version(2, 71) and with_groups:
         view["server_groups"] = [asked.group_uuid] if asked and asked.group_uuid else []
     if version >= Version(2, 73):

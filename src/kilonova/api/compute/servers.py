@@ -37,6 +37,12 @@ RULES = (
     rule(f"{_P}:create:forced_host", ADMIN, "Force a host with ZONE:HOST:NODE", ("POST", "/servers")),
     rule("compute:servers:create:requested_destination", ADMIN, "Ask for a host", ("POST", "/servers")),
     rule(f"{_P}:create:zero_disk_flavor", ADMIN, "Use a flavor without disk", ("POST", "/servers")),
+    rule(
+        f"{_P}:create:trusted_certs",
+        PROJECT_MEMBER_OR_ADMIN,
+        "Say which certificates an image may be signed with",
+        ("POST", "/servers"),
+    ),
     rule(f"{_P}:update", PROJECT_MEMBER_OR_ADMIN, "Change what is noted of a server", ("PUT", "/servers/{server_id}")),
     rule(f"{_P}:delete", PROJECT_MEMBER_OR_ADMIN, "Delete a server", ("DELETE", "/servers/{server_id}")),
 )

@@ -7,6 +7,9 @@ from kilonova.conductor.operations.moves import facts_of, migration_of, start_mo
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.workflow import Interrupt
 from kilonova.conductor.workflows.evacuate import EVACUATE
+from kilonova.db import workflows
+from kilonova.db.transaction import Transaction
+from kilonova.errors import Conflict
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
 from kilonova.model.server_migration import MigrationStatus, MigrationType
@@ -30,8 +33,14 @@ class Evacuations:
         """Start to make a server anew, on ``host`` if that is given; ``forced``: whatever the rules say of it.
 
         ``stops``: it is off afterwards. Whatever else is under way for it walks back first, without its host.
-        Raises: NotFound, UnexpectedTaskState, Conflict when an evacuation waits for that already.
+        Raises: NotFound, UnexpectedTaskState, Conflict for a server that is being evacuated already.
         """
+
+        def check(tx: Transaction) -> None:
+            under_way = workflows.of_instance(tx.connection, instance.uuid)
+            if any(row.kind == EVACUATE.kind and not row.stuck for row in under_way):
+                raise Conflict(f"Instance {instance.uuid} is being evacuated already.")
+
         migration = migration_of(instance, MigrationType.EVACUATION, MigrationStatus.ACCEPTED, who)
         facts = replace(facts_of(instance, migration, requested=host, forced=forced), stops=stops)
-        start_move(self._starter, EVACUATE, facts, instance, migration, who, why=Interrupt.EVACUATE)
+        start_move(self._starter, EVACUATE, facts, instance, migration, who, check=check, why=Interrupt.EVACUATE)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resize and migrate a server, and end that; what all moves have in common when they begin."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
@@ -138,11 +138,14 @@ def start_move(
     who: Requester,
     limits: Limits | None = None,
     values: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    check: Callable[[Transaction], object] = lambda _tx: None,
     why: Interrupt = Interrupt.OTHER_ACTION,
 ) -> None:
     """Store a migration with its workflow. ``values``: columns of the instance that change with it.
 
-    ``why``: what else is under way has to end. Raises: ConcurrentUpdate when the server is no longer where it was.
+    ``check(tx)``: what is looked at before that; ``why``: what else is under way has to end.
+    Raises: ConcurrentUpdate when the server is no longer where it was.
     """
 
     def begin(tx: Transaction) -> None:
@@ -153,7 +156,7 @@ def start_move(
         if values:
             instances.change(tx, instance.uuid, **values)
 
-    starter.start(workflow, facts, instance, who, begin, why=why)
+    starter.start(workflow, facts, instance, who, begin, check=check, why=why)
 
 
 def migration_of(

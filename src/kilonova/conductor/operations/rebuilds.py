@@ -35,18 +35,21 @@ class Rebuilds:
         user_data: str | None,
         values: Mapping[str, Any],
         key: PublicKey | None = None,
+        trusted_certs: tuple[str, ...] = (),
         admin_pass: str | None = None,
         limits: Limits | None = None,
     ) -> None:
         """Start to make the guest of a server anew from ``image``.
 
         ``request``: what was asked for the server until now. ``values``: columns of the instance that change with it.
-        ``key``: whose owner may log in. ``admin_pass``: for a guest with a config drive; it is not stored.
+        ``key``: whose owner may log in. ``trusted_certs``: with which the image may be signed.
+        ``admin_pass``: for a guest with a config drive; it is not stored.
         ``limits``: the quotas in force where they are not in the database.
         Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate, OverQuota.
         """
         before = MadeOf.present(instance)
-        new = _changed(instance, request, image, user_data, key)
+        asked = replace(request, user_data=user_data, key=key, trusted_certs=trusted_certs)
+        new = _changed(instance, request, asked, image)
         key_name = values.get("key_name", instance.key_name)
         after = MadeOf(image.id, image.properties, key_name, before.request_spec_uuid if new is None else new.uuid)
         facts = RebuildFacts(
@@ -72,14 +75,11 @@ class Rebuilds:
         self._starter.start(REBUILD, facts, instance, who, begin)
 
 
-def _changed(
-    instance: Instance, request: StoredRequest, image: Image, user_data: str | None, key: PublicKey | None
-) -> StoredRequest | None:
+def _changed(instance: Instance, before: StoredRequest, asked: StoredRequest, image: Image) -> StoredRequest | None:
     """Return what is asked for a server from now on, for itself alone; None where that is what was asked before."""
-    spec = replace(request.spec, image=image, instance_uuids=(instance.uuid,))
-    if (spec.image, user_data, key) == (request.spec.image, request.user_data, request.key):
+    if image == before.spec.image and asked == before:
         return None
-    return StoredRequest(new_uuid(), spec, request.group_uuid, user_data, key)
+    return replace(asked, uuid=new_uuid(), spec=replace(asked.spec, image=image, instance_uuids=(instance.uuid,)))
 
 
 def _require_quota(

@@ -29,7 +29,6 @@ from kilonova.conductor.workflow import (
     Failed,
     Failure,
     Gone,
-    Interrupt,
     Restarted,
     Run,
     SendToAgent,
@@ -72,30 +71,18 @@ def _begin(_services: Services, _run: Run[MoveFacts]) -> Effect:
 
 
 def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have a source that is alive take its guest back as it was, unless it is left once more.
+    """Have a source that is alive take its guest back as it was, unless the next destination is tried.
 
     A move or a snapshot that the evacuation interrupted was not undone there. So a source that was never left is asked
     as well: it takes back what it keeps for the move, and drops the copy of the disk.
     """
     facts = run.facts
-    if not _was_left(facts) and run.interrupt is Interrupt.EVACUATE:
-        return give_destination_back(services, run)  # the next evacuation asks the source if it fails
-    is_left_again = _is_evacuated_again(services, run) or next_try(services, run) is not None
-    if facts.stranded or is_left_again:
+    if facts.stranded or next_try(services, run) is not None:
         return Completed(durable=False)
     guest = guest_at_home(services, run)
     if guest is None:
         return Gone()
     return SendToAgent(facts.source, ReturnHome(run.step_id, guest, facts.runs))
-
-
-def _is_evacuated_again(services: Services, run: Run[MoveFacts]) -> bool:
-    """Tell whether another evacuation leaves the source; one that began at the destination ends, and wakes nobody."""
-    if run.interrupt is not Interrupt.EVACUATE:
-        return False
-    with services.database.read() as connection:
-        others = server_migrations.open_of(connection, [run.instance_uuid])
-    return any(each.uuid != run.facts.migration and each.source_host == run.facts.source for each in others)
 
 
 def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
@@ -152,11 +139,8 @@ def _spawn(services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _destroy(_services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have the destination remove what it has made, unless it is declared dead in turn."""
-    facts = run.facts
-    if run.interrupt is Interrupt.EVACUATE:
-        return Completed(replace(facts, stranded=True))
-    return SendToAgent(facts.host, DestroyGuest(run.step_id, run.instance_uuid))
+    """Have the destination remove what it has made."""
+    return SendToAgent(run.facts.host, DestroyGuest(run.step_id, run.instance_uuid))
 
 
 def _destroyed(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
@@ -246,4 +230,5 @@ EVACUATE = Workflow(
     action="evacuate",
     done="evacuated",
     point_of_no_return="spawn",
+    leaves_host=True,
 )

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The placing of a build: a new server gets its first host."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.claims.hostless import SHOWN, Hostless, add_consumers
+from kilonova.claims.placing import Claim
+from kilonova.db.mirror_source import instance_value
+from kilonova.db.transaction import Transaction
+from kilonova.model.instance import TaskState, VmState
+
+_NEW = Hostless(VmState.BUILDING, TaskState.SCHEDULING)
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """A server that is new."""
+
+    home: ClassVar[None] = None
+
+    @classmethod
+    def take(cls, tx: Transaction, claims: Sequence[Claim]) -> None:
+        _NEW.take(tx, claims)
+
+    @classmethod
+    def record(cls, tx: Transaction, claims: Sequence[Claim]) -> None:
+        add_consumers(tx, claims)
+        states = VmState.BUILDING.value, SHOWN.value
+        for claim in claims:
+            value = instance_value(claim.host, claim.node, *states, claim.flavor_id, claim.image_properties)
+            tx.log("instance", claim.instance_uuid, value)
+
+
+#: What an order is for unless it says otherwise.
+NEW_SERVER = Building()
