@@ -107,6 +107,7 @@ class ControlProcess:
         for agent in self.core.agents:
             agent.stop()
         self.core.bus.close()
+        self.core.notifying.close()
         self.database.close()
         if self.lock is not None:
             self.lock.close()
@@ -198,6 +199,7 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             projects=_projects(settings),
             driver_name=None if rules.driver is None else rules.driver.name,
             metrics=core.metrics,
+            announcer=core.notifying.announcer,
             health=_health(settings, core),
             writability=ReadOnlySwitch(database, configured=settings.api.read_only),
         )
