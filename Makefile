@@ -20,7 +20,7 @@ properties: setup ; @KILONOVA_WHOLE=1 HYPOTHESIS_PROFILE=new exec .venv/bin/pyth
 races: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/python -m pytest tests/concurrency $(ARGS) ## let processes race for the same hosts for longer than in the tests
 lint: setup ; @.venv/bin/ruff check $(CODE) && exec .venv/bin/ruff format --check $(CODE) ## check style and format
 types: setup ; @exec .venv/bin/mypy $(ARGS) ## check types, strictly
-docs: setup ; @.venv/bin/kilonova docs states >docs/states.md && exec .venv/bin/kilonova docs states --format svg >docs/states.svg ## write the pages of docs/ that are made from the code
+docs: setup ; @.venv/bin/kilonova docs notifications >docs/notifications.md && .venv/bin/kilonova docs states >docs/states.md && exec .venv/bin/kilonova docs states --format svg >docs/states.svg ## write the pages of docs/ that are made from the code
 bench: setup ; @exec .venv/bin/python -m benchmarks $(ARGS) ## measure speed
 soak: setup ; @tools/test_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m concurrency.soak $(ARGS) ## 200,000 operations of 64 clients on PostgreSQL and on MariaDB, then check every sum
 crash-matrix: setup ; @PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.matrix $(ARGS) ## kill every workflow at every point of every step, then check the world, ARGS='--only resize' one of them

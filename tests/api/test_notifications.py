@@ -5,14 +5,19 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from kilonova.cli.core import Parts
+from kilonova.db import tables as t
 from kilonova.errors import DriverError
+from kilonova.model.audit_periods import AuditPeriods, Period
 from kilonova.notifications.message import Format, Message
+from kilonova.notifications.usage_audit import UsageAudit
 from support.api_client import Client
 from support.control import IMAGE, Control, start_control
 from support.glance_stand_in import GlanceStandIn, image_cloud
@@ -514,6 +519,38 @@ def test_services(world: World) -> None:
         ("service.update", False),
     ]
     assert (data(told[0])["disabled_reason"], data(told[0])["topic"]) == ("hot", "compute")
+
+
+def test_after_a_period_every_server_that_was_there_is_told_once(world: World) -> None:
+    admin, database = world.control.admin, world.control.process.database
+    there = world.control.boot(admin, min_count=3, max_count=3)
+    gone = world.control.boot(admin)
+    admin.delete(f"/servers/{gone['id']}")
+    world.mark()
+    now = database.clock.now()
+    hour = timedelta(hours=1)
+    ended = Period(now - hour, now + hour)
+
+    class Periods(AuditPeriods):
+        def last_completed(self, now: datetime) -> Period:
+            return ended
+
+    announcer = world.control.process.core.notifying.announcer
+    audits = [UsageAudit(database, announcer, Periods(), lambda: True, together=2) for _ in range(2)]
+    told = [audit.look() for audit in audits]
+    with database.read() as connection:
+        everything = sa.select(t.instances.c.uuid).where(t.instances.c.launched_at.is_not(None))
+        launched = set(connection.execute(everything).scalars())
+    assert {there["id"], gone["id"]} < launched
+    exists = [data(each)["uuid"] for each in world.new() if each.event_type == "instance.exists"]
+    assert (sorted(exists), told) == (sorted(launched), [len(launched), 0])
+    assert audits[0].look() == 0
+    older = [each for each in world.new(Format.UNVERSIONED) if each.event_type == "compute.instance.exists"]
+    assert older[0].payload["audit_period_beginning"] == f"{ended.begin:%Y-%m-%d %H:%M:%S}+00:00"
+    idle = UsageAudit(database, announcer, Periods(), lambda: False)
+    assert idle.look() == 0
+    for each in admin.get("/servers").body["servers"]:
+        admin.delete(f"/servers/{each['id']}")
 
 
 def test_nothing_secret_is_ever_sent(world: World) -> None:

@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "conductor": {"clock", "claims", "db", "lease", "messaging", "model", "errors", "identifiers", "periodic"},
     "compute": {"lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic"},
     "metrics": {"conductor", "db", "errors"},
-    "notifications": {"clock", "conductor", "db", "errors", "identifiers", "logs", "model"},
+    "notifications": {"clock", "conductor", "db", "errors", "identifiers", "logs", "model", "periodic"},
     "images": {"logs", "model", "errors"},
     "identity": {"logs", "model", "errors"},
     "companions": {"errors", "logs", "server"},

@@ -132,7 +132,9 @@ def start_core(
         directory = AgentDirectory(database, lease.duration)
         bus = connect(owner, directory, lambda: database.is_sole_process or lease.is_held)
     undo.callback(bus.close)
-    notifying = start_notifications(settings, database, metrics, parts.sinks)
+    notifying = start_notifications(
+        settings, database, metrics, lambda: database.is_sole_process or lease.is_held, parts.sinks
+    )
     undo.callback(notifying.close)
     scheduler = settings.scheduler
     claimer = Claimer(

@@ -17,6 +17,7 @@ from kilonova.notifications.announcer import Announcer, CachingProgress
 from kilonova.notifications.dispatcher import Counters, Dispatcher
 from kilonova.notifications.message import Format
 from kilonova.notifications.sinks import FileSink, MessagingSink, Sink
+from kilonova.notifications.usage_audit import UsageAudit
 from kilonova.notifications.wording import Wording
 from kilonova.notifications.workflow_watch import Changes, WorkflowWatch
 
@@ -29,6 +30,17 @@ class Notifying:
     dispatcher: Dispatcher | None = None
     observers: tuple[Observer, ...] = ()
     listeners: Listeners = field(default_factory=Listeners)
+    audit: UsageAudit | None = None
+
+    def start(self) -> None:
+        """Begin to do what is done from time to time."""
+        if self.audit is not None:
+            self.audit.start()
+
+    def stop(self) -> None:
+        """End that; what is told from now on is still sent."""
+        if self.audit is not None:
+            self.audit.stop()
 
     def claim_observers(self, metrics: Metrics) -> ClaimObservers:
         """Return who is told of decisions."""
@@ -44,9 +56,17 @@ class Notifying:
 
 
 def start_notifications(
-    settings: Settings, database: Database, metrics: Metrics, sinks: Sequence[Sink] | None = None
+    settings: Settings,
+    database: Database,
+    metrics: Metrics,
+    may_act: Callable[[], bool],
+    sinks: Sequence[Sink] | None = None,
 ) -> Notifying:
-    """Start to send what is told. ``sinks``: in the place of those of the settings. Raises: ConfigurationError."""
+    """Start to send what is told.
+
+    ``may_act``: whether this process counts as alive. ``sinks``: in the place of those of the settings.
+    Raises: ConfigurationError.
+    """
     options = settings.notifications
     if sinks is None:
         sinks = _sinks(settings)
@@ -67,7 +87,9 @@ def start_notifications(
     announcer = Announcer(dispatcher, updates=options.notify_on_state_change is not None)
     watch = WorkflowWatch(database, dispatcher, _changes(options))
     listeners = Listeners(CachingProgress(announcer, database).fetched, announcer.new_services, announcer.not_built)
-    return Notifying(announcer, dispatcher, (watch.observe,), listeners)
+    chores = settings.chores
+    audit = UsageAudit(database, announcer, chores.usage_audit_period, may_act) if chores.instance_usage_audit else None
+    return Notifying(announcer, dispatcher, (watch.observe,), listeners, audit)
 
 
 def _changes(options: NotificationSettings) -> Changes | None:

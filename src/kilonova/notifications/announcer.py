@@ -43,6 +43,11 @@ class Announcer:
         """Whether anybody listens, for those who would have to read what they tell."""
         return self._dispatcher is not None
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether so much waits to be sent that whoever can tell later should."""
+        return self._dispatcher is not None and self._dispatcher.is_busy
+
     def tell(self, happening: Happening, who: Requester | None = None) -> None:
         """Tell what happened; ``who`` asked for it."""
         if self._dispatcher is None or (isinstance(happening, ServerChanged) and not self._updates):

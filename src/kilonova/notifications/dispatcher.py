@@ -54,6 +54,11 @@ class Dispatcher:
         return self._queue.qsize()
 
     @property
+    def is_busy(self) -> bool:
+        """Whether so much waits that whoever can tell later should."""
+        return self._queue.qsize() * 2 >= self._queue.maxsize
+
+    @property
     def is_idle(self) -> bool:
         """Whether everything that was told has been sent or lost."""
         return self._queue.unfinished_tasks == 0

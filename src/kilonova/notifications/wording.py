@@ -55,7 +55,7 @@ from kilonova.notifications.payloads.servers import (
 )
 
 #: Action → how unversioned notifications call it, where they call it otherwise; None: they do not tell of it.
-_OLDER_NAMES: Mapping[str, str | None] = {
+OLDER_NAMES: Mapping[str, str | None] = {
     "lock": None,
     "unlock": None,
     "live_migration_pre": "live_migration.pre",
@@ -72,7 +72,7 @@ _OLDER_NAMES: Mapping[str, str | None] = {
     "resize_revert": "resize.revert",
 }
 #: Action on an aggregate → how unversioned notifications call it.
-_OLDER_AGGREGATE_NAMES: Mapping[str, str | None] = {
+OLDER_AGGREGATE_NAMES: Mapping[str, str | None] = {
     "create": "create",
     "delete": "delete",
     "update_prop": "updateprop",
@@ -81,7 +81,15 @@ _OLDER_AGGREGATE_NAMES: Mapping[str, str | None] = {
     "remove_host": "removehost",
     "cache_images": None,
 }
-_REBUILDS = {"rebuild", "rebuild_scheduled"}
+#: Action on a server → its payload, where that has more than InstanceActionPayload.
+ACTION_PAYLOADS: Mapping[str, str] = {
+    "create": InstanceCreatePayload.__name__,
+    "rebuild": InstanceActionRebuildPayload.__name__,
+    "rebuild_scheduled": InstanceActionRebuildPayload.__name__,
+    "rescue": InstanceActionRescuePayload.__name__,
+    "resize_prep": InstanceActionResizePrepPayload.__name__,
+    "snapshot": InstanceActionSnapshotPayload.__name__,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +151,7 @@ class Wording:
         is_error = told.phase is Phase.ERROR
         event = f"instance.{told.action}{end}"
         yield self._versioned(who, event, self._action_payload(told, who), told.source, told.host, is_error=is_error)
-        name = _OLDER_NAMES.get(told.action, told.action)
+        name = OLDER_NAMES.get(told.action, told.action)
         if name is not None:
             payload = self._server(told.instance) | _beside(told)
             yield self._unversioned(
@@ -171,7 +179,7 @@ class Wording:
                 return InstanceActionRescuePayload(**common, rescue_image_ref=details.image_id)
             case "snapshot":
                 return InstanceActionSnapshotPayload(**common, snapshot_image_id=details.image_id or "")
-            case action if action in _REBUILDS:
+            case "rebuild" | "rebuild_scheduled":
                 return InstanceActionRebuildPayload(**common, trusted_image_certificates=None)
             case _:
                 return InstanceActionPayload(**common)
@@ -253,7 +261,7 @@ class Wording:
                 id=None, uuid=aggregate.uuid, name=aggregate.name, hosts=None, metadata=aggregate.metadata
             )
         yield self._versioned(who, f"aggregate.{told.action}.{phase}", payload, Source.API)
-        name = _OLDER_AGGREGATE_NAMES[told.action]
+        name = OLDER_AGGREGATE_NAMES[told.action]
         if name is None:
             return
         older: dict[str, Any] = {} if is_new else {"aggregate_id": aggregate.id}
