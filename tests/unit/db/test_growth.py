@@ -35,6 +35,7 @@ BOUNDED = {
     **dict.fromkeys(["consumers", "allocations", "device_shares"], "gone with what they are for"),
     **dict.fromkeys(["keypairs", "server_groups", "server_group_hosts"], "quotas of users and projects"),
     "workflows": "gone when they have ended",
+    "usage_audits": "those of long ago are dropped when another one begins",
     "unwanted_images": "gone when the image is",
 }
 
