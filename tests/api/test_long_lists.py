@@ -73,12 +73,12 @@ EMPTY = frozenset(
 
 
 def lists() -> set[str]:
-    """Every GET route without parameters but those with a project in the path."""
+    """Every GET route without parameters but those with a project in the path, and the other names of servers."""
     return {
         f"{family.name} {template}"
         for family in (ComputeFamily, PlacementFamily, OperatorFamily)
         for template, endpoints in family.routes.items()
-        if "GET" in endpoints and "{" not in template
+        if "GET" in endpoints and "{" not in template and "os-volumes_boot" not in template
     }
 
 
