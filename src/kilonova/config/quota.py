@@ -26,7 +26,8 @@ class QuotaSettings:
         str,
         Option(
             f"Who has the limits: this cloud's database ({DB_QUOTAS}), nobody ({NO_QUOTAS}), Keystone "
-            f"({UNIFIED_LIMITS}), or a class from outside: its dotted path, or an entry point of kilonova.quota.drivers.",
+            f"({UNIFIED_LIMITS}), or a class from outside: its dotted path, or an entry point of "
+            "kilonova.quota.drivers.",
         ),
     ] = DB_QUOTAS
     instances: Annotated[int, _limit("instances")] = 10
