@@ -11,7 +11,7 @@ from kilonova.errors import Forbidden
 from kilonova.model.instance import PowerState, VmState
 from kilonova.scheduler.filters import different_host
 from kilonova.scheduler.settings import SchedulerConfig
-from support.cell import IMAGE, Cell, NewCell, asker, host
+from support.cell import IMAGE, Cell, Killed, NewCell, asker, host
 from support.folder_images import FolderImages
 
 
@@ -195,3 +195,25 @@ def test_an_image_that_nobody_needs_any_more_before_the_server_was_free_for_it(
     rest(cell)
     assert own(images) == []
     assert ended_by is Cell.delete or cell.instance(uuid).host == "b"
+
+
+@pytest.mark.parametrize("makes", [Cell.shelve, Cell.create_image, Cell.create_backup])
+def test_a_host_that_dies_when_the_image_has_its_data_drops_the_copy(
+    cell_of: NewCell, images: FolderImages, makes: Callable[..., None]
+) -> None:
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    cell.drivers["a"]._disks.note_brought = die
+    makes(cell, uuid)
+    with pytest.raises(Killed):
+        cell.bus.run()
+    cell = cell.restart()
+    cell.conductor.membership.enter(cell.announce)
+    rest(cell)
+    (image_id,) = own(images)
+    assert images.all()[image_id]["data"] == b"what servers are made of"
+    cell.database.close()

@@ -44,7 +44,7 @@ _NOT_DONE: Effect = Completed(durable=False)
 
 @dataclass(frozen=True, slots=True)
 class ShelveFacts:
-    """``host``: where the guest is. ``image_id``: the image that gets its disk.
+    """``host``: where the guest is. ``image_id``: the image that gets its disk; ``brought``: it has it.
 
     ``runs``: it was running, and may take ``timeout_s`` to shut down; ``off``: it was off.
     ``offload``: it leaves its host at once. ``given_up``: nobody wants it shelved any more.
@@ -56,6 +56,7 @@ class ShelveFacts:
     off: bool = False
     offload: bool = False
     given_up: bool = False
+    brought: bool = False
     timeout_s: float | None = None
 
 
