@@ -6,7 +6,9 @@ CODE := src tests benchmarks examples
 # Tests of one module run in one process, a process for each core; ARGS='-n 0' runs all of them in this one, as --pdb needs.
 PARALLEL := -n logical --maxprocesses 8
 # Tests that fail run once more, alone, unless ARGS say which tests to run.
-TESTS := $(if $(ARGS),env KILONOVA_ONCE=1) tools/run_tests.sh
+TESTS := $(if $(ARGS),env KILONOVA_ONCE=1) tools/in_memory.sh tools/run_tests.sh
+# Tests start some hundred processes, which would compile the same modules each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ; @sed -n "s/^\([a-z0-9-]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
 setup: ; @tools/setup.sh ## make .venv from requirements.lock
@@ -14,13 +16,13 @@ lock: setup ; @exec .venv/bin/python tools/lock_hashes.py ## take the hashes of 
 run: setup ; @exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR'
 test: setup ; @tools/test_servers.sh && exec $(TESTS) --ignore=tests/e2e $(ARGS) ## run the tests, on SQLite, PostgreSQL and MariaDB
 e2e: setup ; @exec $(TESTS) tests/e2e $(ARGS) ## start whole clouds and use them with the stock client
-conformance: setup ; @tools/peer.sh conformance && PYTHONPATH=tests exec .venv/bin/python -m conformance $(ARGS) ## run the tests that openstack-placement ships, ARGS='traits.yaml' only some
+conformance: setup ; @tools/peer.sh conformance && PYTHONPATH=tests exec tools/in_memory.sh .venv/bin/python -m conformance $(ARGS) ## run the tests that openstack-placement ships, ARGS='traits.yaml' only some
 fuzz: setup ; @KILONOVA_WHOLE=1 KILONOVA_FUZZ_REQUESTS=10000 exec .venv/bin/python -m pytest $(PARALLEL) tests/fuzz tests/api/placement/test_placement_fuzz.py $(ARGS) ## send 10,000 requests to every route, most of them odd
 properties: setup ; @KILONOVA_WHOLE=1 HYPOTHESIS_PROFILE=new exec .venv/bin/python -m pytest $(PARALLEL) tests/properties $(ARGS) ## try many new examples of every property, others each time
 races: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/python -m pytest tests/concurrency $(ARGS) ## let processes race for the same hosts for longer than in the tests
 lint: setup ; @.venv/bin/ruff check $(CODE) && exec .venv/bin/ruff format --check $(CODE) ## check style and format
 types: setup ; @exec .venv/bin/mypy $(ARGS) ## check types, strictly
-docs: setup ; @.venv/bin/kilonova docs states >docs/states.md && exec .venv/bin/kilonova docs states --format svg >docs/states.svg ## write the pages of docs/ that are made from the code
+docs: setup ; @.venv/bin/kilonova docs notifications >docs/notifications.md && .venv/bin/kilonova docs states >docs/states.md && exec .venv/bin/kilonova docs states --format svg >docs/states.svg ## write the pages of docs/ that are made from the code
 bench: setup ; @exec .venv/bin/python -m benchmarks $(ARGS) ## measure speed
 soak: setup ; @tools/test_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m concurrency.soak $(ARGS) ## 200,000 operations of 64 clients on PostgreSQL and on MariaDB, then check every sum
 crash-matrix: setup ; @PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.matrix $(ARGS) ## kill every workflow at every point of every step, then check the world, ARGS='--only resize' one of them

@@ -15,6 +15,7 @@ from support.databases import (
 )
 from support.samples import sampled
 from support.side_by_side import (
+    pytest_collection,
     pytest_collection_modifyitems,
     pytest_configure_node,
     pytest_make_parametrize_id,
@@ -30,6 +31,7 @@ __all__ = [
     "empty_database_url",
     "kind",
     "open_database",
+    "pytest_collection",
     "pytest_collection_modifyitems",
     "pytest_configure_node",
     "pytest_make_parametrize_id",

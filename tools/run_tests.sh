@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Run tests with pytest, in as many processes as there are cores. When few of them fail, they are run once more, one
-# after the other: tests that pass then failed for want of time or for a race, and are named as unsteady. Arguments: as
-# of pytest. With KILONOVA_ONCE=1 nothing is run again.
+# Run tests with pytest, in one process more than there are cores, since many tests wait for something. When few of them
+# fail, they are run once more, one after the other: tests that pass then failed for want of time or for a race, and are
+# named as unsteady. Arguments: as of pytest. With KILONOVA_ONCE=1 nothing is run again.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 most_again=5
+processes=$(($(nproc) + 1))
+[ "$processes" -le 8 ] || processes=8
 cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
 run() { .venv/bin/python -m pytest -q -o cache_dir="$cache" "$@"; }
 
-run -n logical --maxprocesses 8 "$@"
+run -n "$processes" "$@"
 code=$?
 failed=$(.venv/bin/python -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' "$cache/v/cache/lastfailed" 2>/dev/null)
 count=$(grep -c . <<<"$failed")

@@ -31,7 +31,7 @@ _OUTCOMES: Mapping[Phase, str] = {
     Phase.STUCK: "stuck",
 }
 #: After these, a step or its undo has come to an end.
-_STEP_ENDS = frozenset(Phase) - {Phase.BROKE, Phase.STUCK}
+_STEP_ENDS = frozenset(Phase) - {Phase.STEP_BEGINS, Phase.BROKE, Phase.STUCK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,15 @@ class Metrics:
             "kilonova_claims_lost", "Claims that lost a race, so that hosts were chosen again.", registry=self._registry
         )
 
+        self._notifications = Counter(
+            "kilonova_notifications_sent", "Notifications that were handed to their drivers.", registry=self._registry
+        )
+        self._notifications_lost = Counter(
+            "kilonova_notifications_lost",
+            "Notifications that nobody got: the broker was away for too long, or they could not be made.",
+            registry=self._registry,
+        )
+
     def watch(self, sources: Sources, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Have what is under way told, too."""
         self._registry.register(_UnderWay(sources, clock))
@@ -110,6 +119,14 @@ class Metrics:
         """Count a decision about so many servers."""
         self._decisions.observe(seconds)
         self._decided.inc(servers)
+
+    def notification_sent(self) -> None:
+        """Count a notification that was sent."""
+        self._notifications.inc()
+
+    def notification_lost(self) -> None:
+        """Count a notification that was lost."""
+        self._notifications_lost.inc()
 
     def claim_lost(self) -> None:
         """Count a claim that lost a race."""

@@ -53,7 +53,12 @@ def test_an_agent_that_is_killed_while_it_builds_and_starts_again(agent_cloud: N
 
 @pytest.mark.slow
 def test_an_agent_that_is_stopped_for_longer_than_its_lease_goes_on_in_a_new_session(agent_cloud: NewCloud) -> None:
-    cloud = agent_cloud(("east",), ("west",), hosts="vcpus: 32, memory_mib: 65536, spawn_delay_s: 0.3")
+    cloud = agent_cloud(
+        ("east",),
+        ("west",),
+        hosts="vcpus: 32, memory_mib: 65536, spawn_delay_s: 0.3",
+        more="[DEFAULT]\nservice_down_time = 10\n",  # builds on the frozen one are given up when it counts as down
+    )
     running = cloud.control.boot()
     frozen = next(
         agent

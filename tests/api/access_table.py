@@ -66,6 +66,8 @@ _SOMETHING = "70a599e0-31e7-49b7-b260-868f441e862b"
 _GONE = {"flavor_id": "gone", "aggregate_id": "999999"}
 _FLAVOR = {"name": "m1.tiny", "ram": 1, "vcpus": 1, "disk": 1}
 _SERVER = {"name": "vm", "imageRef": "70a599e0-31e7-49b7-b260-868f441e862b", "flavorRef": "gone", "networks": "none"}
+_UNKNOWN = "8a5b6c1c-0000-4000-8000-000000000000"
+_LEAVE = {"leave_group": {"server_group": _UNKNOWN}}
 _ON_FLAVOR = "compute POST /v2.1/flavors/{flavor_id}/action"
 _ON_MIGRATION = "compute POST /v2.1/servers/{server_id}/migrations/{migration_id}/action"
 _ON_AGGREGATE = "compute POST /v2.1/os-aggregates/{aggregate_id}/action"
@@ -278,6 +280,9 @@ OPERATOR: Mapping[str, Access] = {
     "operator GET /v1/read-only": anywhere(ADMIN),
     "operator PUT /v1/read-only": anywhere(ADMIN, {"read_only": {"enabled": False}}),
     "operator GET /v1/rules": anywhere(ADMIN),
+    "operator GET /v1/servers/count": anywhere(READER),
+    "operator POST /v1/servers/{server_id}/leave-group": anywhere(ADMIN, _LEAVE, server_id=_UNKNOWN),
+    "operator PUT /v1/servers/{server_id}/hints": anywhere(ADMIN, {"hints": {}}, server_id=_UNKNOWN),
     "operator GET /v1/strays": anywhere(ADMIN),
     "operator POST /v1/strays/remove": anywhere(ADMIN, {"remove": {"host": "gone", "guest": "gone"}}),
     "operator GET /v1/workflows": anywhere(ADMIN),

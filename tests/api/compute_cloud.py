@@ -160,11 +160,11 @@ class Cloud:
             }
 
 
-def start_cloud(url: str) -> Cloud:
-    """Serve the compute API on a database that has its tables."""
+def start_cloud(url: str, **api: Any) -> Cloud:
+    """Serve the compute API on a database that has its tables. ``api``: settings of [api]."""
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
-    settings = Settings(DatabaseSettings(url), api=ApiSettings("noauth2", max_limit=MAX_LIMIT), conf=conf)
+    settings = Settings(DatabaseSettings(url), api=ApiSettings("noauth2", max_limit=MAX_LIMIT, **api), conf=conf)
     database = Database(settings.database.connection)
     mirror = Mirror.follow(database)
     nothing = cast("Any", None)

@@ -2,7 +2,7 @@
 from typing import Any
 
 import pytest
-from compute_cloud import Cloud
+from compute_cloud import Cloud, start_cloud
 
 from support.api_client import Answer
 
@@ -221,3 +221,21 @@ def test_a_service_that_is_up_may_be_deleted_by_its_number_until_2_52(cloud: Clo
 @pytest.mark.parametrize(("given", "status"), [("1", 400), ("x", 400), ("8a5b6c1c-0000-4000-8000-000000000000", 404)])
 def test_from_2_53_a_service_is_deleted_by_uuid(cloud: Cloud, given: str, status: int) -> None:
     assert cloud.admin.at("2.53").delete(f"/os-services/{given}").status == status
+
+
+@pytest.mark.parametrize("version", ["2.52", "2.53"])
+def test_where_it_is_wanted_a_service_that_is_up_is_not_deleted(database_url: str, version: str) -> None:
+    cloud = start_cloud(database_url, delete_only_down_services=True)
+    cloud.add_host("node1")
+    client = cloud.admin.at(version)
+    path = f"/os-services/{1 if version == '2.52' else uuid_of(cloud, 'node1')}"
+    before = cloud.everything()
+    refused = client.delete(path)
+    assert refused.fault == (
+        "conflictingRequest",
+        "Unable to delete a service that is up. Stop it, or declare it down, first.",
+    )
+    assert cloud.everything() == before
+    cloud.age("node1")
+    assert client.delete(path).status == 204
+    cloud.database.close()

@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 from kilonova.companions.rabbitmq import RabbitMQ, ServerCertificate
-from kilonova.messaging.rabbit.topology import RIGHTS_OF_CONTROL, BrokerUser, agent_user, control_user, definitions
+from kilonova.messaging.rabbit.topology import (
+    RIGHTS_OF_CONTROL,
+    BrokerUser,
+    Rights,
+    agent_user,
+    control_user,
+    definitions,
+)
 from kilonova.messaging.rabbit.transport_url import Tls, Transport, parse_transport_url
 from support.certificates import Authority
 
@@ -21,6 +28,9 @@ _PREFIX = "kilonova-broker-"
 CONTROL = "control"
 #: Control processes of an operator who makes the queues of agents by definitions.
 RESTRICTED = "restricted"
+#: Who sends notifications: what its rights name is what the documentation says that it needs.
+NOTIFIER = "notifier"
+_NOTIFIES = Rights(*[r"^(nova|(versioned_)?notifications\..+)$"] * 3)
 _AGENTS = tuple(f"agent{number}" for number in range(300))
 #: A queue whose broker is killed within about a second of being made may stay without a leader for ever.
 SETTLED_S = 4.0
@@ -39,6 +49,7 @@ class Broker:
         users = [
             control_user(CONTROL, CONTROL),
             BrokerUser(RESTRICTED, RESTRICTED, restricted, {}),
+            BrokerUser(NOTIFIER, NOTIFIER, _NOTIFIES, {}),
             *(agent_user(name, name) for name in _AGENTS),
         ]
         self.server = RabbitMQ(self.folder, definitions("/", users, ()), certificate)

@@ -181,10 +181,11 @@ class PostgreSQL(DatabaseServer):
             "max_connections": 300,
             "shared_buffers": "128MB",
             "jit": "off",
-            "max_wal_size": "1GB",
+            "max_wal_size": "1GB" if self.durable else "256MB",  # of memory, maybe
         }
         if not self.durable:
-            settings |= {"fsync": "off", "full_page_writes": "off"}
+            # Shared memory in its folder goes with it, also when it is killed.
+            settings |= {"fsync": "off", "full_page_writes": "off", "dynamic_shared_memory_type": "mmap"}
         chosen = [item for name, value in settings.items() for item in ("-c", f"{name}={value}")]
         return [self._program("postgres"), "-D", self.folder / "data", *chosen]
 
@@ -250,7 +251,8 @@ class MariaDB(DatabaseServer):
         if program is None:
             raise RuntimeError(f"MariaDB is not installed: {_INSTALL}")
         flushed = ["--innodb-flush-log-at-trx-commit=2", "--skip-innodb-doublewrite", "--sync-frm=0"]
-        options = ["--no-defaults", f"--datadir={self.folder}/data", "--innodb-log-file-size=96M", "--log-warnings=0"]
+        folders = [f"--datadir={self.folder}/data", f"--tmpdir={self.folder}"]
+        options = ["--no-defaults", *folders, "--innodb-log-file-size=96M", "--log-warnings=0"]
         return [program, *options, *([] if self.durable else flushed)]
 
 

@@ -26,6 +26,9 @@ _NEEDED = {
     "Keystone": re.compile(r"^from (access_world|support\.identity) import", re.MULTILINE),
     "RabbitMQ": re.compile(r"^from support\.(broker|rabbit_ends) import", re.MULTILINE),
 }
+#: New objects after which the garbage collector looks for cycles, as in `kilonova api`.
+_COLLECT_AFTER = 20_000
+_FROZEN = pytest.StashKey[int]()
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -88,6 +91,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
+    """Keep the garbage collector from walking over all modules and tests while they come, and ever after."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        session.stash[_FROZEN] = _freeze()
+        gc.set_threshold(_COLLECT_AFTER)
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
     try:
         if run := _run(item.config):
@@ -95,12 +110,21 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
                 return (yield)
         return (yield)
     finally:
-        if nextitem is None or nextitem.path != item.path:
-            gc.unfreeze()  # a mirror that is loaded freezes all there is, of which this process would never get rid
+        is_last = nextitem is None or nextitem.path != item.path
+        if is_last and gc.get_freeze_count() > item.session.stash[_FROZEN]:  # a test has loaded a big mirror
+            gc.unfreeze()
+            item.session.stash[_FROZEN] = _freeze()
 
 
 def pytest_configure_node(node: WorkerController) -> None:
     node.config.add_cleanup(Turns(node.workerinput["testrunuid"]).forget)
+
+
+def _freeze() -> int:
+    """Free what nobody needs, have the garbage collector leave the rest alone, and return how much that is."""
+    gc.collect()
+    gc.freeze()
+    return gc.get_freeze_count()
 
 
 def _run(config: pytest.Config) -> str:

@@ -14,6 +14,7 @@ from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.source import ImageSource
 from kilonova.metrics import Metrics
 from kilonova.mirror.mirror import Mirror
+from kilonova.notifications.announcer import Announcer
 from kilonova.scheduler.engine import Engine
 
 
@@ -32,5 +33,6 @@ class Backend:
     projects: Projects = field(default_factory=AnyProject)
     driver_name: str | None = None
     metrics: Metrics = field(default_factory=Metrics)
+    announcer: Announcer = field(default_factory=Announcer)
     health: Health = field(default_factory=lambda: Health(()))
     writability: Writability = field(default_factory=AlwaysWritable)

@@ -15,6 +15,7 @@ from kilonova.api.validation import Schemas, invalid_parameter
 from kilonova.deadline import NEVER, Deadline
 from kilonova.errors import Forbidden
 from kilonova.model.requester import Requester
+from kilonova.notifications.happenings import Happening
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,11 @@ class Context:
         if not self.may(rule, project_id=project_id, user_id=user_id):
             raise Forbidden(f"Policy doesn't allow {rule} to be performed.", rule=rule)
         self.is_authorized = True
+
+    def announce(self, *happenings: Happening) -> None:
+        """Tell other services what was done for this request, once it is committed."""
+        for happening in happenings:
+            self.backend.announcer.tell(happening, self.requester)
 
     def authorize_anyone(self) -> None:
         """Say that no rule is about this: any token of a project will do."""

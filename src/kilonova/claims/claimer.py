@@ -168,6 +168,7 @@ class Claimer:
         """
         gone: frozenset[str] = frozenset()
         placed: dict[str, WorkflowRow] = {}
+        self._observers.sought(order.spec)
         for _ in range(_MAX_RACES):
             waiting = tuple(job for job in order.jobs if job.instance_uuid not in gone | placed.keys())
             if not waiting:
@@ -196,6 +197,7 @@ class Claimer:
                 if count:
                     self._record(order.spec.request_id, plan, count)
             if count == len(plan.claims):
+                self._observers.found(order.spec)
                 return Placed(tuple(placed.values()), gone, plan.alternates)
         raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
 

@@ -64,6 +64,7 @@ def application() -> Callable[..., Any]:
     settings = load_settings(files)
     configure_log(settings.log)
     control = start_control_process(settings)
+    gc.freeze()  # modules, routes, schemas and the like stay until the end
     atexit.register(control.close)
     return control.application
 

@@ -25,7 +25,7 @@ from kilonova.cli.image_tickets import image_session, image_store
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
 from kilonova.cli.rules import load_rules
-from kilonova.cli.simulated_hosts import hosts_of, image_cache_of, power_reporting_of, scenario_of
+from kilonova.cli.simulated_hosts import folder_of, hosts_of, image_cache_of, power_reporting_of, scenario_of
 from kilonova.compute.image_cache import ImageCacheManager
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
@@ -101,12 +101,14 @@ class ControlProcess:
         if self.core.image_remover is not None:
             self.core.image_remover.stop()
         self.chores.stop()
+        self.core.notifying.stop()
         self.core.upkeep.stop()
         if self.conductor.directory is not None:
             self.conductor.directory.stop()
         for agent in self.core.agents:
             agent.stop()
         self.core.bus.close()
+        self.core.notifying.close()
         self.database.close()
         if self.lock is not None:
             self.lock.close()
@@ -172,7 +174,8 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             core = start_core(settings, database, hosts, undo, parts)
         reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
         reports.start()
-        image_cache = image_cache_of(settings.fake, settings.image_cache)
+        folder = folder_of(settings.fake, settings.compute)
+        image_cache = image_cache_of(folder if settings.fake.read_images else None, settings.image_cache)
         image_cache.start()
         undo.callback(image_cache.stop)
         undo.callback(reports.stop)
@@ -198,6 +201,7 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             projects=_projects(settings),
             driver_name=None if rules.driver is None else rules.driver.name,
             metrics=core.metrics,
+            announcer=core.notifying.announcer,
             health=_health(settings, core),
             writability=ReadOnlySwitch(database, configured=settings.api.read_only),
         )
@@ -215,6 +219,7 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             core.image_remover.start()
         chores = Timetable(core.conductor, _patience(settings.chores, settings.consoles.token_ttl_s))
         chores.start()
+        core.notifying.start()
         undo.pop_all()
     timers = reports, image_cache, power, resources
     return ControlProcess(settings, core, checkpointer, purger, chores, app, *timers, lock, metrics_server)
@@ -247,10 +252,10 @@ def _patience(chores: ChoreSettings, console_s: float) -> Patience:
 
 
 def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
-    if settings.glance.endpoint_override:
+    if settings.glance.endpoints:
         from kilonova.images.glance import GlanceImages  # noqa: PLC0415 - brings an HTTP client
 
-        return GlanceImages(settings.glance.endpoint_override)
+        return GlanceImages(*settings.glance.endpoints)
     known = scenario.images if scenario else ()
     return FixedImages(
         Image(image_id(image.name), image.name, disk_format=image.disk_format, properties=image.properties)

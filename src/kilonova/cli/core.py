@@ -16,8 +16,8 @@ import numpy as np
 import kilonova
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
-from kilonova.claims.observers import ClaimObservers
 from kilonova.cli.image_tickets import ImageOffers, image_keeper, ticket_office
+from kilonova.cli.notifications import Notifying, start_notifications
 from kilonova.cli.rules import Rules, load_rules
 from kilonova.cli.simulated_hosts import simulate
 from kilonova.compute.agent import Agent
@@ -48,6 +48,7 @@ from kilonova.metrics import Metrics, Sources
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.found_guest import Oddity
 from kilonova.model.quota import Limits
+from kilonova.notifications.sinks import Sink
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.devices.pci_request import read_aliases
 
@@ -66,6 +67,7 @@ class Parts:
     ``connect``: in the place of the broker; then nothing looks by itself where agents are.
     ``image_session``: of Kilonova's own user at the image service; None for a cloud whose hosts get no image data.
     ``image_keeper``: in the place of that user; ``transfers``: of HTTP between hosts and control processes.
+    ``sinks``: where notifications go, in the place of those that the settings name.
     ``piece``: how many servers one transaction claims at most.
     ``pause_s``: how long a step of a workflow waits that broke so often; ``max_tries``: how often it may break.
     """
@@ -80,6 +82,7 @@ class Parts:
     transfers: ImageTransfers | None = None
     decision_lock: AbstractContextManager[Any] | None = None
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    sinks: Sequence[Sink] | None = None
     piece: int = PIECE
     pause_s: Callable[[int], float] = pause_s
     max_tries: int = MAX_TRIES
@@ -104,6 +107,7 @@ class Core:
     agents: tuple[Agent, ...]
     resumed: int
     metrics: Metrics
+    notifying: Notifying
     office: TicketOffice
     image_remover: ImageRemover | None = None
 
@@ -128,6 +132,10 @@ def start_core(
         directory = AgentDirectory(database, lease.duration)
         bus = connect(owner, directory, lambda: database.is_sole_process or lease.is_held)
     undo.callback(bus.close)
+    notifying = start_notifications(
+        settings, database, metrics, lambda: database.is_sole_process or lease.is_held, parts.sinks
+    )
+    undo.callback(notifying.close)
     scheduler = settings.scheduler
     claimer = Claimer(
         database,
@@ -140,7 +148,7 @@ def start_core(
         alternates=scheduler.max_attempts - 1,
         driver=rules.driver,
         piece=parts.piece,
-        observers=ClaimObservers(metrics.decided, metrics.claim_lost),
+        observers=notifying.claim_observers(metrics),
     )
     undo.callback(claimer.close)
     office = ticket_office(settings, database)
@@ -155,7 +163,9 @@ def start_core(
         limits=settings.quota.limits() if parts.limits is None else parts.limits,
         counts_failed_builds=settings.conductor.consecutive_build_service_disable_threshold > 0,
         lease=lease,
-        observers=(metrics.observe,),
+        observers=(metrics.observe, *notifying.observers),
+        beginnings=notifying.observers,
+        listeners=notifying.listeners,
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
@@ -213,7 +223,8 @@ def start_core(
         )
     )
     remover = None if keeper is None else ImageRemover(database, keeper)
-    return Core(database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics, office, remover)
+    known = database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics, notifying, office
+    return Core(*known, remover)
 
 
 def _broker_of(transport: Transport | None) -> Connect | None:

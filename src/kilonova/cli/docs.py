@@ -27,3 +27,11 @@ def states(
     from kilonova.cli import state_pages  # noqa: PLC0415
 
     print(state_pages.markdown() if form is Form.MARKDOWN else state_pages.svg(), end="")
+
+
+@app.command()
+def notifications() -> None:
+    """Print which notifications there are, from whom, and what they look like."""
+    from kilonova.cli import notification_pages  # noqa: PLC0415
+
+    print(notification_pages.markdown(), end="")

@@ -38,7 +38,7 @@ def image_store(settings: Settings, session: Any) -> ImageStore | None:
         return None
     from kilonova.images.glance_data import GlanceData  # noqa: PLC0415 - brings an HTTP client
 
-    return GlanceData(session, settings.glance.endpoint_override or "")
+    return GlanceData(session, *settings.glance.endpoints)
 
 
 def image_keeper(settings: Settings, session: Any) -> ImageKeeper | None:
@@ -47,12 +47,12 @@ def image_keeper(settings: Settings, session: Any) -> ImageKeeper | None:
         return None
     from kilonova.images.glance_keeper import GlanceKeeper  # noqa: PLC0415 - brings an HTTP client
 
-    return GlanceKeeper(session, settings.glance.endpoint_override or "")
+    return GlanceKeeper(session, *settings.glance.endpoints)
 
 
 def image_session(settings: Settings) -> Any:
     """Return Kilonova's session at the image service, None where there is none. Raises: ConfigurationError."""
-    if not settings.glance.endpoint_override:
+    if not settings.glance.endpoints:
         return None
     from kilonova.identity.keystone import image_session_of  # noqa: PLC0415 - brings an HTTP client
 

@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "whatif": "kilonova.cli.whatif:whatif",
     "audit": "kilonova.cli.audit:app",
     "hosts": "kilonova.cli.hosts:app",
+    "servers": "kilonova.cli.servers:app",
     "simulate": "kilonova.cli.simulate:app",
     "workflows": "kilonova.cli.workflows:app",
     "demo": "kilonova.cli.demo:demo",

@@ -134,17 +134,6 @@ def class_path(cls: type[Any]) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def at_path(path: str) -> Any:
-    """Return what a dotted path leads to. Raises: ValueError, with a reason that fits into a line."""
-    module_path, _, name = path.rpartition(".")
-    if not module_path:
-        raise ValueError("a bare name, no path")
-    try:
-        return getattr(import_module(module_path), name)
-    except Exception as error:  # foreign code, which may do anything when it is imported
-        raise ValueError(str(error) or type(error).__name__) from error
-
-
 def _modules(folders: Iterable[str]) -> Iterator[ModuleType]:
     """Import every module of the folders, by its bare name."""
     for folder in filter(None, map(str.strip, folders)):

@@ -15,7 +15,8 @@ from typing import Any
 
 from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli import nova_modules, plug_ins
-from kilonova.cli.plug_ins import PlugIns, at_path, clash, class_path
+from kilonova.cli.dotted_paths import at_path
+from kilonova.cli.plug_ins import PlugIns, clash, class_path
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.scheduler import filters as filter_package

@@ -15,6 +15,7 @@ from kilonova.compute.power_reports import PowerReporting
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.compute.shutdowns import ShutdownTimes
 from kilonova.compute.turnstile import HostLimits
+from kilonova.compute.virt.base import VirtDriver
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.compute.virt.fake.hypervisor import ConsoleAddresses
 from kilonova.config.compute import ComputeSettings
@@ -67,29 +68,52 @@ def simulate(
     """
     if not hosts:
         return ()
-    folder = fake.state_dir
+    folder = folder_of(fake, compute)
     if folder is None:
         raise ConfigurationError("[fake] state_dir must be set when there are simulated hosts.")
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(f"[fake] state_dir: {error.filename} cannot be made: {error.strerror}.") from error
+    make_folder(folder, "[DEFAULT] instances_path" if fake.state_dir is None else "[fake] state_dir")
     ratios = ratios_of(compute)
     images = host_images(folder, image_cache, transfers) if fake.read_images else None
     addresses = console_addresses(consoles)
     return tuple(
-        Agent(
+        agent_for(
             host.name,
             FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios, images=images, addresses=addresses),
+            compute,
             bus,
-            may_act=may_act,
-            running_deleted=running_deleted_of(compute),
-            limits=HostLimits(compute.max_concurrent_builds, compute.max_concurrent_live_migrations),
-            max_snapshots=compute.max_concurrent_snapshots,
-            shutdown_times=ShutdownTimes(compute.shutdown_timeout_s, compute.wait_soft_reboot_s),
+            may_act,
         )
         for host in hosts
     )
+
+
+def agent_for(
+    host: str, driver: VirtDriver, compute: ComputeSettings, bus: AgentBus, may_act: Callable[[], bool]
+) -> Agent:
+    """Return the agent of a host, as the settings of its process want it."""
+    return Agent(
+        host,
+        driver,
+        bus,
+        may_act=may_act,
+        running_deleted=running_deleted_of(compute),
+        limits=HostLimits(compute.max_concurrent_builds, compute.max_concurrent_live_migrations),
+        max_snapshots=compute.max_concurrent_snapshots,
+        shutdown_times=ShutdownTimes(compute.shutdown_timeout_s, compute.wait_soft_reboot_s),
+    )
+
+
+def folder_of(fake: FakeSettings, compute: ComputeSettings) -> Path | None:
+    """Return where the hosts of a process keep their guests, None where nothing says so."""
+    return fake.state_dir or compute.instances_path
+
+
+def make_folder(folder: Path, option: str) -> None:
+    """Make a folder that only we may look into; present is success. Raises: ConfigurationError naming the option."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"{option}: {error.filename} cannot be made: {error.strerror}.") from error
 
 
 def console_addresses(settings: ConsoleSettings) -> Mapping[ConsoleProtocol, ConsoleAddresses]:
@@ -111,10 +135,9 @@ def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTran
     )
 
 
-def image_cache_of(fake: FakeSettings, settings: ImageCacheSettings) -> ImageCacheManager:
-    """Return who looks after what :func:`host_images` keep."""
-    reads = fake.state_dir is not None and fake.read_images
-    images = host_images(fake.state_dir, settings) if reads and fake.state_dir is not None else None
+def image_cache_of(folder: Path | None, settings: ImageCacheSettings) -> ImageCacheManager:
+    """Return who looks after what :func:`host_images` keep below ``folder``; None where no images are read."""
+    images = None if folder is None else host_images(folder, settings)
     return ImageCacheManager(images, settings.manager_interval_s, settings.unused_min_age_s)
 
 

@@ -23,6 +23,7 @@ from kilonova.errors import Unavailable
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import AskGuests, GuestsFound, HostsStarted, RemoveGuest, StepId, StepReply
 from kilonova.model.found_guest import FoundGuest, OddGuest, Oddity, Removal
+from kilonova.model.host import Service
 from kilonova.model.instance import PowerState
 from kilonova.model.server_migration import ServerMigration
 
@@ -40,13 +41,14 @@ class Reported:
     """What follows from a report.
 
     ``outdated``: records (host, instance) of guests that are gone for long. ``clean``: evacuations whose source has no
-    guest any more.
+    guest any more. ``new_services``: of hosts that were never heard of before.
     """
 
     removals: Mapping[str, tuple[Removal, ...]]
     differences: Differences
     outdated: tuple[tuple[str, str], ...] = ()
     clean: tuple[ServerMigration, ...] = ()
+    new_services: tuple[Service, ...] = ()
 
     def store(self, tx: Transaction) -> None:
         for evacuation in self.clean:

@@ -2,6 +2,7 @@
 """Hosts that start: their services, hypervisors and resource providers, and their guests."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
@@ -46,7 +47,7 @@ def register_hosts(tx: Transaction, message: HostsStarted, process: Process, lea
     host_agents.register(tx, process, hosts, lease)
     reported = read_report(tx.connection, message, tx.now)
     reported.store(tx)
-    return reported
+    return replace(reported, new_services=tuple(each for each in known.values() if each.created_at == tx.now))
 
 
 def _require_bounded(reports: Collection[NodeReport]) -> None:

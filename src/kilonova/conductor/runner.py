@@ -52,6 +52,7 @@ class Runner:
         lease: Lease,
         observers: Sequence[Observer] = (),
         *,
+        beginnings: Sequence[Observer] = (),
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
@@ -84,6 +85,7 @@ class Runner:
             self._parking,
             self._retries,
             self._late_guests,
+            beginnings=beginnings,
             find_agent=find_agent,
             begin=self._begin_released,
         )

@@ -17,6 +17,7 @@ from kilonova.conductor.guest_reports import Reported
 from kilonova.conductor.heartbeats import Heartbeats
 from kilonova.conductor.host_registration import register_hosts
 from kilonova.conductor.image_keeper import ImageKeeper
+from kilonova.conductor.listeners import Listeners
 from kilonova.conductor.membership import Membership
 from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
 from kilonova.conductor.operations import Operations
@@ -72,6 +73,8 @@ class Conductor:
 
     ``limits``: the configured quotas, which hold where nobody has set others.
     ``counts_failed_builds``: whether builds that fail count against their host.
+    ``observers``: are told of every turn of a workflow, ``beginnings``: of every step that begins, ``listeners``: of
+    what else happens.
     ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
     ``response_timeout_s``: when an agent that has not replied is asked how far it is.
     ``question_limits``: how long, and with how many threads, users wait for what agents are asked about guests.
@@ -97,6 +100,8 @@ class Conductor:
         counts_failed_builds: bool = True,
         lease: Lease | None = None,
         observers: Sequence[Observer] = (),
+        beginnings: Sequence[Observer] = (),
+        listeners: Listeners | None = None,
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
@@ -116,6 +121,7 @@ class Conductor:
         self.process = process or Process(owner)
         self.lease = lease or Lease(host_agents.LEASE)
         self.directory = directory
+        self.listeners = listeners or Listeners()
         self._services = Services(
             database,
             claimer,
@@ -128,6 +134,7 @@ class Conductor:
             image_upload=image_upload,
             image_keeper=image_keeper,
             config_drives=config_drives or ConfigDrives(),
+            listeners=self.listeners,
         )
         find_agent = nowhere if directory is None else directory.look_up
         self.runner = Runner(
@@ -136,6 +143,7 @@ class Conductor:
             REGISTRY,
             self.lease,
             (story.tell, *observers),
+            beginnings=beginnings,
             pause_s=pause_s,
             max_tries=max_tries,
             response_timeout_s=response_timeout_s,
@@ -242,6 +250,8 @@ class Conductor:
         if speaker.agent and self.directory is not None:
             self.directory.refresh()
         reported.tell()
+        if reported.new_services:
+            self.listeners.new_services(reported.new_services)
         return HostsRegistered(reported.removals, self.lease.duration.total_seconds())
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> Answer | Future[Answer]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor.config_drives import ConfigDrives
 from kilonova.conductor.image_keeper import ImageKeeper
+from kilonova.conductor.listeners import Listeners
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import Unavailable
@@ -23,7 +24,7 @@ class Services:
     ``image_data``: how a host gets the data of an image, ``image_upload``: how it brings that of one that has none yet;
     None where there is no way. ``image_keeper``: Kilonova's own user at the image service; None where there is none.
     ``config_drives``: what goes on those of servers.
-    ``begin``: has stored workflows of this process go on in the background.
+    ``begin``: has stored workflows of this process go on in the background. ``listeners``: are told of what happens.
     """
 
     database: Database
@@ -37,6 +38,7 @@ class Services:
     config_drives: ConfigDrives = field(default_factory=ConfigDrives)
     image_upload: Callable[[str, str], ImageData | None] = lambda _host, _image_id: None
     image_keeper: ImageKeeper | None = None
+    listeners: Listeners = field(default_factory=Listeners)
 
     @property
     def images(self) -> ImageKeeper:

@@ -51,6 +51,7 @@ LOG = logging.getLogger(__name__)
 class Stepper:
     """The workflows of one process. What is done for one of them is done by one thread at a time (``runs.py``).
 
+    ``observers``: are told of every turn, ``beginnings``: of every step that begins for the first time.
     ``find_agent``: looks, waiting for the database, whether a host can be reached after all that seemed not to be.
     ``begin``: begins workflows that waited for others, as far as they are ours.
     """
@@ -67,6 +68,7 @@ class Stepper:
         retries: Retries,
         late_guests: LateGuests,
         *,
+        beginnings: Sequence[Observer],
         find_agent: Callable[[str], bool],
         begin: Callable[[Sequence[WorkflowRow]], None],
     ) -> None:
@@ -74,6 +76,7 @@ class Stepper:
         self._bus = bus
         self._registry = registry
         self._observers = tuple(observers)
+        self._beginnings = tuple(beginnings)
         self._journal = journal
         self._runs = runs
         self._parking = parking
@@ -176,6 +179,8 @@ class Stepper:
             try:
                 if effect is None:
                     step = self._step(run)
+                    if self._beginnings and not (resumed or run.row.undoing):
+                        self._tell_of_beginning(run)
                     effect = (step.undo if run.row.undoing else step.do)(self._services, run)
                 run = self._apply(run, effect, resumed=resumed)
                 if run is not None and not run.row.undoing and self._step(run).blocking(self._services):
@@ -202,8 +207,10 @@ class Stepper:
                     return self._take(turn, replace(turn.after, version=run.row.version))
                 return self._commit([turn])
             case Journalled():
-                self._tell(Turn(run, effect.row, Phase.STEP_DONE))
-                return self.remember(effect.row, effect.memo)
+                after = self.remember(effect.row, effect.memo)
+                known = run if after is None else replace(run, facts=after.facts)
+                self._tell(Turn(known, effect.row, Phase.STEP_DONE))
+                return after
             case Failed():
                 return self._turn_back(run, effect.failure)
             case Again():
@@ -357,6 +364,11 @@ class Stepper:
 
     def _step(self, run: Run[Any]) -> Step[Any]:
         return self._registry[run.row.kind].step(run.row.step)
+
+    def _tell_of_beginning(self, run: Run[Any]) -> None:
+        event = turns.begins(run)
+        for observer in self._beginnings:
+            observer(event)
 
     def _tell(self, turn: Turn) -> None:
         event = turns.told(turn, self._workflow(turn.run))

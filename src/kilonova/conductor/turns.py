@@ -7,7 +7,7 @@ from typing import Any
 from kilonova.clock import utc_now
 from kilonova.conductor.events import Phase, WorkflowEvent
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import Completed, Ended, Failure, Run, Step, Workflow, Write
+from kilonova.conductor.workflow import Completed, Ended, Failure, Run, Step, Workflow, Write, failure_of
 from kilonova.db import instances
 from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent
 from kilonova.db.transaction import Transaction
@@ -140,4 +140,22 @@ def told(turn: Turn, workflow: Workflow[Any]) -> WorkflowEvent:
     row = turn.run.row
     seconds = max(0.0, (utc_now() - row.since).total_seconds()) if row.since is not None else 0.0
     what = row.kind, turn.step or row.step, row.instance_uuid, row.request_id, turn.host
-    return WorkflowEvent(turn.phase, *what, workflow.done, turn.message, seconds, row.undoing)
+    with_failure = turn.after if turn.phase is Phase.STEP_FAILED and turn.after is not None else row
+    return WorkflowEvent(
+        turn.phase,
+        *what,
+        workflow.done,
+        turn.message,
+        seconds,
+        row.undoing,
+        turn.run.facts,
+        failure_of(with_failure),
+        turn.run.interrupted is not None,
+    )
+
+
+def begins(run: Run[Any]) -> WorkflowEvent:
+    """Return what is told of a step that begins."""
+    row = run.row
+    what = row.kind, row.step, row.instance_uuid, row.request_id, run.facts.host
+    return WorkflowEvent(Phase.STEP_BEGINS, *what, facts=run.facts)

@@ -12,6 +12,7 @@ from kilonova.conductor.silence import Silence
 from kilonova.conductor.task_progress import SHOWN_EVERY_S
 from kilonova.db import change_log, host_agents, services
 from kilonova.db.transaction import Transaction
+from kilonova.model.host import Service
 from kilonova.periodic import PeriodicThread
 
 LOG = logging.getLogger(__name__)
@@ -80,11 +81,13 @@ class Upkeep:
     def register(self) -> None:
         """Show this process under the service names that operators look for."""
 
-        def register(tx: Transaction) -> None:
-            for binary in self._binaries:
-                services.ensure(tx, self._conductor.process.machine, binary)
+        def register(tx: Transaction) -> list[Service]:
+            there = [services.ensure(tx, self._conductor.process.machine, binary) for binary in self._binaries]
+            return [service for service in there if service.created_at == tx.now]
 
-        self._database.write(register)
+        new = self._database.write(register)
+        if new:
+            self._conductor.listeners.new_services(new)
 
     def start(self) -> None:
         """Begin to renew leases, to adopt the workflows of dead processes, and to try again what broke."""

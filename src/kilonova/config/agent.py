@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that a process with agents was told: of databases, APIs and credentials of users it knows nothing."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.consoles import ConsoleSettings
@@ -11,11 +13,17 @@ from kilonova.config.log import LogSettings
 from kilonova.config.rabbit import RabbitSettings
 
 
+def _no_options(cls: type[Any]) -> Mapping[str, Any]:
+    del cls
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
     """A field for each section that an agent reads.
 
     ``needless``: [group] option of secrets that the files have and an agent has no use for.
+    ``options_of``: class of a driver from outside → what its section says.
     """
 
     rabbit: RabbitSettings
@@ -25,3 +33,4 @@ class AgentSettings:
     consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
     log: LogSettings = field(default_factory=LogSettings)
     needless: tuple[str, ...] = ()
+    options_of: Callable[[type[Any]], Mapping[str, Any]] = _no_options

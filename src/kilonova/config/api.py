@@ -26,6 +26,9 @@ class ApiSettings:
     max_hints_size: Annotated[int, Option("Most bytes of all scheduler hints as JSON (Kilonova's own).", min=2)] = (
         16_384
     )
+    delete_only_down_services: Annotated[
+        bool, Option("Refuse to delete a compute service that is up, with 409 (Kilonova's own).")
+    ] = False
     enable_instance_password: Annotated[bool, Option()] = True
     dhcp_domain: Annotated[
         str, Option("Domain that follows the host name which a guest is told, where that has none of its own.")

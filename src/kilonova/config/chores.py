@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
+from kilonova.model.audit_periods import AuditPeriods
+
+_MONTHS = AuditPeriods()
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,19 @@ class ChoreSettings:
             name="reclaim_instance_interval",
         ),
     ] = 0
+    instance_usage_audit: Annotated[
+        bool,
+        Option("Whether instance.exists tells of every server after each period in which it was there."),
+    ] = False
+    usage_audit_period: Annotated[
+        AuditPeriods,
+        Option(
+            "Those periods: hour, day, month or year, maybe with @ and the minute, hour, day or month from which they "
+            "count, as in day@6. UTC.",
+            name="instance_usage_audit_period",
+            read=AuditPeriods.parse,
+        ),
+    ] = _MONTHS
     reboot_timeout_s: Annotated[
         int,
         Option(

@@ -2,6 +2,7 @@
 """What [DEFAULT] says of hosts, their zones and their services."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
@@ -13,6 +14,19 @@ class ComputeSettings:
 
     GROUP: ClassVar[str] = "DEFAULT"
 
+    compute_driver: Annotated[
+        str,
+        Option(
+            "What an agent process serves: fake.FakeDriver for the simulated hosts of [fake]; the name of an entry "
+            "point in kilonova.compute.drivers, or the dotted path of a class, for a hypervisor driver from outside."
+        ),
+    ] = "fake.FakeDriver"
+    host: Annotated[
+        str | None, Option("Name of the host that a driver from outside serves; unset: that of the machine.")
+    ] = None
+    instances_path: Annotated[
+        Path | None, Option("Folder in which hosts keep their guests; for simulated ones [fake] state_dir wins.")
+    ] = None
     service_down_time_s: Annotated[
         int, Option("Seconds after which a silent service counts as down.", name="service_down_time", min=1)
     ] = 60

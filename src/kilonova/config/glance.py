@@ -14,3 +14,16 @@ class GlanceSettings:
     GROUP: ClassVar[str] = "glance"
 
     endpoint_override: Annotated[str | None, Option("URL of the image service.")] = None
+    api_servers: Annotated[
+        tuple[str, ...],
+        Option(
+            "Several URLs of the image service, in place of endpoint_override: one is asked until "
+            "it does not answer, then the next one."
+        ),
+    ] = ()
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Where the image service is, without slashes at the end; nowhere, where nothing says so."""
+        named = self.api_servers or (self.endpoint_override or "",)
+        return tuple(url.strip().rstrip("/") for url in named if url.strip())

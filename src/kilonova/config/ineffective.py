@@ -23,7 +23,6 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.IntOpt("scheduler_instance_sync_interval", default=120, help=_EXACT),
         cfg.IntOpt("heal_instance_info_cache_interval", default=-1, help="there is no network service."),
         cfg.IntOpt("volume_usage_poll_interval", default=0, help="there is no volume service."),
-        cfg.BoolOpt("instance_usage_audit", default=False, help="notifications are not sent yet."),
         cfg.IntOpt("instance_delete_interval", default=300, help=_RETRIED),
         cfg.IntOpt("maximum_instance_delete_attempts", default=5, help=_RETRIED),
         cfg.IntOpt("periodic_fuzzy_delay", default=60, help="no process waits for the chores of another one."),

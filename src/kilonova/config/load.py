@@ -49,6 +49,7 @@ def load_agent_settings(files: Sequence[str]) -> AgentSettings:
             read_section(ConsoleSettings, conf),
             read_section(LogSettings, conf),
             tuple(f"[{group}] {name}" for group, name in _NEEDLESS if _is_set(conf, group, name)),
+            conf.options_of,
         )
     except (cfg.Error, ValueError) as error:
         raise ConfigurationError(str(error).strip()) from error

@@ -21,6 +21,7 @@ from kilonova.config.images import ImageCacheSettings, ImageSettings
 from kilonova.config.ineffective import INEFFECTIVE
 from kilonova.config.keystone import KeystoneSettings
 from kilonova.config.log import LogSettings
+from kilonova.config.notifications import NotificationSettings
 from kilonova.config.operator import OperatorSettings
 from kilonova.config.placement import PlacementSettings
 from kilonova.config.prometheus import PrometheusSettings
@@ -49,6 +50,7 @@ class Settings:
     images: ImageSettings = field(default_factory=ImageSettings)
     keystone: KeystoneSettings = field(default_factory=KeystoneSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    notifications: NotificationSettings = field(default_factory=NotificationSettings)
     operator: OperatorSettings = field(default_factory=OperatorSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     prometheus: PrometheusSettings = field(default_factory=PrometheusSettings)

@@ -13,6 +13,7 @@ from kilonova.db import tables as t
 from kilonova.db.prepared import PreparedInsert
 from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
+from kilonova.model.requester import Requester
 
 SUCCESS, ERROR = "Success", "Error"
 _A = t.instance_actions.c
@@ -122,6 +123,14 @@ def find(connection: Connection, instance_uuid: str, request_id: str) -> Action 
     mine = sa.and_(_A.instance_uuid == instance_uuid, _A.request_id == request_id)
     row = connection.execute(_ACTIONS.where(mine).limit(1)).first()
     return None if row is None else _action(row)
+
+
+def requester(connection: Connection, instance_uuid: str, request_id: str) -> Requester | None:
+    """Return who asked for an action; None where nobody did, or nothing is recorded."""
+    columns = sa.select(_A.user_id, _A.project_id)
+    mine = columns.where(_A.instance_uuid == instance_uuid, _A.request_id == request_id)
+    row = connection.execute(mine.order_by(_A.id.desc()).limit(1)).first()
+    return None if row is None or not row.user_id else Requester(request_id, row.user_id, row.project_id)
 
 
 def list_page(connection: Connection, query: ActionQuery) -> tuple[Action, ...]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of instances: what may be asked of them, and one page at a time."""
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -79,6 +80,21 @@ def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, .
         conditions = [_I.id.in_(found)]
     page = sa.select(t.instances).where(*conditions).order_by(*order).limit(query.limit)
     return complete(connection, connection.execute(page).mappings().all())
+
+
+def count(connection: Connection, query: InstanceQuery) -> int:
+    """Count all instances that a query matches, whatever its limit, marker and order.
+
+    Raises: InvalidRequest for a bad regular expression.
+    """
+    patterns = {name: read_pattern(name, text) for name, text in query.patterns.items()}
+    conditions = _conditions(query)
+    if not patterns:
+        counted = sa.select(sa.func.count()).select_from(t.instances).where(*conditions)
+        return int(connection.execute(counted).scalar_one())
+    texts = sa.select(_I.id, *(_I[name] for name in patterns)).where(*conditions)
+    with connection.execute(texts.execution_options(yield_per=1000)) as rows:
+        return len(matching(patterns, rows, sys.maxsize))
 
 
 def _conditions(query: InstanceQuery) -> list[Any]:

@@ -171,6 +171,11 @@ def group_of(connection: Connection, uuid: str) -> str | None:
     return place_of(connection, uuid)[1]
 
 
+def leave_group(tx: Transaction, uuid: str) -> None:
+    """Have an instance count in no server group from its next claim on; who counted it there forgets it beside this."""
+    tx.execute(sa.update(t.instances).where(_I.uuid == uuid).values(group_uuid=None))
+
+
 def change(
     tx: Transaction,
     uuid: str,

@@ -5,7 +5,7 @@ One row for all instances of a request; it goes with the last of them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -98,12 +98,26 @@ def change(tx: Transaction, instance_uuid: str, **changed: Any) -> None:
 
     An instance that never had a request keeps having none.
     """
+    _replace(tx, instance_uuid, lambda stored: replace(stored, spec=replace(stored.spec, **changed)))
+
+
+def leave_group(tx: Transaction, instance_uuid: str) -> None:
+    """Have one instance ask for its server group no more, neither by its hint; as :func:`change`."""
+
+    def without_group(stored: StoredRequest) -> StoredRequest:
+        hints = {name: values for name, values in stored.spec.hints.items() if name != "group"}
+        return replace(stored, group_uuid=None, spec=replace(stored.spec, hints=hints))
+
+    _replace(tx, instance_uuid, without_group)
+
+
+def _replace(tx: Transaction, instance_uuid: str, made_of: Callable[[StoredRequest], StoredRequest]) -> None:
     table, column = t.instances, t.instances.c
     uuid = tx.execute(sa.select(column.request_spec_uuid).where(column.uuid == instance_uuid)).scalar_one_or_none()
     if uuid is None:
         return
     stored = get(tx.connection, uuid)
-    after = replace(stored, uuid=new_uuid(), spec=replace(stored.spec, **changed))
+    after = replace(made_of(stored), uuid=new_uuid())
     others = sa.select(column.id).where(column.request_spec_uuid == uuid, column.uuid != instance_uuid).limit(1)
     if tx.execute(others).first() is None:
         tx.execute(sa.update(t.request_specs).where(t.request_specs.c.uuid == uuid).values(body=_body(after)))

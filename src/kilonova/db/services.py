@@ -170,13 +170,15 @@ def mark_providers(tx: Transaction, host: str, *, disabled: bool) -> None:
         compute_nodes.touch_provider(tx, provider_id)
 
 
-def delete(tx: Transaction, uuid: str) -> None:
+def delete(tx: Transaction, uuid: str, *, only_down: bool = False) -> None:
     """Remove a service; with a nova-compute go its hypervisors, their providers and its aggregate memberships.
 
-    Raises: NotFound; Conflict while servers, or claims for servers to come, are on the host, or moves from or to it are
-    under way.
+    ``only_down``: refuse that while it is up. Raises: NotFound; Conflict, also while servers, or claims for servers to
+    come, are on the host, or moves from or to it are under way.
     """
     service = get(tx.connection, uuid)
+    if only_down and service.is_up:
+        raise Conflict("Unable to delete a service that is up. Stop it, or declare it down, first.", host=service.host)
     if service.binary == COMPUTE:
         busy = sa.select(t.instances.c.id).where(t.instances.c.host == service.host, t.instances.c.deleted.is_(False))
         if tx.execute(busy.limit(1)).first() is not None:

@@ -595,6 +595,16 @@ switches = _table(
     Column("created_at", Time, nullable=False),
 )
 
+#: ``after_id``: the last instance of which others were told in a period. ``servers``: how many that were.
+usage_audits = _table(
+    "usage_audits",
+    Column("period_beginning", Time, primary_key=True),
+    Column("period_ending", Time, primary_key=True),
+    Column("after_id", Integer, nullable=False),
+    Column("servers", Integer, nullable=False),
+    Column("finished_at", Time),
+)
+
 decisions = _table(
     "decisions",
     _key(),

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from cachetools import TTLCache
 from keystoneauth1 import exceptions
-from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unavailable
+from kilonova.images.endpoints import Endpoints
 from kilonova.logs import outgoing
 from kilonova.logs.request_context import outgoing_headers
 from kilonova.model.image import Image
@@ -30,12 +30,12 @@ _OK, _CREATED = 200, 201
 
 
 class GlanceImages:
-    """An :class:`ImageSource`. ``endpoint``: URL of the service without ``/v2``."""
+    """An :class:`ImageSource`. ``endpoints``: URLs of the service without ``/v2``."""
 
-    def __init__(self, endpoint: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._glance = Adapter(
+    def __init__(self, *endpoints: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._glance = Endpoints(
             Session(timeout=_TIMEOUT_S),
-            endpoint_override=endpoint.rstrip("/"),
+            endpoints,
             connect_retries=_RETRIES,
             connect_retry_delay=_RETRY_DELAY_S,
             status_code_retries=_RETRIES,
@@ -81,12 +81,12 @@ class GlanceImages:
         }
         headers = {"X-Auth-Token": token or "", **outgoing_headers()}
         try:
-            answer = self._glance.post(
+            answer = self._glance.request(
                 "/v2/images",
+                "POST",
                 json=body,
                 headers=headers,
                 authenticated=False,
-                raise_exc=False,
                 connect_retries=0,  # one that was heard of may have made the image
                 status_code_retries=0,
             )
@@ -118,7 +118,7 @@ class GlanceImages:
         """Return the answer, whatever its status. A service that does not answer, or with 503, is asked again."""
         headers = {"X-Auth-Token": token or "", **outgoing_headers()}
         try:
-            answer = self._glance.get(path, headers=headers, authenticated=False, raise_exc=False)
+            answer = self._glance.request(path, "GET", headers=headers, authenticated=False)
         except exceptions.ClientException as error:
             raise Unavailable("The image service cannot be reached.") from error
         outgoing.tell(LOG, "the image service", "GET", path, answer.status_code, answer.headers)

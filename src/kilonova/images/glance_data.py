@@ -8,12 +8,12 @@ from typing import Any
 from urllib.parse import quote
 
 from keystoneauth1 import exceptions
-from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 from urllib3.exceptions import HTTPError
 
 from kilonova.errors import Conflict, Forbidden, NotFound, Unavailable
 from kilonova.images.data import Body, Stored
+from kilonova.images.endpoints import Endpoints
 
 LOG = logging.getLogger(__name__)
 PIECE = 1 << 16
@@ -44,11 +44,11 @@ class GlanceDownload:
 
 
 class GlanceData:
-    """An :class:`ImageStore`. ``session``: of Kilonova's own user; ``endpoint``: URL of the service without ``/v2``."""
+    """An :class:`ImageStore`. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
 
-    def __init__(self, session: Session, endpoint: str) -> None:
+    def __init__(self, session: Session, *endpoints: str) -> None:
         self._session = session
-        self._glance = Adapter(session, endpoint_override=endpoint.rstrip("/"))
+        self._glance = Endpoints(session, endpoints)
 
     def read(self, image_id: str, start: int = 0) -> GlanceDownload:
         headers = {"Accept": "application/octet-stream"} | ({"Range": f"bytes={start}-"} if start else {})
@@ -96,7 +96,7 @@ class GlanceData:
 
     def _ask(self, method: str, path: str, **more: Any) -> Any:
         try:
-            return self._glance.request(path, method, raise_exc=False, redirect=False, **more)
+            return self._glance.request(path, method, redirect=False, **more)
         except (exceptions.ClientException, HTTPError) as error:
             LOG.warning("The image service cannot be asked by Kilonova's user: %s", error)  # hosts are told less
             raise Unavailable(_UNREACHABLE) from error

@@ -6,10 +6,10 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from keystoneauth1 import exceptions
-from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
 from kilonova.errors import Unavailable
+from kilonova.images.endpoints import Endpoints
 from kilonova.images.glance import image_of
 from kilonova.model.image import Image
 
@@ -22,10 +22,10 @@ _BACKUPS = 1000
 
 
 class GlanceKeeper:
-    """An :class:`ImageKeeper`. ``session``: of Kilonova's own user; ``endpoint``: of the service, without ``/v2``."""
+    """An :class:`ImageKeeper`. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
 
-    def __init__(self, session: Session, endpoint: str) -> None:
-        self._glance = Adapter(session, endpoint_override=endpoint.rstrip("/"))
+    def __init__(self, session: Session, *endpoints: str) -> None:
+        self._glance = Endpoints(session, endpoints)
 
     def find(self, image_id: str) -> Image | None:
         content = self._content(image_id)
@@ -61,7 +61,7 @@ class GlanceKeeper:
 
     def _ask(self, method: str, path: str) -> Any:
         try:
-            return self._glance.request(path, method, raise_exc=False, redirect=False)
+            return self._glance.request(path, method, redirect=False)
         except exceptions.ClientException as error:
             raise Unavailable("The image service cannot be asked by Kilonova's user.") from error
 

@@ -36,17 +36,23 @@ LOG = logging.getLogger(__name__)
 _NOWHERE = -1
 #: How often a request that waits for somebody else's load looks whether it is still wanted.
 _LOOK_EVERY_S = 0.5
+#: So many new objects are never walked over again: those of some 10,000 hosts with their servers.
+_MANY_OBJECTS = 50_000
 
 
 @contextmanager
 def _collector_resting() -> Iterator[None]:
-    """Keep the garbage collector from walking over a million new objects again and again, now and later."""
+    """Keep the garbage collector from walking over very many new objects again and again, now and later.
+
+    To freeze them keeps for good what is garbage just then, so few of them, which are walked over in no time, are not.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
+        if gc.get_count()[0] >= _MANY_OBJECTS:
+            gc.freeze()
         if enabled:
             gc.enable()
 

@@ -19,6 +19,11 @@ def test_the_page_of_states_is_what_the_command_prints(
     assert capsys.readouterr().out == (_DOCS / file).read_text(), f"make docs writes docs/{file} anew"
 
 
+def test_the_page_of_notifications_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["docs", "notifications"]) == 0
+    assert capsys.readouterr().out == (_DOCS / "notifications.md").read_text(), "make docs writes it anew"
+
+
 def test_the_picture_has_a_box_for_each_state_and_a_word_for_each_action_between_two(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host aggregates: create, name, put hosts in, tag. What Placement mirrors changes in the same transaction."""
 
+from dataclasses import replace
 from typing import Any
 
 from kilonova.api.compute.actions import run_action
@@ -12,9 +13,12 @@ from kilonova.api.policy import ADMIN, action, rule
 from kilonova.api.schemas import aggregates as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import aggregates
+from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
+from kilonova.notifications.happenings import AggregateActed
+from kilonova.notifications.message import Phase
 from kilonova.scheduler.isolation.rules import is_rule_key, parse_alternative
 
 _ONE, _ACTION = "/os-aggregates/{aggregate_id}", "/os-aggregates/{aggregate_id}/action"
@@ -57,6 +61,7 @@ def create_aggregate(ctx: Context, request: Request) -> Reply:
     created = ctx.backend.database.write(
         lambda tx: aggregates.create(tx, asked["name"], asked.get("availability_zone"))
     )
+    ctx.announce(*_both("create", created))
     view = aggregate_view(created, request.version)
     del view["hosts"], view["metadata"]
     return Reply(200, {"aggregate": view})
@@ -76,16 +81,22 @@ def update_aggregate(ctx: Context, request: Request) -> Reply:
     if ZONE_KEY in asked and asked[ZONE_KEY] is None:
         raise InvalidRequest(f"Aggregate {aggregate_id} does not support an empty {ZONE_KEY}.", field=ZONE_KEY)
     name, zone = asked.get("name"), asked.get(ZONE_KEY)
-    return _reply(
-        request, ctx.backend.database.write(lambda tx: aggregates.update(tx, aggregate_id, name=name, zone=zone))
-    )
+    changed = ctx.backend.database.write(lambda tx: aggregates.update(tx, aggregate_id, name=name, zone=zone))
+    ctx.announce(*_both("update_prop", changed))
+    return _reply(request, changed)
 
 
 def delete_aggregate(ctx: Context, request: Request) -> Reply:
     """DELETE /os-aggregates/{aggregate_id}.  Errors: 400 also while it has hosts, 404."""
     ctx.authorize("os_compute_api:os-aggregates:delete")
     aggregate_id = _id(request)
-    ctx.backend.database.write(lambda tx: aggregates.delete(tx, aggregate_id))
+
+    def job(tx: Transaction) -> Aggregate:
+        present = aggregates.get(tx.connection, aggregate_id)
+        aggregates.delete(tx, aggregate_id)
+        return present
+
+    ctx.announce(*_both("delete", ctx.backend.database.write(job)))
     return Reply(200)
 
 
@@ -100,6 +111,8 @@ def add_host(ctx: Context, request: Request) -> Reply:
     aggregate_id, host = _id(request), request.body["add_host"]["host"]
     zone = ctx.backend.settings.compute.default_availability_zone
     changed = ctx.backend.database.write(lambda tx: aggregates.add_host(tx, aggregate_id, host, default_zone=zone))
+    before = replace(changed, hosts=tuple(each for each in changed.hosts if each != host))
+    ctx.announce(*_both("add_host", changed, before, host=host))
     return _reply(request, changed)
 
 
@@ -109,6 +122,7 @@ def remove_host(ctx: Context, request: Request) -> Reply:
     aggregate_id, host = _id(request), request.body["remove_host"]["host"]
     zone = ctx.backend.settings.compute.default_availability_zone
     changed = ctx.backend.database.write(lambda tx: aggregates.remove_host(tx, aggregate_id, host, default_zone=zone))
+    ctx.announce(*_both("remove_host", changed, replace(changed, hosts=(*changed.hosts, host)), host=host))
     return _reply(request, changed)
 
 
@@ -120,6 +134,7 @@ def set_metadata(ctx: Context, request: Request) -> Reply:
         if value is not None and is_rule_key(key):
             parse_alternative(key, value)
     changed = ctx.backend.database.write(lambda tx: aggregates.set_metadata(tx, aggregate_id, metadata))
+    ctx.announce(*_both("update_metadata", changed, metadata=metadata))
     return _reply(request, changed)
 
 
@@ -133,6 +148,9 @@ def cache_images(ctx: Context, request: Request) -> Reply:
         raise InvalidRequest("No image service is configured that hosts could fetch images from.")
     wanted = [each["id"] for each in request.body["cache"]]
     at_once = ctx.backend.settings.images.precache_concurrency
+    ctx.announce(AggregateActed("cache_images", Phase.START, aggregate))
+    if not aggregate.hosts:
+        ctx.announce(AggregateActed("cache_images", Phase.END, aggregate))
     conductor.operations.image_caching.cache(aggregate, wanted, ctx.requester, at_once)
     return Reply(202)
 
@@ -157,6 +175,14 @@ def aggregate_view(aggregate: Aggregate, version: Version) -> dict[str, Any]:
 
 def _reply(request: Request, aggregate: Aggregate) -> Reply:
     return Reply(200, {"aggregate": aggregate_view(aggregate, request.version)})
+
+
+def _both(
+    action: str, after: Aggregate, before: Aggregate | None = None, **beside: Any
+) -> tuple[AggregateActed, AggregateActed]:
+    """Return what is told of the beginning and the end of a change that was made at once."""
+    start = AggregateActed(action, Phase.START, before or after, **beside)
+    return start, AggregateActed(action, Phase.END, after, **beside)
 
 
 def _id(request: Request) -> int:

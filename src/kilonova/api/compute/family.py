@@ -79,12 +79,12 @@ _JSON_TYPES = {"application/json", "application/vnd.openstack.compute+json"}
 
 
 def _routes() -> Routes:
-    routes: dict[str, Mapping[str, Endpoint]] = dict(versions.ROUTES)
+    routes: dict[str, Mapping[str, Endpoint]] = {}
     for resource in RESOURCES:
         for template, endpoints in resource.ROUTES.items():
             routes[f"/v2.1{template}"] = endpoints
             routes[f"/v2.1/{{project_id}}{template}"] = endpoints
-    return routes
+    return {**versions.routes_of(routes), **routes}
 
 
 class ComputeFamily(NovaStyle):

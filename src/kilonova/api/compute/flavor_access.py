@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from kilonova.api.compute.actions import run_action
+from kilonova.api.compute.flavors import announce_change
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, action, rule
@@ -57,7 +58,9 @@ def add_tenant(ctx: Context, request: Request) -> Reply:
         flavors.add_project(tx, flavor_id, project_id)
         return flavors.projects(tx.connection, flavor_id)
 
-    return _reply(flavor_id, ctx.backend.database.write(job))
+    projects = ctx.backend.database.write(job)
+    announce_change(ctx, flavor_id)
+    return _reply(flavor_id, projects)
 
 
 def remove_tenant(ctx: Context, request: Request) -> Reply:
@@ -69,7 +72,9 @@ def remove_tenant(ctx: Context, request: Request) -> Reply:
         flavors.remove_project(tx, flavor_id, project_id)
         return flavors.projects(tx.connection, flavor_id)
 
-    return _reply(flavor_id, ctx.backend.database.write(job))
+    projects = ctx.backend.database.write(job)
+    announce_change(ctx, flavor_id)
+    return _reply(flavor_id, projects)
 
 
 def _reply(flavor_id: str, projects: Sequence[str]) -> Reply:

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kilonova.api.compute.flavors import find_visible
+from kilonova.api.compute.flavors import announce_change, find_visible
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_READER_OR_ADMIN, rule
@@ -43,6 +43,7 @@ def create_extra_specs(ctx: Context, request: Request) -> Reply:
     ctx.authorize("os_compute_api:os-flavor-extra-specs:create")
     specs = _checked(request.body["extra_specs"], request.version)
     ctx.backend.database.write(lambda tx: flavors.merge_extra_specs(tx, request.path["flavor_id"], specs))
+    announce_change(ctx, request.path["flavor_id"])
     return Reply(200, {"extra_specs": specs})
 
 
@@ -54,6 +55,7 @@ def update_extra_spec(ctx: Context, request: Request) -> Reply:
         raise InvalidRequest(f"Request body and URI mismatch: the body must have the key {key}.", field=key)
     specs = _checked(request.body, request.version)
     ctx.backend.database.write(lambda tx: flavors.merge_extra_specs(tx, request.path["flavor_id"], specs))
+    announce_change(ctx, request.path["flavor_id"])
     return Reply(200, specs)
 
 
@@ -61,6 +63,7 @@ def delete_extra_spec(ctx: Context, request: Request) -> Reply:
     """DELETE /flavors/{flavor_id}/os-extra_specs/{key}.  Errors: 404."""
     ctx.authorize("os_compute_api:os-flavor-extra-specs:delete")
     ctx.backend.database.write(lambda tx: flavors.delete_extra_spec(tx, request.path["flavor_id"], request.path["key"]))
+    announce_change(ctx, request.path["flavor_id"])
     return Reply(200)
 
 

@@ -11,10 +11,12 @@ from kilonova.api.schemas import flavors as schemas
 from kilonova.api.schemas.types import MAX_FLOAT, MAX_INTEGER, as_bool
 from kilonova.api.validation import invalid_field
 from kilonova.db import flavors
+from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
+from kilonova.notifications.happenings import FlavorActed
 
 RULES = (
     rule("os_compute_api:os-flavor-manage:create", ADMIN, "Create a flavor", ("POST", "/flavors")),
@@ -105,6 +107,7 @@ def create_flavor(ctx: Context, request: Request) -> Reply:
             "rxtx_factor", f"Value: {asked['rxtx_factor']}. It must be above 0 and at most {MAX_FLOAT}."
         )
     created = ctx.backend.database.write(lambda tx: flavors.create(tx, flavor))
+    ctx.announce(FlavorActed("create", created, ()))
     return Reply(200, {"flavor": flavor_view(ctx, request, created)})
 
 
@@ -113,14 +116,33 @@ def update_flavor(ctx: Context, request: Request) -> Reply:
     ctx.authorize("os_compute_api:os-flavor-manage:update")
     flavor_id, description = request.path["flavor_id"], request.body["flavor"]["description"]
     updated = ctx.backend.database.write(lambda tx: flavors.update_description(tx, flavor_id, description))
+    announce_change(ctx, flavor_id)
     return Reply(200, {"flavor": flavor_view(ctx, request, updated)})
 
 
 def delete_flavor(ctx: Context, request: Request) -> Reply:
     """DELETE /flavors/{flavor_id}.  Errors: 404."""
     ctx.authorize("os_compute_api:os-flavor-manage:delete")
-    ctx.backend.database.write(lambda tx: flavors.delete(tx, request.path["flavor_id"]))
+    flavor_id = request.path["flavor_id"]
+
+    def job(tx: Transaction) -> FlavorActed:
+        deleted = FlavorActed(
+            "delete", flavors.get(tx.connection, flavor_id), flavors.projects(tx.connection, flavor_id)
+        )
+        flavors.delete(tx, flavor_id)
+        return deleted
+
+    ctx.announce(ctx.backend.database.write(job))
     return Reply(202)
+
+
+def announce_change(ctx: Context, flavor_id: str) -> None:
+    """Tell other services that a flavor, its extra specs or who may use it was changed."""
+    if not ctx.backend.announcer.is_on:
+        return
+    with ctx.backend.database.read() as connection:
+        changed = flavors.get(connection, flavor_id)
+        ctx.announce(FlavorActed("update", changed, flavors.projects(connection, flavor_id)))
 
 
 def find_visible(ctx: Context, flavor_id: str) -> Flavor:

@@ -8,6 +8,8 @@ import orjson
 
 from kilonova.api.http import Context
 from kilonova.api.validation import invalid_field
+from kilonova.db import instances
+from kilonova.scheduler.filters import different_host, same_host
 from kilonova.scheduler.filters.json_query import HINT as QUERY
 from kilonova.scheduler.filters.json_query import QueryTooLarge, require_small
 
@@ -38,6 +40,21 @@ def read_hints(ctx: Context, given: Mapping[str, Any], *, field: str = FIELD) ->
     except QueryTooLarge as error:
         raise invalid_field(f"{field}.{QUERY}", str(error)) from None
     return hints
+
+
+def unseen_instances(ctx: Context, hints: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    """Return the instances in the hints that the caller may not see; nobody is put next to somebody unknown."""
+    named = {uuid for hint in (same_host.HINT, different_host.HINT) for uuid in hints.get(hint, ())}
+    if not named:
+        return frozenset()
+    with ctx.backend.database.read() as connection:
+        found = instances.get_many(connection, sorted(named))
+    return frozenset(each.uuid for each in found if not ctx.sees("os_compute_api:servers:show", each.project_id))
+
+
+def shown_hints(hints: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Return hints as the API shows them: a value alone is no list."""
+    return {name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()}
 
 
 def _texts(value: Any) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ from kilonova.db import keypairs
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.model.keypair import Keypair
+from kilonova.notifications.happenings import KeypairActed
+from kilonova.notifications.message import Phase
 
 if TYPE_CHECKING:
     from kilonova.api.compute.key_material import KeyMaterial
@@ -56,6 +58,8 @@ def create_keypair(ctx: Context, request: Request) -> Reply:
         return keypairs.create(tx, keypair, limit=limits(tx.connection, user_id)["key_pairs"])
 
     stored = ctx.backend.database.write(job)
+    action = "create" if made.private is not None else "import"
+    ctx.announce(KeypairActed(action, Phase.START, stored), KeypairActed(action, Phase.END, stored))
     view = {**_short_view(request, stored), "user_id": stored.user_id}
     if made.private is not None:
         view["private_key"] = made.private
@@ -84,7 +88,15 @@ def delete_keypair(ctx: Context, request: Request) -> Reply:
     """DELETE /os-keypairs/{keypair_name}.  Errors: 404."""
     user_id = _user_of(ctx, request)
     ctx.authorize("os_compute_api:os-keypairs:delete", user_id=user_id)
-    ctx.backend.database.write(lambda tx: keypairs.delete(tx, user_id, request.path["keypair_name"]))
+    name = request.path["keypair_name"]
+
+    def job(tx: Transaction) -> Keypair:
+        present = keypairs.get(tx.connection, user_id, name)
+        keypairs.delete(tx, user_id, name)
+        return present
+
+    deleted = ctx.backend.database.write(job)
+    ctx.announce(KeypairActed("delete", Phase.START, deleted), KeypairActed("delete", Phase.END, deleted))
     return Reply(204 if request.version >= Version(2, 2) else 202)
 
 

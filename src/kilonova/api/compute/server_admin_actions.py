@@ -2,6 +2,7 @@
 """What administrators do about the state of a server.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kilonova.api.compute.server_states import check_unlocked
 from kilonova.api.compute.servers import find_server
@@ -10,6 +11,8 @@ from kilonova.api.policy import ADMIN, action, rule
 from kilonova.api.schemas import server_admin_actions as schemas
 from kilonova.errors import Conflict
 from kilonova.model.instance import VmState
+from kilonova.notifications.happenings import ServerChanged
+from kilonova.notifications.message import Source
 
 _P = "os_compute_api:os-admin-actions"
 RULES = (
@@ -28,6 +31,8 @@ def reset_state(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], f"{_P}:reset_state")
     state = VmState(request.body["os-resetState"]["state"])
     ctx.backend.conductor.operations.states.reset(instance, state, ctx.requester)
+    after = replace(instance, vm_state=state, task_state=None)
+    ctx.announce(ServerChanged(after, instance.vm_state, instance.task_state, Source.API))
     return Reply(202)
 
 

@@ -9,18 +9,18 @@ import base64
 import binascii
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kilonova.api.compute.flavors import find_asked
-from kilonova.api.compute.hints import read_hints
+from kilonova.api.compute.hints import read_hints, unseen_instances
 from kilonova.api.compute.links import bookmark_links
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.target import Target, read_target
 from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
-from kilonova.db import instances, keypairs, server_groups
+from kilonova.db import keypairs, server_groups
 from kilonova.errors import Forbidden, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.config_drive import PublicKey
@@ -28,8 +28,8 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
+from kilonova.notifications.happenings import GroupActed
 from kilonova.scheduler.devices.pci_request import read_aliases
-from kilonova.scheduler.filters import different_host, same_host
 
 _TO_HYPHEN = re.compile(r"[ _.]")
 _NOT_IN_A_HOST_NAME = re.compile(r"[^a-z0-9-]")
@@ -66,7 +66,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         instance_uuids=tuple(instance.uuid for instance in built),
         availability_zone=target.zone,
         hints=hints,
-        unseen_instances=_unseen_instances(ctx, hints),
+        unseen_instances=unseen_instances(ctx, hints),
         force_host=target.forced_host,
         force_node=target.forced_node,
         requested_host=target.requested_host,
@@ -86,9 +86,19 @@ def create_server(ctx: Context, request: Request) -> Reply:
         at_least=least,
         limits=ctx.backend.limits.of_project(ctx.project_id),
     )
+    if group_uuid is not None and ctx.backend.announcer.is_on:
+        _announce_members(ctx, group_uuid, built)
     if as_bool(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": reservation_id})
     return _created(request, built[0], asked, admin_pass)
+
+
+def _announce_members(ctx: Context, group_uuid: str, built: Sequence[Instance]) -> None:
+    """Tell other services which of the new servers are members of a group."""
+    with ctx.backend.database.read() as connection:
+        group = server_groups.get(connection, group_uuid)
+    members = frozenset(group.members)
+    ctx.announce(GroupActed("add_member", group, tuple(each.uuid for each in built if each.uuid in members)))
 
 
 def _created(request: Request, first: Instance, asked: dict[str, Any], admin_pass: str | None) -> Reply:
@@ -220,16 +230,6 @@ def _group(ctx: Context, hints: dict[str, tuple[str, ...]]) -> str | None:
     if group is None or group.project_id != ctx.project_id:
         raise invalid_field("os:scheduler_hints.group", f"Instance group {group_uuid} could not be found.")
     return group.uuid
-
-
-def _unseen_instances(ctx: Context, hints: dict[str, tuple[str, ...]]) -> frozenset[str]:
-    """Return the instances in the hints that the caller may not see; nobody is put next to somebody unknown."""
-    named = {uuid for hint in (same_host.HINT, different_host.HINT) for uuid in hints.get(hint, ())}
-    if not named:
-        return frozenset()
-    with ctx.backend.database.read() as connection:
-        found = instances.get_many(connection, sorted(named))
-    return frozenset(each.uuid for each in found if not ctx.sees("os_compute_api:servers:show", each.project_id))
 
 
 def _instances(

@@ -19,6 +19,7 @@ from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.identifiers import new_uuid
 from kilonova.model.server_group import ServerGroup
+from kilonova.notifications.happenings import GroupActed
 
 _ONE = "/os-server-groups/{server_group_id}"
 RULES = (
@@ -70,6 +71,7 @@ def create_server_group(ctx: Context, request: Request) -> Reply:
         return server_groups.create(tx, group, limit=ours, limit_of_user=own)
 
     created = ctx.backend.database.write(job)
+    ctx.announce(GroupActed("create", created))
     return Reply(200, {"server_group": server_group_view(created, request.version)})
 
 
@@ -84,11 +86,12 @@ def delete_server_group(ctx: Context, request: Request) -> Reply:
     """DELETE /os-server-groups/{server_group_id}, also with members.  Errors: 404."""
     uuid = request.path["server_group_id"]
 
-    def job(tx: Transaction) -> None:
-        find_group(ctx, tx.connection, uuid, "os_compute_api:os-server-groups:delete")
+    def job(tx: Transaction) -> ServerGroup:
+        group = find_group(ctx, tx.connection, uuid, "os_compute_api:os-server-groups:delete")
         server_groups.delete(tx, uuid)
+        return group
 
-    ctx.backend.database.write(job)
+    ctx.announce(GroupActed("delete", ctx.backend.database.write(job)))
     return Reply(204)
 
 

@@ -99,8 +99,8 @@ def _metadata(ctx: Context, request: Request, action: str, given: Mapping[str, s
 def _made(ctx: Context, request: Request, image: NewImage) -> Reply:
     if request.version >= _ID_IN_BODY:
         return Reply(202, {"image_id": image.id})
-    service = ctx.backend.settings.glance.endpoint_override or request.root_url
-    return Reply(202, headers={"Location": f"{service.rstrip('/')}/images/{image.id}"})
+    service = next(iter(ctx.backend.settings.glance.endpoints), request.root_url)
+    return Reply(202, headers={"Location": f"{service}/images/{image.id}"})
 
 
 ACTIONS: Mapping[str, Endpoint] = {

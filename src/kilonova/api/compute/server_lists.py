@@ -77,6 +77,15 @@ def list_servers_detail(ctx: Context, request: Request) -> Reply:
     )
 
 
+def count_matching(ctx: Context, request: Request) -> int:
+    """Count the servers that a list with these filters would show, on all of its pages. Raises: as a list."""
+    query = read_filters(ctx, request, "index")
+    if query is None:
+        return 0
+    with ctx.backend.database.read() as connection:
+        return instance_lists.count(connection, query)
+
+
 def _page(ctx: Context, request: Request, action: str) -> tuple[tuple[Instance, ...], dict[str, Any]]:
     ctx.authorize(f"os_compute_api:servers:{action}")
     maximum = ctx.backend.settings.api.max_limit

@@ -8,6 +8,8 @@ from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_locks as schemas
 from kilonova.model.instance import Instance, LockedBy
+from kilonova.notifications.happenings import ServerActed
+from kilonova.notifications.message import Source
 
 _P = "os_compute_api:os-lock-server"
 RULES = (
@@ -22,7 +24,10 @@ def lock(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], f"{_P}:lock")
     given = request.body["lock"]
     reason = given.get("locked_reason") if isinstance(given, dict) and request.version >= schemas.REASONED else None
-    ctx.backend.conductor.operations.locks.lock(instance, ctx.requester, _party(ctx, instance), reason)
+    locks = ctx.backend.conductor.operations.locks
+    locked = locks.lock(instance, ctx.requester, _party(ctx, instance), reason)
+    if locked is not None:
+        ctx.announce(ServerActed("lock", None, locked, Source.API))
     return Reply(202)
 
 
@@ -31,7 +36,9 @@ def unlock(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], f"{_P}:unlock")
     if instance.locked_by not in {None, _party(ctx, instance)}:
         ctx.authorize(f"{_P}:unlock:unlock_override", project_id=instance.project_id)
-    ctx.backend.conductor.operations.locks.unlock(instance, ctx.requester)
+    unlocked = ctx.backend.conductor.operations.locks.unlock(instance, ctx.requester)
+    if unlocked is not None:
+        ctx.announce(ServerActed("unlock", None, unlocked, Source.API))
     return Reply(202)
 
 

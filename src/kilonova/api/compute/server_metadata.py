@@ -2,6 +2,7 @@
 """Metadata of a server: key=value pairs that its users keep with it. Source: spec COMPUTE_API §2, rows 8 to 13."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from kilonova.api.compute.quota_limits import limits_of_project
 from kilonova.api.compute.server_states import check_allowed
@@ -15,6 +16,8 @@ from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest, NotFound, OverQuota
 from kilonova.model.instance import Instance
 from kilonova.model.transitions import NOTES
+from kilonova.notifications.happenings import ServerChanged
+from kilonova.notifications.message import Source
 
 _P = "os_compute_api:server-metadata"
 _ALL = "/servers/{server_id}/metadata"
@@ -108,7 +111,11 @@ def _edit(ctx: Context, instance: Instance, kind: str, edit: Callable[[Transacti
         instances.change(tx, instance.uuid, expected_states=NOTES[kind].states, metadata=dict(after))
         return after
 
-    return ctx.backend.database.write(job)
+    metadata = ctx.backend.database.write(job)
+    ctx.announce(
+        ServerChanged(replace(instance, metadata=metadata), instance.vm_state, instance.task_state, Source.API)
+    )
+    return metadata
 
 
 def _no_item() -> NotFound:

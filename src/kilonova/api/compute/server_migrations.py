@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The live migrations of one server that are under way: how far they are, and how to end them sooner."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -21,6 +21,8 @@ from kilonova.db import compute_nodes, server_migrations
 from kilonova.errors import ConcurrentUpdate, InvalidRequest, NotFound
 from kilonova.model.instance import Instance
 from kilonova.model.server_migration import MigrationStatus, ServerMigration
+from kilonova.notifications.happenings import ServerActed
+from kilonova.notifications.message import Phase
 
 _P = "os_compute_api:servers:migrations"
 _ALL = "/servers/{server_id}/migrations"
@@ -72,7 +74,9 @@ def force_complete(ctx: Context, request: Request) -> Reply:
         migration = _migration(connection, instance, request)
     check_migrating(ctx, instance, "force_complete")
     try:
-        ctx.backend.conductor.operations.live_migrations.force_complete(instance, migration, ctx.requester, _RUNNING)
+        ctx.backend.conductor.operations.live_migrations.force_complete(
+            instance, migration, ctx.requester, _RUNNING, _telling(ctx, "live_migration_force_complete", instance)
+        )
     except ConcurrentUpdate as error:
         raise InvalidRequest(error.message) from None
     return Reply(202)
@@ -86,10 +90,21 @@ def abort(ctx: Context, request: Request) -> Reply:
     check_migrating(ctx, instance, "abort live migration")
     states = _RUNNING | (_NOT_YET_RUNNING if request.version >= Version(2, 65) else frozenset())
     try:
-        ctx.backend.conductor.operations.live_migrations.abort(instance, migration, ctx.requester, states)
+        ctx.backend.conductor.operations.live_migrations.abort(
+            instance, migration, ctx.requester, states, _telling(ctx, "live_migration_abort", instance)
+        )
     except ConcurrentUpdate as error:
         raise InvalidRequest(error.message) from None
     return Reply(202)
+
+
+def _telling(ctx: Context, action: str, instance: Instance) -> Callable[[], None]:
+    """Return what tells other services that a live migration was interfered with."""
+
+    def tell() -> None:
+        ctx.announce(*(ServerActed(action, phase, instance, host=instance.host) for phase in (Phase.START, Phase.END)))
+
+    return tell
 
 
 def _migration(connection: Connection, instance: Instance, request: Request) -> ServerMigration:

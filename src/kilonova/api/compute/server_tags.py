@@ -15,7 +15,10 @@ from kilonova.api.schemas import server_tags as schemas
 from kilonova.db import instance_tags, instances
 from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest, NotFound
+from kilonova.model.instance import Instance
 from kilonova.model.transitions import NOTES
+from kilonova.notifications.happenings import ServerChanged
+from kilonova.notifications.message import Source
 
 T = TypeVar("T")
 _P = "os_compute_api:os-server-tags"
@@ -101,12 +104,15 @@ def _change(
     """Have ``write(tx, uuid, present tags)`` change tags, in one transaction. Raises: NotFound, Forbidden, Conflict."""
     uuid = find_server(ctx, request.path["server_id"], f"{_P}:{rule_name}").uuid
 
-    def job(tx: Transaction) -> T:
+    def job(tx: Transaction) -> tuple[T, Instance]:
         instance = instances.get(tx.connection, uuid)
         check_allowed(ctx, instance, NOTES[kind])
-        return write(tx, uuid, instance.tags)
+        answer = write(tx, uuid, instance.tags)
+        return answer, instances.get(tx.connection, uuid) if ctx.backend.announcer.is_on else instance
 
-    return ctx.backend.database.write(job)
+    answer, changed = ctx.backend.database.write(job)
+    ctx.announce(ServerChanged(changed, changed.vm_state, changed.task_state, Source.API))
+    return answer
 
 
 def _no_tag(uuid: str, tag: str) -> NotFound:

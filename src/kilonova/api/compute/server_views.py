@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from kilonova.api.compute.hints import shown_hints
 from kilonova.api.compute.links import bookmark_links
 from kilonova.api.compute.times import stored_time, whole_seconds
 from kilonova.api.http import Context, Request
@@ -107,10 +108,7 @@ def detail_view(
     if version >= Version(2, 96):
         view["pinned_availability_zone"] = spec.availability_zone if spec else None
     if version >= Version(2, 100):
-        hints = spec.hints if spec else {}
-        view["scheduler_hints"] = {
-            name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()
-        }
+        view["scheduler_hints"] = shown_hints(spec.hints if spec else {})
     return view
 
 

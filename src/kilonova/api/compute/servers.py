@@ -12,6 +12,8 @@ from kilonova.db import aggregates, instances, request_specs
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, NotFound
 from kilonova.model.instance import Instance
+from kilonova.notifications.happenings import ServerChanged
+from kilonova.notifications.message import Source
 
 _P = "os_compute_api:servers"
 #: Where all of a server is shown.
@@ -68,7 +70,8 @@ def show_server(ctx: Context, request: Request) -> Reply:
 
 def update_server(ctx: Context, request: Request) -> Reply:
     """PUT /servers/{server_id}.  2.75 answers with the whole server.  Errors: 404, 409 for another zone."""
-    server_id = find_server(ctx, request.path["server_id"], "os_compute_api:servers:update").uuid
+    before = find_server(ctx, request.path["server_id"], "os_compute_api:servers:update")
+    server_id = before.uuid
     asked = request.body["server"]
     values = {column: asked[field] for field, column in _UPDATED.items() if field in asked}
 
@@ -82,6 +85,9 @@ def update_server(ctx: Context, request: Request) -> Reply:
     with ctx.backend.database.read() as connection:
         instance = instances.get(connection, server_id)
         around = surroundings(connection, [instance], request.version)
+    old_name = before.name if before.name != instance.name else None
+    states = instance.vm_state, instance.task_state
+    ctx.announce(ServerChanged(instance, *states, Source.API, old_name=old_name))
     return Reply(200, {"server": updated_view(ctx, request, instance, around)})
 
 

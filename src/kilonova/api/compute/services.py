@@ -18,6 +18,7 @@ from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.host import COMPUTE, Service
+from kilonova.notifications.happenings import ServiceActed
 
 _ONE = "/os-services/{service_id}"
 RULES = (
@@ -74,6 +75,7 @@ def _update(ctx: Context, request: Request) -> Reply:
         return changed, aggregates.zones_of_hosts(tx.connection)
 
     changed, zones = ctx.backend.database.write(job)
+    ctx.announce(ServiceActed("update", changed))
     return Reply(200, {"service": service_view(ctx, request, changed, zones)})
 
 
@@ -91,6 +93,7 @@ def _update_by_verb(ctx: Context, request: Request) -> Reply:
         return services.update(tx, service.uuid, **change)
 
     changed = ctx.backend.database.write(job)
+    ctx.announce(ServiceActed("update", changed))
     view: dict[str, Any] = {"host": changed.host, "binary": changed.binary}
     if verb == "force-down":
         view["forced_down"] = changed.forced_down
@@ -104,13 +107,16 @@ def _update_by_verb(ctx: Context, request: Request) -> Reply:
 def delete_service(ctx: Context, request: Request) -> Reply:
     """DELETE /os-services/{service_id}: a number until 2.52, then a uuid.  Errors: 400, 404, 409 with servers."""
     ctx.authorize("os_compute_api:os-services:delete")
-    given = request.path["service_id"]
-    if request.version >= _BY_UUID:
-        uuid = uuid_id(given, "service id")
-        ctx.backend.database.write(lambda tx: services.delete(tx, uuid))
-    else:
-        number = integer_id(given, "service id")
-        ctx.backend.database.write(lambda tx: services.delete(tx, services.get_by_id(tx.connection, number).uuid))
+    given, only_down = request.path["service_id"], ctx.backend.settings.api.delete_only_down_services
+    uuid = uuid_id(given, "service id") if request.version >= _BY_UUID else None
+    number = integer_id(given, "service id") if uuid is None else None
+
+    def job(tx: Transaction) -> Service:
+        found = services.get(tx.connection, str(uuid)) if number is None else services.get_by_id(tx.connection, number)
+        services.delete(tx, found.uuid, only_down=only_down)
+        return found
+
+    ctx.announce(ServiceActed("delete", ctx.backend.database.write(job)))
     return Reply(204)
 
 

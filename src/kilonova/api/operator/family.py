@@ -16,13 +16,27 @@ from kilonova.api.operator import (
     metrics,
     options,
     read_only,
+    servers,
     strays,
     unread,
     workflows,
 )
 
 VERSION = Version(1, 0)
-RESOURCES = (decisions, explain, health, hosts, isolation, metrics, options, read_only, strays, unread, workflows)
+RESOURCES = (
+    decisions,
+    explain,
+    health,
+    hosts,
+    isolation,
+    metrics,
+    options,
+    read_only,
+    servers,
+    strays,
+    unread,
+    workflows,
+)
 RULES = tuple(rule for resource in RESOURCES for rule in resource.RULES)
 
 

@@ -195,6 +195,8 @@ def _list(extra: tuple[str, ...], *, strict: bool = False) -> JSONDict:
     }
 
 
+#: What is no filter.
+_PAGING = frozenset({"limit", "marker", "sort_dir", "sort_key"})
 _TAG_FILTERS = ("ip6", "tags", "tags-any", "not-tags", "not-tags-any")
 LIST = Schemas(
     {
@@ -204,3 +206,7 @@ LIST = Schemas(
         (2, 75): _list((*_TAG_FILTERS, "changes-before", "locked"), strict=True),
     }
 )
+#: Filters of a count, with all that the newest microversion has.
+COUNTED_BY: JSONDict = {
+    name: {"type": "string"} for name in (*(LIST_FILTERS - _PAGING), *_TAG_FILTERS, "changes-before", "locked")
+}

@@ -12,6 +12,7 @@ from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
 from kilonova.conductor.operations.power import Power
 from kilonova.conductor.operations.rebuilds import Rebuilds
+from kilonova.conductor.operations.requests import Requests
 from kilonova.conductor.operations.rescues import Rescues
 from kilonova.conductor.operations.shelving import Shelving
 from kilonova.conductor.operations.snapshots import Snapshots
@@ -35,6 +36,7 @@ class Operations:
         self.consoles = Consoles(questions, services.database)
         self.rescues = Rescues(starter)
         self.states = States(starter)
+        self.requests = Requests(starter)
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
         self.image_caching = ImageCaching(starter)

@@ -24,7 +24,14 @@ class ImageCaching:
         rows = [
             CACHE_IMAGES.first_row(
                 WorkflowRow(new_uuid(), CACHE_IMAGES.kind, "", "", who.request_id, "", owner=owner),
-                CacheFacts(aggregate.name, hosts[start::at_once], tuple(image_ids)),
+                CacheFacts(
+                    aggregate.name,
+                    hosts[start::at_once],
+                    tuple(image_ids),
+                    aggregate_id=aggregate.id,
+                    aggregate_uuid=aggregate.uuid,
+                    total=len(hosts),
+                ),
             )
             for start in range(min(at_once, len(hosts)))
         ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Move a running server, and interfere with that."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from kilonova.conductor.operations.moves import facts_of, migration_of, start_move
 from kilonova.conductor.operations.starting import Starter
@@ -35,22 +35,34 @@ class LiveMigrations:
         start_move(self._starter, LIVE_MIGRATE, facts, instance, migration, who)
 
     def abort(
-        self, instance: Instance, migration: ServerMigration, who: Requester, states: Collection[MigrationStatus]
+        self,
+        instance: Instance,
+        migration: ServerMigration,
+        who: Requester,
+        states: Collection[MigrationStatus],
+        stored: Callable[[], object] = lambda: None,
     ) -> None:
         """Have a live migration that is in one of ``states`` end where it began; it may be over first.
 
+        ``stored``: called once it is durable that it has to, and before it does.
         Raises: ConcurrentUpdate when it is in another state.
         """
-        self._interrupt(instance, migration, Interrupt.ABORT, "live_migration_cancel", who, states)
+        self._interrupt(instance, migration, Interrupt.ABORT, "live_migration_cancel", who, states, stored)
 
     def force_complete(
-        self, instance: Instance, migration: ServerMigration, who: Requester, states: Collection[MigrationStatus]
+        self,
+        instance: Instance,
+        migration: ServerMigration,
+        who: Requester,
+        states: Collection[MigrationStatus],
+        stored: Callable[[], object] = lambda: None,
     ) -> None:
         """Have a live migration that is in one of ``states`` end soon, at the price of a pause.
 
-        Raises: ConcurrentUpdate when it is in another state, or is being aborted.
+        ``stored``: as of :meth:`abort`. Raises: ConcurrentUpdate when it is in another state, or is being aborted.
         """
-        self._interrupt(instance, migration, Interrupt.FORCE_COMPLETE, "live_migration_force_complete", who, states)
+        why = Interrupt.FORCE_COMPLETE
+        self._interrupt(instance, migration, why, "live_migration_force_complete", who, states, stored)
 
     def record_progress(self, message: MigrationProgress) -> None:
         """Note how much a live migration has copied; nobody waits for that."""
@@ -76,6 +88,7 @@ class LiveMigrations:
         action: str,
         who: Requester,
         states: Collection[MigrationStatus],
+        stored: Callable[[], object],
     ) -> None:
         def interrupt(tx: Transaction) -> tuple[WorkflowRow, ...]:
             present = server_migrations.get(tx.connection, migration.uuid)
@@ -87,4 +100,6 @@ class LiveMigrations:
             instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
             return rows
 
-        self._starter.runner.interrupted(self._starter.services.database.write(interrupt))
+        rows = self._starter.services.database.write(interrupt)
+        stored()
+        self._starter.runner.interrupted(rows)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lock a server against its own project, and unlock it."""
 
+from dataclasses import replace
+
 from kilonova.conductor.operations.starting import Starter, record_at_once
 from kilonova.db import instances
 from kilonova.db.transaction import Transaction
@@ -14,28 +16,34 @@ class Locks:
     def __init__(self, starter: Starter) -> None:
         self._database = starter.services.database
 
-    def lock(self, instance: Instance, who: Requester, by: LockedBy, reason: str | None = None) -> None:
+    def lock(self, instance: Instance, who: Requester, by: LockedBy, reason: str | None = None) -> Instance | None:
         """Lock a server; one that is locked stays as its owner finds it, and becomes the administrator's otherwise.
 
-        Raises: NotFound.
+        Returns it as it is then, None where nothing was done. Raises: NotFound.
         """
 
-        def lock(tx: Transaction) -> None:
+        def lock(tx: Transaction) -> Instance | None:
             present = instances.get(tx.connection, instance.uuid)
             if present.locked_by is not None and by is LockedBy.OWNER:
-                return
+                return None
             instances.change(tx, instance.uuid, locked_by=by, locked_reason=reason)
             record_at_once(tx, instance, who, "lock", "api_lock")
+            return replace(present, locked_by=by, locked_reason=reason)
 
-        self._database.write(lock)
+        return self._database.write(lock)
 
-    def unlock(self, instance: Instance, who: Requester) -> None:
-        """Unlock a server; one that is not locked stays as it is. Raises: NotFound."""
+    def unlock(self, instance: Instance, who: Requester) -> Instance | None:
+        """Unlock a server; one that is not locked stays as it is.
 
-        def unlock(tx: Transaction) -> None:
-            if instances.get(tx.connection, instance.uuid).locked_by is None:
-                return
+        Returns it as it is then, None where nothing was done. Raises: NotFound.
+        """
+
+        def unlock(tx: Transaction) -> Instance | None:
+            present = instances.get(tx.connection, instance.uuid)
+            if present.locked_by is None:
+                return None
             instances.change(tx, instance.uuid, locked_by=None, locked_reason=None)
             record_at_once(tx, instance, who, "unlock", "api_unlock")
+            return replace(present, locked_by=None, locked_reason=None)
 
-        self._database.write(unlock)
+        return self._database.write(unlock)

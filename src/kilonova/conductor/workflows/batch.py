@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kilonova.conductor import story
+from kilonova.conductor.listeners import NotBuilt
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     NOTHING,
@@ -133,6 +134,7 @@ def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
 
     for row in services.database.write(give_up):
         story.not_built(row.instance_uuid, row.request_id, refused.message)
+        services.listeners.not_built(NotBuilt(row.instance_uuid, row.request_id, refused.message, refused.details))
     return Again(run.facts)
 
 

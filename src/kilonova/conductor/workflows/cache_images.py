@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from kilonova.conductor.listeners import FetchedImages
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     NOTHING,
@@ -23,6 +24,7 @@ from kilonova.conductor.workflow import (
 )
 from kilonova.db import services as compute_services
 from kilonova.messaging.messages import CacheImages, StepReply
+from kilonova.model.aggregate import Aggregate
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
@@ -34,11 +36,17 @@ _THERE = {CacheResult.CACHED, CacheResult.EXISTING}
 
 @dataclass(frozen=True, slots=True)
 class CacheFacts:
-    """``aggregate``: its name. ``hosts``: those that have yet to be asked. ``images``: the ids of what they fetch."""
+    """``aggregate``: its name. ``hosts``: those that have yet to be asked. ``images``: the ids of what they fetch.
+
+    ``total``: how many hosts the aggregate has.
+    """
 
     aggregate: str
     hosts: tuple[str, ...]
     images: tuple[str, ...]
+    aggregate_id: int = 0
+    aggregate_uuid: str = ""
+    total: int = 0
 
     @property
     def host(self) -> str | None:
@@ -52,10 +60,10 @@ def _ask_next(services: Services, run: Run[CacheFacts]) -> Effect:
     with services.database.read() as connection:
         service = compute_services.find_by_host(connection, host)
     if service is None or not service.is_up:
-        return _next(run, {}, "its compute service is down")
+        return _next(services, run, {}, "its compute service is down")
     offered = _offered(services, host, facts.images)
     if not offered:
-        return _next(run, {}, "there are no such images")
+        return _next(services, run, {}, "there are no such images")
     return SendToAgent(host, CacheImages(run.step_id, offered))
 
 
@@ -66,11 +74,11 @@ def _offered(services: Services, host: str, image_ids: tuple[str, ...]) -> tuple
     return tuple(each for each in data if each is not None)
 
 
-def _answered(_services: Services, run: Run[CacheFacts], reply: StepReply) -> Effect:
-    return _next(run, reply.images, reply.error)
+def _answered(services: Services, run: Run[CacheFacts], reply: StepReply) -> Effect:
+    return _next(services, run, reply.images, reply.error)
 
 
-def _next(run: Run[CacheFacts], results: Mapping[str, CacheResult], error: str | None) -> Effect:
+def _next(services: Services, run: Run[CacheFacts], results: Mapping[str, CacheResult], error: str | None) -> Effect:
     """Tell what came of one host, and go on with the one after it."""
     facts = run.facts
     cached = [image_id for image_id in facts.images if results.get(image_id) in _THERE]
@@ -81,6 +89,10 @@ def _next(run: Run[CacheFacts], results: Mapping[str, CacheResult], error: str |
     if failed:
         why = error or ", ".join(f"{each}: {results.get(each, CacheResult.ERROR)}" for each in failed)
         LOG.warning("Images of aggregate %s: host %s lacks %s: %s", facts.aggregate, facts.host, ", ".join(failed), why)
+    aggregate = Aggregate(facts.aggregate_id, facts.aggregate_uuid, facts.aggregate)
+    services.listeners.images_fetched(
+        FetchedImages(run.request_id, aggregate, facts.host or "", tuple(cached), tuple(failed), facts.total)
+    )
     return Again(replace(facts, hosts=facts.hosts[1:]))
 
 

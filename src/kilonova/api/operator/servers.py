@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/operator/v1/servers: what Nova has no API for. Count servers, take one out of its group, give it other hints."""
+
+from dataclasses import replace
+
+from kilonova.api.compute.hints import read_hints, shown_hints, unseen_instances
+from kilonova.api.compute.server_lists import count_matching
+from kilonova.api.compute.versions import MAX_VERSION
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.policy import ADMIN, PROJECT_READER_OR_ADMIN, rule
+from kilonova.api.schemas import operator_servers as schemas
+from kilonova.api.schemas import queries
+from kilonova.api.validation import invalid_field
+
+_COUNT, _ONE = "/v1/servers/count", "/v1/servers/{server_id}"
+RULES = (
+    rule("kilonova:servers:count", PROJECT_READER_OR_ADMIN, "Count servers", ("GET", f"/operator{_COUNT}")),
+    rule("kilonova:servers:leave_group", ADMIN, "Leave a server group", ("POST", f"/operator{_ONE}/leave-group")),
+    rule("kilonova:servers:set_hints", ADMIN, "Change scheduler hints", ("PUT", f"/operator{_ONE}/hints")),
+)
+
+
+def count_servers(ctx: Context, request: Request) -> Reply:
+    """GET /v1/servers/count.  Takes the filters of GET /servers at the newest microversion.  Errors: 400, 403."""
+    ctx.authorize("kilonova:servers:count")
+    return Reply(200, {"count": count_matching(ctx, replace(request, version=MAX_VERSION))})
+
+
+def leave_group(ctx: Context, request: Request) -> Reply:
+    """POST /v1/servers/{server_id}/leave-group.  The guest is not touched.  Errors: 404, 409 while it is changed."""
+    ctx.authorize("kilonova:servers:leave_group")
+    uuid, group = request.path["server_id"], request.body["leave_group"]["server_group"]
+    ctx.backend.conductor.operations.requests.leave_group(uuid, group, ctx.requester)
+    return Reply(204)
+
+
+def set_hints(ctx: Context, request: Request) -> Reply:
+    """PUT /v1/servers/{server_id}/hints.  Later moves ask with these.  Errors: 400, 404, 409 while it is changed."""
+    ctx.authorize("kilonova:servers:set_hints")
+    given = request.body["hints"]
+    if "group" in given:
+        raise invalid_field("hints.group", "A server joins a server group when it is made, and never later.")
+    hints = read_hints(ctx, given, field="hints")
+    unseen = unseen_instances(ctx, hints)
+    kept = ctx.backend.conductor.operations.requests.set_hints(request.path["server_id"], hints, unseen, ctx.requester)
+    return Reply(200, {"hints": shown_hints(kept)})
+
+
+ROUTES: Routes = {
+    _COUNT: {"GET": Endpoint(count_servers, query=schemas.COUNT)},
+    f"{_ONE}/leave-group": {"POST": Endpoint(leave_group, body=schemas.LEAVE_GROUP, query=queries.NONE)},
+    f"{_ONE}/hints": {"PUT": Endpoint(set_hints, body=schemas.SET_HINTS, query=queries.NONE)},
+}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far other services have been told which servers there were in a period: a row a period, for all processes.
+
+Whoever takes the next servers moves the row on in the same transaction, so that each server is told of once.
+"""
+
+from datetime import timedelta
+
+import sqlalchemy as sa
+
+from kilonova.db import instances
+from kilonova.db import tables as t
+from kilonova.db.statements import insert_missing
+from kilonova.db.transaction import Transaction
+from kilonova.model.audit_periods import Period
+from kilonova.model.instance import Instance
+
+_A, _I = t.usage_audits.c, t.instances.c
+_KEPT = timedelta(days=400)
+
+
+def begin(tx: Transaction, period: Period) -> bool:
+    """See that an audit of a period is under way. Tells whether it is not over yet."""
+    insert_missing(
+        tx,
+        t.usage_audits,
+        {"period_beginning": period.begin, "period_ending": period.end, "after_id": 0, "servers": 0},
+    )
+    tx.execute(sa.delete(t.usage_audits).where(_A.period_ending < tx.now - _KEPT))
+    over = sa.select(_A.finished_at).where(_A.period_beginning == period.begin, _A.period_ending == period.end)
+    return tx.execute(over).scalar_one_or_none() is None
+
+
+def take(tx: Transaction, period: Period, limit: int) -> tuple[Instance, ...]:
+    """Return the next servers of a period that nobody has been told of; none when all have been, which ends it.
+
+    Those count that ran before its end and were not deleted before its beginning.
+    """
+    mine = _A.period_beginning == period.begin, _A.period_ending == period.end
+    after_id = tx.execute(sa.select(_A.after_id).where(*mine, _A.finished_at.is_(None))).scalar_one_or_none()
+    if after_id is None:
+        return ()
+    ran = _I.launched_at < period.end, sa.or_(_I.terminated_at.is_(None), _I.terminated_at > period.begin)
+    wanted = sa.select(t.instances).where(_I.id > after_id, *ran).order_by(_I.id).limit(limit)
+    found = instances.complete(tx.connection, tx.execute(wanted).mappings().all())
+    values = {"after_id": found[-1].id, "servers": _A.servers + len(found)} if found else {"finished_at": tx.now}
+    tx.execute(sa.update(t.usage_audits).where(*mine).values(values))
+    return found

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From those who tell to those who listen: a bounded queue, and one thread that words and sends what is in it.
+
+Whoever tells never waits. What is told is sent in the order in which it was told. A queue that is full, and a process
+that dies, lose what they have: nobody is promised a notification, as in Nova (ADR 32).
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kilonova.model.requester import Requester
+from kilonova.notifications.happenings import Happening
+from kilonova.notifications.sinks import Sink
+from kilonova.notifications.wording import Wording
+
+LOG = logging.getLogger(__name__)
+#: How long a process that ends waits for what it has still to send.
+CLOSING_S = 5.0
+_COMPLAIN_EVERY = 1000
+
+
+def _nobody() -> None:
+    """Count nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Told of each message that was sent, and of each happening that was lost."""
+
+    sent: Callable[[], None] = _nobody
+    lost: Callable[[], None] = _nobody
+
+
+class Dispatcher:
+    """Sends what it is told, in the background. Safe to use from any thread."""
+
+    def __init__(
+        self, wording: Wording, sinks: Sequence[Sink], *, queue_size: int, counters: Counters | None = None
+    ) -> None:
+        self._wording = wording
+        self._sinks = tuple(sinks)
+        self._counters = counters or Counters()
+        self._queue: queue.Queue[tuple[Happening, Requester | None] | None] = queue.Queue(queue_size)
+        self._lost = 0
+        self._thread = threading.Thread(target=self._run, name="notifications", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many happenings have not been sent yet."""
+        return self._queue.qsize()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether so much waits that whoever can tell later should."""
+        return self._queue.qsize() * 2 >= self._queue.maxsize
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was told has been sent or lost."""
+        return self._queue.unfinished_tasks == 0
+
+    def tell(self, happening: Happening, who: Requester | None = None) -> None:
+        """Have something sent. ``who`` asked for it; None for what nobody did."""
+        try:
+            self._queue.put_nowait((happening, who))
+        except queue.Full:
+            self.lose(f"{self._queue.maxsize} of them wait already")
+
+    def lose(self, why: str) -> None:
+        """Count a happening that nobody will be told of; log the first one, and every thousandth."""
+        self._counters.lost()
+        self._lost += 1
+        if self._lost % _COMPLAIN_EVERY == 1:
+            LOG.warning("Notifications are lost: %s (%d so far)", why, self._lost)
+
+    def close(self) -> None:
+        """Send what waits, as far as that goes within some seconds, and let go of the broker."""
+        try:
+            self._queue.put(None, timeout=CLOSING_S)
+        except queue.Full:
+            pass
+        else:
+            self._thread.join(CLOSING_S)
+        if (
+            self._thread.is_alive()
+        ):  # a driver of oslo.messaging cannot be interrupted; the thread goes with the process
+            LOG.warning("%d notifications were not sent before the end", self.waiting)
+
+    def _run(self) -> None:
+        while (told := self._queue.get()) is not None:
+            try:
+                self._send(*told)
+            except Exception:
+                LOG.exception("A notification could not be made")
+            self._queue.task_done()
+        for sink in self._sinks:
+            try:
+                sink.close()
+            except Exception:
+                LOG.exception("Notifications could not be closed")
+
+    def _send(self, happening: Happening, who: Requester | None) -> None:
+        for message in self._wording.messages(happening, who):
+            for sink in self._sinks:
+                try:
+                    sink.send(message)
+                except Exception as error:  # noqa: BLE001 - whatever a driver raises, the others go on
+                    self.lose(f"{type(error).__name__}: {error}")
+            self._counters.sent()

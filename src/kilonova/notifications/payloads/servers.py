@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Payloads about servers. None has a password, user data or a token: what is not named here is not sent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from kilonova.model.image_properties import present_name
+from kilonova.model.instance import Instance, PowerState
+from kilonova.model.requester import Requester
+from kilonova.notifications.payloads.faults import ExceptionPayload
+from kilonova.notifications.payloads.payload import Payload
+from kilonova.notifications.payloads.resources import FlavorPayload, KeypairPayload
+
+_POWER_STATES: Mapping[PowerState, str] = {
+    PowerState.NOSTATE: "pending",
+    PowerState.RUNNING: "running",
+    PowerState.PAUSED: "paused",
+    PowerState.SHUTDOWN: "shutdown",
+    PowerState.CRASHED: "crashed",
+    PowerState.SUSPENDED: "suspended",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstancePayload(Payload):
+    """A server as it was at the moment of which a notification tells.
+
+    ``ip_addresses`` is empty as long as there is no network service. ``block_devices`` and ``shares``: None unless
+    ``bdms_in_notifications`` and ``include_share_mapping`` ask for them; then empty, since there are neither.
+    ``request_id``, ``action_initiator_user``, ``action_initiator_project``: None for what nobody asked for.
+    """
+
+    VERSION: ClassVar[str] = "1.9"
+
+    uuid: str
+    user_id: str
+    tenant_id: str
+    reservation_id: str
+    display_name: str
+    display_description: str | None
+    host_name: str
+    host: str | None
+    node: str | None
+    os_type: str | None
+    architecture: str | None
+    availability_zone: str | None
+    flavor: FlavorPayload
+    image_uuid: str
+    key_name: str | None
+    kernel_id: str
+    ramdisk_id: str
+    created_at: datetime | None
+    launched_at: datetime | None
+    terminated_at: datetime | None
+    deleted_at: datetime | None
+    updated_at: datetime | None
+    state: str
+    power_state: str
+    task_state: str | None
+    progress: int
+    ip_addresses: Sequence[Any]
+    block_devices: Sequence[Any] | None
+    metadata: Mapping[str, str]
+    locked: bool
+    auto_disk_config: str
+    request_id: str | None
+    action_initiator_user: str | None
+    action_initiator_project: str | None
+    locked_reason: str | None
+    shares: Sequence[Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceActionPayload(InstancePayload):
+    """``fault``: why the action failed; None in all but ``error``."""
+
+    VERSION: ClassVar[str] = "1.9"
+
+    fault: ExceptionPayload | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceCreatePayload(InstanceActionPayload):
+    """``instance_name``: of the guest on its host."""
+
+    VERSION: ClassVar[str] = "1.13"
+
+    keypairs: Sequence[KeypairPayload]
+    tags: Sequence[str]
+    trusted_image_certificates: Sequence[str] | None
+    instance_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceActionResizePrepPayload(InstanceActionPayload):
+    """``flavor`` is the present one."""
+
+    VERSION: ClassVar[str] = "1.4"
+
+    new_flavor: FlavorPayload | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceActionRescuePayload(InstanceActionPayload):
+    """``rescue_image_ref``: what the server is rescued with."""
+
+    VERSION: ClassVar[str] = "1.4"
+
+    rescue_image_ref: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceActionRebuildPayload(InstanceActionPayload):
+    """``image_uuid`` is the new image."""
+
+    VERSION: ClassVar[str] = "1.10"
+
+    trusted_image_certificates: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceActionSnapshotPayload(InstanceActionPayload):
+    """``snapshot_image_id``: the image that is made."""
+
+    VERSION: ClassVar[str] = "1.10"
+
+    snapshot_image_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPeriodPayload(Payload):
+    """From when to when a server was used."""
+
+    VERSION: ClassVar[str] = "1.0"
+
+    audit_period_beginning: datetime
+    audit_period_ending: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceStateUpdatePayload(Payload):
+    """The settled states and the tasks before and after."""
+
+    VERSION: ClassVar[str] = "1.0"
+
+    old_state: str | None
+    state: str
+    old_task_state: str | None
+    new_task_state: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceUpdatePayload(InstancePayload):
+    """``old_display_name``: None where the name is the same."""
+
+    VERSION: ClassVar[str] = "2.1"
+
+    state_update: InstanceStateUpdatePayload
+    audit_period: AuditPeriodPayload
+    old_display_name: str | None
+    tags: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceExistsPayload(InstancePayload):
+    """That a server was there in a period, or what it was until now in the present one."""
+
+    VERSION: ClassVar[str] = "2.1"
+
+    audit_period: AuditPeriodPayload
+
+
+def common_fields(instance: Instance, who: Requester | None, *, bdms: bool, shares: bool) -> dict[str, Any]:
+    """Return the fields that all payloads about servers have. ``who``: None for what nobody asked for."""
+    properties = {present_name(name): value for name, value in instance.image_properties.items()}
+    return {
+        "uuid": instance.uuid,
+        "user_id": instance.user_id,
+        "tenant_id": instance.project_id,
+        "reservation_id": instance.reservation_id,
+        "display_name": instance.name,
+        "display_description": instance.description,
+        "host_name": instance.hostname,
+        "host": instance.host,
+        "node": instance.node,
+        "os_type": properties.get("os_type"),
+        "architecture": properties.get("hw_architecture"),
+        "availability_zone": instance.availability_zone,
+        "flavor": FlavorPayload.of(instance.flavor),
+        "image_uuid": instance.image_ref or "",
+        "key_name": instance.key_name,
+        "kernel_id": properties.get("kernel_id", ""),
+        "ramdisk_id": properties.get("ramdisk_id", ""),
+        "created_at": instance.created_at,
+        "launched_at": instance.launched_at,
+        "terminated_at": instance.terminated_at,
+        "deleted_at": instance.deleted_at,
+        "updated_at": instance.updated_at,
+        "state": instance.vm_state.value,
+        "power_state": _POWER_STATES[instance.power_state],
+        "task_state": None if instance.task_state is None else instance.task_state.value,
+        "progress": instance.progress,
+        "ip_addresses": (),
+        "block_devices": () if bdms else None,
+        "metadata": instance.metadata,
+        "locked": instance.locked_by is not None,
+        "auto_disk_config": instance.disk_config,
+        "request_id": None if who is None else who.request_id,
+        "action_initiator_user": None if who is None else who.user_id,
+        "action_initiator_project": None if who is None else who.project_id,
+        "locked_reason": instance.locked_reason,
+        "shares": () if shares else None,
+    }

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where messages go: a file of our own, or what oslo.messaging knows."""
+
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from kilonova.clock import utc_now
+from kilonova.identifiers import new_uuid
+from kilonova.logs.rotation import LogFile, RotatingLog
+from kilonova.model.requester import Requester
+from kilonova.notifications.message import Format, Message
+
+_MAX_BYTES = 200 * 2**20
+_KEPT = 5
+#: Of the exchange at which consumers of Nova's notifications listen.
+_EXCHANGE = "nova"
+
+
+class Sink(Protocol):
+    """Used by one thread."""
+
+    def send(self, message: Message) -> None:
+        """Send a message; this may take as long as a broker is away."""
+
+    def close(self) -> None:
+        """Let go of what is open."""
+
+
+class FileSink:
+    """Writes each message as a line of JSON, with the keys that it has at a broker."""
+
+    def __init__(self, path: Path, level: str) -> None:
+        self._level = level
+        self._file = RotatingLog(LogFile(path, _MAX_BYTES, _KEPT))
+        self._file.setFormatter(logging.Formatter("%(message)s"))
+
+    def send(self, message: Message) -> None:
+        line = {
+            "message_id": new_uuid(),
+            "publisher_id": message.publisher,
+            "timestamp": f"{utc_now():%Y-%m-%d %H:%M:%S.%f}",
+            "priority": "ERROR" if message.is_error else self._level,
+            "event_type": message.event_type,
+            "payload": message.payload,
+            **{f"_context_{name}": value for name, value in context_of(message.who).items()},
+        }
+        text = orjson.dumps(line, default=str).decode()
+        self._file.handle(logging.makeLogRecord({"msg": text}))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class MessagingSink:
+    """Hands messages to the drivers of oslo.messaging that its configuration names.
+
+    ``conf``: of its own. ``topics``: of versioned messages. ``needs_broker``: whether a driver speaks to one.
+    """
+
+    def __init__(self, conf: Any, *, topics: Sequence[str], level: str, needs_broker: bool) -> None:
+        oslo_messaging = _oslo_messaging()
+        oslo_messaging.set_transport_defaults(_EXCHANGE)
+        self._transport = oslo_messaging.get_notification_transport(conf, url=None if needs_broker else "fake://")
+        self._notifiers: Mapping[Format, Any] = {
+            Format.UNVERSIONED: oslo_messaging.Notifier(self._transport),
+            Format.VERSIONED: oslo_messaging.Notifier(self._transport, topics=list(topics)),
+        }
+        self._level = level.lower()
+
+    def send(self, message: Message) -> None:
+        notifier = self._notifiers[message.format].prepare(publisher_id=message.publisher)
+        tell = getattr(notifier, "error" if message.is_error else self._level)
+        tell(_Context(context_of(message.who)), message.event_type, message.payload)
+
+    def close(self) -> None:
+        self._transport.cleanup()
+
+
+class _Context(dict[str, str | None]):
+    """Who asked, in the form that oslo.messaging takes for one without secrets; it drops plain dictionaries."""
+
+    def redacted_copy(self) -> dict[str, str | None]:
+        """Return what may be sent."""
+        return dict(self)
+
+
+def _oslo_messaging() -> Any:
+    """Import oslo.messaging, which brings much that nobody needs without notifications.
+
+    Where eventlet is installed it is imported, and warns of itself; nothing is patched, and threads stay threads.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import oslo_messaging  # noqa: PLC0415
+        from oslo_service import backend  # noqa: PLC0415
+
+        backend.register_backend_default_hook(lambda: backend.BackendType.THREADING)
+    return oslo_messaging
+
+
+def context_of(who: Requester | None) -> dict[str, str | None]:
+    """Return who asked, as consumers find it beside the payload. A token is never part of it."""
+    if who is None:
+        return {"request_id": None, "user_id": None, "project_id": None}
+    return {"request_id": who.request_id, "user_id": who.user_id or None, "project_id": who.project_id or None}

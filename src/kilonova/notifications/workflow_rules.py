@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which notifications about a server each workflow brings, and when: one table.
+
+What begins is told when the host is about to be asked, what ends after the commit that made it so.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from kilonova.conductor.events import Phase as Turn
+from kilonova.conductor.events import WorkflowEvent
+from kilonova.notifications.message import Phase
+
+
+class Teller(Enum):
+    """Which service a notification is from.
+
+    ``HOST``: the compute service of the host that does it; ``SOURCE``: of the one that a server leaves. ``API`` and
+    ``CONDUCTOR`` are those of this process.
+    """
+
+    HOST = auto()
+    SOURCE = auto()
+    API = auto()
+    CONDUCTOR = auto()
+
+
+def _always(_facts: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When something is told, and what. ``step``: at which step of the workflow; "": at any.
+
+    ``undoing``: when the step was undone. ``failed_at``: only where the workflow failed at one of these steps.
+    ``only``: what has to hold of the facts.
+    """
+
+    turn: Turn
+    step: str
+    action: str
+    phase: Phase | None
+    teller: Teller = Teller.HOST
+    undoing: bool = False
+    failed_at: frozenset[str] = frozenset()
+    only: Callable[[Any], bool] = _always
+
+    def holds(self, event: WorkflowEvent) -> bool:
+        """Tell whether an event, of the turn that the rule is for, is to be told."""
+        if self.step and self.step != event.step:
+            return False
+        if self.turn is Turn.STEP_DONE and self.undoing != event.undoing:
+            return False
+        if self.failed_at and (event.failure is None or event.failure.step not in self.failed_at):
+            return False
+        return self.only(event.facts)
+
+
+def _begins(step: str, action: str, phase: Phase | None = Phase.START, **more: Any) -> Rule:
+    return Rule(Turn.STEP_BEGINS, step, action, phase, **more)
+
+
+def _done(step: str, action: str, phase: Phase | None = Phase.END, **more: Any) -> Rule:
+    return Rule(Turn.STEP_DONE, step, action, phase, **more)
+
+
+def _over(action: str, step: str = "", **more: Any) -> Rule:
+    return Rule(Turn.DONE, step, action, Phase.END, **more)
+
+
+def _failed(step: str, action: str, **more: Any) -> Rule:
+    return Rule(Turn.STEP_FAILED, step, action, Phase.ERROR, **more)
+
+
+def _whole(step: str, action: str) -> tuple[Rule, ...]:
+    """Tell of the beginning of the first step, and of the end of all."""
+    return _begins(step, action), _over(action)
+
+
+def _used_until(step: str, turn: Turn = Turn.STEP_BEGINS) -> Rule:
+    """Tell what a server was in the present period, before something changes what it costs."""
+    return Rule(turn, step, EXISTS, None)
+
+
+def _leaves_now(facts: Any) -> bool:
+    return bool(facts.offload)
+
+
+def _was_offloaded(facts: Any) -> bool:
+    return bool(facts.offloaded)
+
+
+def _kept_its_host(facts: Any) -> bool:
+    return not facts.offloaded
+
+
+#: Stands for ``instance.exists``, which is no action.
+EXISTS = "exists"
+_MOVED = frozenset({"move-away", "switch", "finish"})
+_AWAY_AND_BACK = (
+    _used_until("claim", Turn.STEP_DONE),
+    _done("claim", "resize_prep", Phase.START),
+    _done("claim", "resize_prep"),
+    _begins("move-away", "resize", teller=Teller.SOURCE),
+    _done("move-away", "resize", teller=Teller.SOURCE),
+    _begins("finish", "resize_finish"),
+    _over("resize_finish"),
+    *(_failed(step, "resize") for step in sorted(_MOVED)),
+)
+_COPIED = frozenset({"prepare", "copy"})
+_SNAPSHOT = _begins("snapshot", "snapshot"), _over("snapshot")
+
+#: Kind of workflow → what is told, in order.
+RULES: Mapping[str, tuple[Rule, ...]] = {
+    "build": (_begins("spawn", "create"), _failed("spawn", "create"), _over("create")),
+    "delete": (_begins("destroy", "delete"), _begins("destroy", "shutdown"), _over("shutdown"), _over("delete")),
+    "soft-delete": _whole("confirm", "soft_delete"),
+    "restore": _whole("power-on", "restore"),
+    "start": _whole("act", "power_on"),
+    "stop": _whole("act", "power_off"),
+    "force-stop": _whole("act", "power_off"),
+    "reboot": (*_whole("act", "reboot"), Rule(Turn.FAILED, "", "reboot", Phase.ERROR)),
+    "hard-reboot": (*_whole("act", "reboot"), Rule(Turn.FAILED, "", "reboot", Phase.ERROR)),
+    "pause": _whole("act", "pause"),
+    "unpause": _whole("act", "unpause"),
+    "suspend": _whole("act", "suspend"),
+    "resume": _whole("act", "resume"),
+    "rescue": (_begins("act", "rescue"), _used_until("", Turn.DONE), _over("rescue")),
+    "unrescue": _whole("act", "unrescue"),
+    "rebuild": (
+        _done("check", "rebuild_scheduled", None, teller=Teller.CONDUCTOR),
+        _used_until("rebuild"),
+        *_whole("rebuild", "rebuild"),
+        Rule(Turn.FAILED, "", "rebuild", Phase.ERROR),
+    ),
+    "evacuate": (
+        _begins("begin", "evacuate", None, teller=Teller.API),
+        _done("claim", "rebuild_scheduled", None, teller=Teller.CONDUCTOR),
+        _begins("spawn", "rebuild"),
+        _failed("spawn", "rebuild"),
+        _over("rebuild"),
+    ),
+    "resize": _AWAY_AND_BACK,
+    "migrate": _AWAY_AND_BACK,
+    "confirm-resize": (
+        _begins("drop-source", "resize_confirm", teller=Teller.SOURCE),
+        _over("resize_confirm", teller=Teller.SOURCE),
+    ),
+    "revert-resize": (
+        _used_until("abandon"),
+        _begins("return-home", "resize_revert", teller=Teller.SOURCE),
+        _over("resize_revert", teller=Teller.SOURCE),
+    ),
+    "live-migrate": (
+        _begins("prepare", "live_migration_pre"),
+        _done("prepare", "live_migration_pre"),
+        _begins("activate", "live_migration_post", teller=Teller.SOURCE),
+        _begins("activate", "live_migration_post_dest"),
+        _done("switch", "live_migration_post_dest"),
+        _over("live_migration_post", teller=Teller.SOURCE),
+        *(
+            Rule(Turn.STEP_FAILED, step, "live_migration_rollback", Phase.START, Teller.SOURCE)
+            for step in sorted(_COPIED)
+        ),
+        _done("prepare", "live_migration_rollback_dest", Phase.START, undoing=True),
+        _done("prepare", "live_migration_rollback_dest", undoing=True),
+        *(
+            Rule(turn, "", "live_migration_rollback", Phase.END, Teller.SOURCE, failed_at=_COPIED)
+            for turn in (Turn.FAILED, Turn.INTERRUPTED, Turn.RESTARTED)
+        ),
+    ),
+    "shelve": (
+        _used_until("register"),
+        _begins("register", "shelve"),
+        _over("shelve", "keep"),
+        _begins("offload", "shelve", Phase.END),
+        _begins("offload", "shelve_offload"),
+        _over("shelve_offload", "offload", only=_leaves_now),
+    ),
+    "shelve-offload": _whole("offload", "shelve_offload"),
+    "unshelve": (
+        _begins("spawn", "unshelve", only=_was_offloaded),
+        _over("unshelve", only=_was_offloaded),
+        _begins("spawn", "power_on", only=_kept_its_host),
+        _over("power_on", only=_kept_its_host),
+    ),
+    "create-image": _SNAPSHOT,
+    "create-backup": _SNAPSHOT,
+    "crash-dump": _whole("act", "trigger_crash_dump"),
+}
+
+#: Kind of workflow → what comes to nothing when there is no host for it.
+PLACED: Mapping[str, str] = {
+    "build": "build_instances",
+    "resize": "migrate_server",
+    "migrate": "migrate_server",
+    "live-migrate": "migrate_server",
+    "evacuate": "rebuild_server",
+}
+
+
+def _by_turn() -> Mapping[tuple[str, Turn], tuple[Rule, ...]]:
+    found: dict[tuple[str, Turn], list[Rule]] = defaultdict(list)
+    for kind, rules in RULES.items():
+        for rule in rules:
+            found[kind, rule.turn].append(rule)
+    return {key: tuple(rules) for key, rules in found.items()}
+
+
+_BY_TURN = _by_turn()
+
+
+def rules_for(event: WorkflowEvent) -> list[Rule]:
+    """Return what is told of an event, in order."""
+    return [rule for rule in _BY_TURN.get((event.kind, event.phase), ()) if rule.holds(event)]

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From turns of workflows to what is told of servers. Reads each server once, at the moment that is told of."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlalchemy.engine import Connection
+
+from kilonova.conductor.events import Phase as Turn
+from kilonova.conductor.events import WorkflowEvent
+from kilonova.conductor.workflow import Failure
+from kilonova.db import instance_actions, instances, request_specs, server_migrations
+from kilonova.db.database import Database
+from kilonova.errors import NotFound
+from kilonova.model.instance import Instance, TaskState
+from kilonova.notifications.dispatcher import Dispatcher
+from kilonova.notifications.happenings import (
+    Details,
+    Happening,
+    HostFailed,
+    NoHostFound,
+    ServerActed,
+    ServerChanged,
+    ServerExists,
+)
+from kilonova.notifications.message import Phase, Source
+from kilonova.notifications.workflow_rules import EXISTS, PLACED, Rule, Teller, rules_for
+
+#: Servers of which it is remembered what they last were.
+_REMEMBERED = 10_000
+_FAILS = frozenset({Turn.STEP_FAILED, Turn.FAILED})
+#: Of these, an image is told of.
+_SNAPSHOTS = frozenset({"create-image", "create-backup"})
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Which changes of states are told of; ``tasks``: those of tasks, too."""
+
+    tasks: bool = False
+
+
+class Memory:
+    """What servers were when they were last looked at. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, Instance] = OrderedDict()
+
+    def exchange(self, instance: Instance) -> Instance | None:
+        """Remember what a server is now, and return what it was, None where that is not known."""
+        with self._lock:
+            before = self._known.pop(instance.uuid, None)
+            if instance.deleted_at is None or instance.host is not None:
+                self._known[instance.uuid] = instance
+                if len(self._known) > _REMEMBERED:
+                    self._known.popitem(last=False)
+            return before
+
+
+class WorkflowWatch:
+    """Takes every turn, and every step that begins, and tells ``dispatcher``. It never raises.
+
+    ``changes``: None for none.
+    """
+
+    def __init__(self, database: Database, dispatcher: Dispatcher, changes: Changes | None = None) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._changes = changes
+        self._memory = Memory()
+
+    def observe(self, event: WorkflowEvent) -> None:
+        """Tell what follows from an event, if anything does."""
+        if not event.instance_uuid:
+            return
+        rules = rules_for(event)
+        if not (rules or event.phase in _FAILS or (self._changes is not None and event.phase is not Turn.BROKE)):
+            return
+        try:
+            with self._database.read() as connection:
+                who = instance_actions.requester(connection, event.instance_uuid, event.request_id)
+                told = list(self._told(connection, event, rules))
+        except Exception as error:  # noqa: BLE001 - whatever it was, the workflow goes on
+            self._dispatcher.lose(f"server {event.instance_uuid} cannot be read: {error}")
+            return
+        for happening in told:
+            self._dispatcher.tell(happening, who)
+
+    def _told(self, connection: Connection, event: WorkflowEvent, rules: list[Rule]) -> Iterator[Happening]:
+        instance = instances.find_any(connection, event.instance_uuid)
+        if instance is None:
+            return
+        before = self._memory.exchange(instance)
+        yield from self._change(event, before, instance)
+        details = _details(connection, event, instance, rules)
+        for rule in rules:
+            shown = _as_told(rule, before, instance)
+            yield ServerExists(shown) if rule.action == EXISTS else _acted(rule, event, shown, details)
+        yield from _failures(connection, event, instance)
+
+    def _change(self, event: WorkflowEvent, before: Instance | None, now: Instance) -> Iterator[Happening]:
+        """Yield the change of a server's states since it was last looked at.
+
+        What a server was before anybody looked follows from what begins: it had no task then.
+        """
+        if self._changes is None:
+            return
+        if before is None:
+            if event.phase is not Turn.STEP_BEGINS:
+                return
+            task = TaskState.SCHEDULING if event.kind == "build" else None
+            before = replace(now, task_state=task)
+        if before.vm_state is not now.vm_state or (self._changes.tasks and before.task_state is not now.task_state):
+            yield ServerChanged(now, before.vm_state, before.task_state, host=now.host or before.host)
+
+
+def _as_told(rule: Rule, before: Instance | None, now: Instance) -> Instance:
+    """Return a server as a notification shows it: one that is deleted has the host that it had.
+
+    Its guest was shut down before it was deleted.
+    """
+    if before is None or now.deleted_at is None or now.host is not None:
+        return now
+    if rule.action == "shutdown":
+        return before
+    return replace(now, host=before.host, node=before.node)
+
+
+def _acted(rule: Rule, event: WorkflowEvent, instance: Instance, details: Details) -> Happening:
+    source, host = Source.COMPUTE, _host(rule, event, instance)
+    if rule.teller is Teller.CONDUCTOR:
+        source = Source.CONDUCTOR
+    elif rule.teller is Teller.API or host is None:
+        source, host = Source.API, None
+    failure = event.failure if rule.phase is Phase.ERROR else None
+    return ServerActed(rule.action, rule.phase, instance, source, host, event.kind, failure, details)
+
+
+def _host(rule: Rule, event: WorkflowEvent, instance: Instance) -> str | None:
+    if rule.teller is Teller.SOURCE:
+        return str(event.facts.source)
+    if rule.teller is Teller.HOST:
+        known = getattr(event.facts, "host", None) or event.host or instance.host
+        return None if known is None else str(known)
+    return None
+
+
+def _details(connection: Connection, event: WorkflowEvent, instance: Instance, rules: list[Rule]) -> Details:
+    """Return what some of the notifications tell beside the server."""
+    actions = {rule.action for rule in rules}
+    if "create" in actions and instance.key_name is not None:
+        request = request_specs.get_many(connection, [instance]).get(instance.uuid)
+        return Details(key=None if request is None else request.key)
+    if "resize_prep" in actions:
+        try:
+            return Details(new_flavor=server_migrations.get(connection, event.facts.migration).new_flavor)
+        except NotFound:
+            return Details()
+    if event.kind in _SNAPSHOTS:
+        return Details(image_id=event.facts.image_id)
+    return Details(image_id=event.facts.image.id) if "rescue" in actions else Details()
+
+
+def _failures(connection: Connection, event: WorkflowEvent, instance: Instance) -> Iterator[Happening]:
+    """Yield what is told beside the action that failed: by its host, or by who found none."""
+    failure = event.failure
+    if failure is None:
+        return
+    if event.phase is Turn.STEP_FAILED and not event.is_interrupted and _is_of_host(failure):
+        yield HostFailed(failure.host or "", instance.uuid, event.kind, failure)
+    method = PLACED.get(event.kind)
+    if event.phase is Turn.FAILED and method is not None and (event.kind == "build" or failure.step == "claim"):
+        request = request_specs.get_many(connection, [instance]).get(instance.uuid)
+        spec = None if request is None else replace(request.spec, instance_uuids=(instance.uuid,))
+        yield NoHostFound(method, instance.uuid, instance.vm_state, event.kind, failure, spec)
+
+
+def _is_of_host(failure: Failure) -> bool:
+    return bool(failure.host) and not failure.unreachable

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever tells never waits, and what cannot be sent is counted."""
+
+import json
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kilonova.model.flavor import Flavor
+from kilonova.model.requester import Requester
+from kilonova.notifications.dispatcher import Counters, Dispatcher
+from kilonova.notifications.happenings import FlavorActed
+from kilonova.notifications.message import Format, Message
+from kilonova.notifications.sinks import FileSink, context_of
+from kilonova.notifications.wording import Wording
+from support.recorded_notifications import RecordingSink
+from support.waiting import wait_until
+
+WORDING = Wording("here", frozenset(Format))
+WHO = Requester("req-1", "alice", "wonder")
+
+
+def happening(name: str = "m1.tiny") -> FlavorActed:
+    return FlavorActed("create", Flavor("1", name, 1, 512, 1), ())
+
+
+@dataclass
+class Count:
+    sent: int = 0
+    lost: int = 0
+
+    def counters(self) -> Counters:
+        return Counters(self._send, self._lose)
+
+    def _send(self) -> None:
+        self.sent += 1
+
+    def _lose(self) -> None:
+        self.lost += 1
+
+
+@dataclass
+class StuckSink(RecordingSink):
+    """A broker that is away until it is let go."""
+
+    back: threading.Event = field(default_factory=threading.Event)
+
+    def send(self, message: Message) -> None:
+        self.back.wait()
+        super().send(message)
+
+
+class BrokenSink(RecordingSink):
+    def send(self, message: Message) -> None:
+        raise OSError(message.event_type)
+
+
+def test_a_broker_that_is_away_delays_nobody_and_loses_what_does_not_fit(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    sink, count = StuckSink(), Count()
+    dispatcher = Dispatcher(WORDING, [sink], queue_size=10, counters=count.counters())
+    dispatcher.tell(happening("first"), WHO)
+    wait_until(lambda: dispatcher.waiting == 0, "the first is being sent")
+    began = time.monotonic()
+    for number in range(2500):
+        dispatcher.tell(happening(f"f{number}"), WHO)
+    assert time.monotonic() - began < 1
+    assert count.lost == 2490
+    assert [record.getMessage() for record in caplog.records] == [
+        f"Notifications are lost: 10 of them wait already ({number} so far)" for number in (1, 1001, 2001)
+    ]
+    sink.back.set()
+    wait_until(lambda: dispatcher.is_idle, "sent")
+    names = [message.payload["nova_object.data"]["name"] for message in sink.messages]
+    assert names == ["first", *(f"f{number}" for number in range(10))]
+    assert (count.sent, len(sink.messages)) == (11, 11)
+    dispatcher.close()
+
+
+def test_one_place_that_fails_keeps_nothing_from_the_others() -> None:
+    good, count = RecordingSink(), Count()
+    dispatcher = Dispatcher(WORDING, [BrokenSink(), good], queue_size=10, counters=count.counters())
+    dispatcher.tell(happening(), WHO)
+    dispatcher.close()
+    assert ([each.event_type for each in good.messages], count.lost) == (["flavor.create"], 1)
+
+
+def test_what_cannot_be_worded_is_logged_and_the_next_is_sent(caplog: pytest.LogCaptureFixture) -> None:
+    good = RecordingSink()
+    dispatcher = Dispatcher(WORDING, [good], queue_size=10)
+    dispatcher.tell(FlavorActed("create", None))  # type: ignore[arg-type]
+    dispatcher.tell(happening(), WHO)
+    dispatcher.close()
+    assert len(good.messages) == 1
+    assert "could not be made" in caplog.text
+
+
+def test_an_end_sends_what_waits() -> None:
+    sink = RecordingSink()
+    dispatcher = Dispatcher(WORDING, [sink], queue_size=1000)
+    for number in range(500):
+        dispatcher.tell(happening(f"f{number}"))
+    dispatcher.close()
+    assert len(sink.messages) == 500
+
+
+def test_a_file_has_a_line_for_each_that_only_its_owner_can_read(tmp_path: Path) -> None:
+    path = tmp_path / "notifications.log"
+    dispatcher = Dispatcher(WORDING, [FileSink(path, "WARN")], queue_size=10)
+    dispatcher.tell(happening("a\nb"), WHO)
+    dispatcher.close()
+    (line,) = path.read_text().splitlines()
+    said = json.loads(line)
+    assert (said["event_type"], said["publisher_id"], said["priority"]) == ("flavor.create", "nova-api:here", "WARN")
+    assert (said["payload"]["nova_object.data"]["name"], said["_context_request_id"]) == ("a\nb", "req-1")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_only_the_wanted_format_is_sent() -> None:
+    for wanted in Format:
+        messages = list(Wording("here", frozenset({wanted})).messages(happening(), WHO))
+        assert [each.format for each in messages] == ([Format.VERSIONED] if wanted is Format.VERSIONED else [])
+
+
+def test_who_asked_is_told_without_a_token() -> None:
+    assert context_of(WHO) == {"request_id": "req-1", "user_id": "alice", "project_id": "wonder"}
+    assert context_of(None) == {"request_id": None, "user_id": None, "project_id": None}
