@@ -23,11 +23,12 @@ def interrupt(
     changed: list[WorkflowRow] = []
     for row in workflows.of_instance(tx.connection, instance_uuid):
         workflow = registry.get(row.kind)
-        is_known = workflow is not None and workflow.has(row.step)
-        if row.stuck or (row.waiting and not (is_known and _has_to_undo(workflow, row))):
+        if workflow is not None and not workflow.has(row.step):
+            workflow = None
+        if row.stuck or (row.waiting and (workflow is None or not _has_to_undo(workflow, row))):
             _supersede(tx, row, why)
             continue
-        if not is_known or not _concerns(workflow, row, why):
+        if workflow is None or not _concerns(workflow, row, why):
             continue
         if row.waiting and why not in _NEVER_AFTERWARDS:
             continue
