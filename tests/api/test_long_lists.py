@@ -42,8 +42,6 @@ LONG: Mapping[str, tuple[str, str]] = {
     "compute /v2.1/os-server-groups": ("?all_projects=1", "2.100"),
     "compute /v2.1/os-services": ("", "2.100"),
     "compute /v2.1/os-simple-tenant-usage": ("?start=2001-01-01T00:00:00&detailed=1", "2.100"),
-    "compute /v2.1/os-volumes_boot": ("?all_tenants=1", "2.100"),
-    "compute /v2.1/os-volumes_boot/detail": ("?all_tenants=1", "2.100"),
     "compute /v2.1/servers": ("?all_tenants=1", "2.100"),
     "compute /v2.1/servers/detail": ("?all_tenants=1", "2.100"),
     "operator /v1/hosts": ("", "1.0"),
