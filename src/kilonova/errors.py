@@ -122,7 +122,7 @@ class FromNewerRelease(Unavailable):
 
 
 class AgentTooOld(Unavailable):
-    """The agent of a host does not know a message that it would have to be sent."""
+    """An agent does not know a message that it would have to be sent, or is two releases old."""
 
 
 class DeadlineExceeded(Unavailable):

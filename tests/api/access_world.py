@@ -29,6 +29,8 @@ from support.waiting import wait_until_idle
 FAMILIES = (ComputeFamily, PlacementFamily, OperatorFamily)
 LATEST = {"compute": "2.104", "placement": "1.39", "operator": "1.0"}
 OF_A_PROJECT = "/v2.1/{project_id}"
+#: The same endpoints once more.
+REPEATED = (OF_A_PROJECT, "/v2.1/os-volumes_boot")
 ACTIONS = {
     template: module.ACTIONS
     for module in compute.RESOURCES
@@ -44,7 +46,7 @@ def walk() -> Iterator[tuple[str, Endpoint]]:
         for template, endpoints in family.routes.items():
             for method, endpoint in endpoints.items():
                 actions = ACTIONS.get(template.removeprefix("/v2.1"), {"": endpoint})
-                if not template.startswith(OF_A_PROJECT):
+                if not template.startswith(REPEATED):
                     for name, chosen in actions.items():
                         if chosen.handler is not gone:  # what answers 410 to everybody
                             yield f"{family.name} {method} {template} {name}".rstrip(), chosen
@@ -62,9 +64,22 @@ class World:
     values: dict[str, str]
     spares: dict[str, str] = field(default_factory=dict)
 
-    def ask(self, route: str, access: Access, token: str | None, *, at: str | None = None, **path: str) -> Answer:
-        """Use a route with what the table says of it, at the newest microversion or ``at`` another one."""
-        family, method, template, *_ = route.split()
+    def ask(
+        self,
+        route: str,
+        access: Access,
+        token: str | None,
+        *,
+        at: str | None = None,
+        method: str | None = None,
+        **path: str,
+    ) -> Answer:
+        """Use a route with what the table says of it, at the newest microversion or ``at`` another one.
+
+        ``method``: another one than the route's, without a body.
+        """
+        family, own, template, *_ = route.split()
+        method = method or own
         endpoint = ENDPOINTS[route]
         for name in re.findall(r"{(\w+)}", template):
             value = {**self.values, **(access.path or {}), **path}[name]
@@ -72,6 +87,7 @@ class World:
         version = at or endpoint.until or LATEST[family]
         headers = {"OpenStack-API-Version": f"{family} {version}"}
         body = access.body if access.body is not None or method not in {"POST", "PUT"} else {}
+        body = body if method == own else None
         if token is not None:
             headers["X-Auth-Token"] = token
         raw = b"" if body is None or body == NO_BODY else json.dumps(body).encode()
@@ -79,6 +95,8 @@ class World:
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
         query = access.query.replace("@home", self.identity.projects[HOME])
         answer = send(self.process.application, method, f"/{family}{template}{query}", raw, headers)
+        if method != own:
+            return answer
         if answer.status < 300 and (method == "DELETE" or route.endswith("forceDelete")):
             self.spares.clear()
         return answer
@@ -136,10 +154,16 @@ _SPARES: Mapping[str, Callable[[World], str]] = {
 
 
 @contextmanager
-def start_world(folder: Path, template: Path, identity: Identity, more: str = "") -> Iterator[World]:
+def start_world(
+    folder: Path,
+    template: Path,
+    identity: Identity,
+    more: str = "",
+    scenario: str = "images: [{name: cirros}]\nhosts: 1\n",
+) -> Iterator[World]:
     """Run a control process behind Keystone. ``more`` follows the options of ``[keystone_authtoken]``."""
     shutil.copy(template, folder / "kilonova.db")
-    (folder / "scenario.yaml").write_text("images: [{name: cirros}]\nhosts: 1\n")
+    (folder / "scenario.yaml").write_text(scenario)
     (folder / "kilonova.conf").write_text(
         f"[api]\nauth_strategy = keystone\n[database]\nconnection = sqlite:///{folder}/kilonova.db\n"
         f"[fake]\nstate_dir = {folder}/hypervisors\nscenario = {folder}/scenario.yaml\n"
@@ -172,6 +196,7 @@ def _furnish(world: World) -> Mapping[str, str]:
         "port_id": NOWHERE,
         "volume_id": NOWHERE,
         "snapshot_id": NOWHERE,
+        "share_id": NOWHERE,
         "console_token": NOWHERE,
         "network": "private",
         "aggregate_id": "999999",

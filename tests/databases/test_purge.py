@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from kilonova.clock import utc_now
 from kilonova.conductor.purger import Purger
-from kilonova.db import audit, decisions, instances, purge, request_specs
+from kilonova.db import audit, decisions, instances, purge, request_specs, services
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
@@ -71,6 +71,36 @@ def rows(database: Database) -> dict[str, int]:
         }
 
 
+def test_what_is_left_of_projects_and_hosts_that_are_gone_goes(database: Database) -> None:
+    long_ago = utc_now() - timedelta(days=100)
+
+    def job(tx: Transaction) -> None:
+        services.ensure(tx, "node1", services.COMPUTE)
+        nothing = {"instances": 0, "cores": 0, "ram": 0, "limits": {}}
+        accounts = [{"project_id": f"p{number:04}", "user_id": "", **nothing} for number in range(600)]
+        tx.execute(sa.insert(t.quotas), accounts)
+        tx.execute(sa.insert(t.quotas), {"project_id": "limited", "user_id": "", **nothing, "limits": {"cores": 1}})
+        tx.execute(sa.insert(t.quotas), {"project_id": "used", "user_id": "", **nothing, "ram": 1})
+        for host in ("node1", "lost"):
+            for then in (long_ago, tx.now):
+                row = {"host": host, "instance_uuid": new_uuid(), "created_at": then}
+                tx.execute(sa.insert(t.departures), {**row, "departure": "left"})
+                odd = {"oddity": "unknown", "power_state": 1, "recorded_host": None}
+                tx.execute(sa.insert(t.odd_guests), {**row, **odd})
+
+    database.write(job)
+    before = utc_now() - timedelta(days=30)
+    expected = {"quotas": 600, "departures": 1, "odd_guests": 1}
+    with database.read() as connection:
+        assert {name: count for name, count in purge.kept_for_deleted(connection, before).items() if count} == expected
+    removed = purge.purge(database, before, rest=lambda _seconds: None)
+    assert {name: count for name, count in removed.items() if count} == expected
+    with database.read() as connection:
+        assert set(connection.execute(sa.select(t.quotas.c.project_id)).scalars()) == {"limited", "used"}
+        assert len(connection.execute(sa.select(t.departures)).all()) == 3
+    assert not any(purge.purge(database, before, rest=lambda _seconds: None).values())
+
+
 @pytest.mark.parametrize("at_once", [1, 100])
 def test_what_was_deleted_before_goes_and_all_else_stays(database: Database, at_once: int) -> None:
     add_request(database, [100, 100])
@@ -84,7 +114,7 @@ def test_what_was_deleted_before_goes_and_all_else_stays(database: Database, at_
     removed = purge.purge(database, before, at_once=at_once, on_progress=seen.append, rest=lambda _s: None)
     assert sum(seen) == 3
     assert removed["instances"] == 3
-    assert {name: removed[name] for name in foretold} == foretold
+    assert {name: removed.get(name, 0) for name in foretold} == foretold
     assert foretold["request_specs"] == 1
     assert removed["circumstances"] == 1
     left = rows(database)

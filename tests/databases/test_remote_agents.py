@@ -10,14 +10,24 @@ import sqlalchemy as sa
 
 from kilonova.conductor.membership import Membership
 from kilonova.conductor.workflow import AGENT_TOO_OLD
-from kilonova.db import agent_sessions, enrolment, host_agents, instance_actions
+from kilonova.db import agent_sessions, enrolment, host_agents, instance_actions, upgrade_state
 from kilonova.db import tables as t
 from kilonova.db.host_agents import Process
-from kilonova.errors import Forbidden
+from kilonova.errors import AgentTooOld, Forbidden
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import Speaker
-from kilonova.messaging.messages import AskGuests, AskStep, Heartbeat, HostsStarted, StepId, StepReply, SuspendGuest
+from kilonova.messaging.codec import OLDEST
+from kilonova.messaging.messages import (
+    AskGuests,
+    AskStep,
+    Heartbeat,
+    HostsStarted,
+    SpawnGuest,
+    StepId,
+    StepReply,
+    SuspendGuest,
+)
 from kilonova.model.instance import PowerState, VmState
 from support.cell import Cell
 from support.remote_agents import OVER, AgentProcess, World
@@ -88,6 +98,27 @@ def test_an_agent_of_an_older_release_is_asked_for_nothing_that_it_does_not_know
     one.power(uuid, "suspend")
     world.run(one)
     assert new.driver.list_guests() == {uuid: PowerState.SUSPENDED}
+
+
+def test_an_agent_that_is_two_releases_old_is_refused_and_told_why(world: World, one: Cell) -> None:
+    old = world.agent("agent", "node", version=OLDEST - 1)
+    world.look(one)
+    with pytest.raises(AgentTooOld, match=f"Agent agent runs release .* version {OLDEST - 1} .* has to be upgraded"):
+        old.begin()
+    with one.database.read() as connection:
+        assert agent_sessions.with_lease(connection, one.database.clock.now()) == ()
+        assert upgrade_state.old_agents(connection, OLDEST) == ()
+    one.boot()
+    world.run(one)
+    assert not sent(one, SpawnGuest)
+
+
+def test_a_session_of_an_agent_ends_when_the_control_side_has_become_two_releases_newer(
+    world: World, one: Cell, agent: AgentProcess
+) -> None:
+    agent.bus._version = OLDEST - 1
+    with pytest.raises(AgentTooOld, match="has to be upgraded"):
+        agent.sessions.turn()
 
 
 def test_a_process_that_has_not_heard_of_an_agent_asks_the_database_before_it_gives_up(

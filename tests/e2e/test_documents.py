@@ -2,6 +2,7 @@
 """What the documents show, done again with the stock client against whole clouds."""
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import ClassVar
@@ -182,7 +183,10 @@ class TestHostAggregates:
 
 
 _INTERVAL_S = 20
-_RECLAIM = f"reclaim_instance_interval = {_INTERVAL_S}"
+_RECLAIM = f"""reclaim_instance_interval = {_INTERVAL_S}
+[notifications]
+file = notifications.json
+notification_format = versioned"""
 
 
 class TestTrove:
@@ -213,6 +217,31 @@ class TestTrove:
         assert any("(compute2, compute2) ram:" in line and line.endswith("is NOT a trove node") for line in walk)
         assert any("(compute3, compute3) ram:" in line and line.endswith("is a trove node") for line in walk)
         assert "TroveImageFilter: 1 left: (compute3, compute3)" in log
+
+
+class TestNotifications:
+    """The page on notifications: a file tells of a server, in the cloud of the article on Trove."""
+
+    scenario: ClassVar = "trove"
+    options: ClassVar = _RECLAIM
+
+    def test_the_file_tells_of_a_server_that_is_made(self, stock: StockCloud) -> None:
+        uuid = stock.show("server", "create", "--flavor", "m1.tiny", "--image", "cirros-no-tags", "--wait", "told")[
+            "id"
+        ]
+        host = stock.show("server", "show", uuid)["OS-EXT-SRV-ATTR:host"]
+        path = stock.supervisor.folder / "log" / "notifications.json"
+        said = [json.loads(line) for line in path.read_text().splitlines()]
+        here = os.uname().nodename
+        assert [(each["priority"], each["publisher_id"], each["event_type"]) for each in said[-4:]] == [
+            ("INFO", f"nova-scheduler:{here}", "scheduler.select_destinations.start"),
+            ("INFO", f"nova-scheduler:{here}", "scheduler.select_destinations.end"),
+            ("INFO", f"nova-compute:{host}", "instance.create.start"),
+            ("INFO", f"nova-compute:{host}", "instance.create.end"),
+        ]
+        assert said[-1]["payload"]["nova_object.data"]["uuid"] == uuid
+        assert said[-1]["_context_request_id"].startswith("req-")
+        stock.do("server", "delete", "--force", uuid)
 
 
 class TestReclaim:

@@ -52,6 +52,7 @@ def test_both_formats_are_in_the_queues_of_their_topics(broker: Broker, tmp_path
         conf_of_messaging([str(file)]),
         topics=options.versioned_notifications_topics,
         level=options.default_level,
+        exchange=options.control_exchange,
         needs_broker=options.needs_broker,
     )
     dispatcher = Dispatcher(Wording("here"), [sink], queue_size=10)

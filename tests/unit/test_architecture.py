@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": {"logs", "messaging", "model", "placement", "scheduler", "errors"},
     "db": {"clock", "deadline", "lease", "model", "scheduler", "errors", "identifiers", "periodic"},
     "mirror": {"db", "deadline", "model", "placement", "scheduler", "errors"},
-    "claims": {"db", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
+    "claims": {"db", "logs", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
     "messaging": {"model", "errors"},
     "conductor": {"clock", "claims", "db", "lease", "messaging", "model", "errors", "identifiers", "periodic"},
     "compute": {"lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic"},

@@ -12,39 +12,59 @@ from kilonova.scenario.load import load_scenario
 from support.agent_processes import AgentProcess, url_of
 from support.broker import CONTROL, Broker
 
+#: Accounts that every broker of tests has, of agents that are enrolled in archived databases already.
+ARCHIVED = ("agent298", "agent299")
+
 
 class OfAgents(OnPostgreSQL):
-    """``kilonova api`` without hosts, and two ``kilonova compute`` that have those of the scenario."""
+    """``kilonova api`` without hosts, and two ``kilonova compute`` that have those of the scenario.
+
+    ``names``: of the agents; they are enrolled unless the database has them.
+    """
 
     name = "agents"
 
-    def __init__(self, folder: Path, scenario: Path, url: str, broker: Broker) -> None:
+    def __init__(
+        self, folder: Path, scenario: Path, url: str, broker: Broker, names: tuple[str, str] | None = None
+    ) -> None:
         super().__init__(folder, scenario, url)
         self._broker = broker
         hosts = [host.name for host in load_scenario(scenario).hosts]
-        self._shares = {broker.new_agent(): hosts[::2], broker.new_agent(): hosts[1::2]}
-        self._agents = [
-            AgentProcess(
-                folder / name,
-                url_of(broker, name),
-                f"scenario = {scenario}\nhost_names = {', '.join(served)}\n",
-                state_dir=self.folder / "hypervisors",
-            )
-            for name, served in self._shares.items()
-        ]
+        first, second = names or (broker.new_agent(), broker.new_agent())
+        self._shares = {first: hosts[::2], second: hosts[1::2]}
+        self._places = folder
+        self._agents: list[AgentProcess] = []
 
     def start(self, scenario: Path | None = None, more: str = "") -> None:
         """Upgrade, enrol the agents, and start everything at once."""
         self.upgrade(scenario)
         database = self.open()
+        with database.read() as connection:
+            enrolled = {agent.name for agent in enrolment.list_all(connection)}
         for name, served in self._shares.items():
-            database.write(lambda tx, name=name, served=served: enrolment.enrol(tx, name, served))  # type: ignore[misc]
+            if name not in enrolled:
+                database.write(lambda tx, name=name, served=served: enrolment.enrol(tx, name, served))  # type: ignore[misc]
         database.close()
         super().start(scenario, f"{more}[DEFAULT]\ntransport_url = {url_of(self._broker, CONTROL)}\n")
+        self._agents = [
+            AgentProcess(
+                self._places / name,
+                url_of(self._broker, name),
+                f"scenario = {scenario or self.scenario}\nhost_names = {', '.join(served)}\n",
+                state_dir=self.folder / "hypervisors",
+            )
+            for name, served in self._shares.items()
+        ]
         for agent in self._agents:
+            agent.log.unlink(missing_ok=True)
             agent.start()
         for agent in self._agents:
             agent.until_in_session()
+
+    def kill(self) -> None:
+        for agent in self._agents:
+            agent.stop()
+        super().kill()
 
     def stop(self) -> None:
         for agent in self._agents:

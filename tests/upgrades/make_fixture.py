@@ -26,14 +26,16 @@ from typing import Any
 
 import sqlalchemy as sa
 import yaml
+from cloud_of_agents import ARCHIVED, OfAgents
 from upgrade_clouds import FIXTURES, Cloud, DataFolder, OnPostgreSQL, opened, program
 from upgrade_facts import facts
 
 from kilonova.cli.control import image_id
 from kilonova.db import tables as t
+from support.broker import Broker
 from support.database_servers import PostgreSQL, running
 
-_FIXTURE = FIXTURES / "schema-0009"
+_FIXTURE = FIXTURES / "schema-0014"
 _PROJECT = "alice:wonder"
 _MANY = 101
 _DRIVER = """
@@ -296,7 +298,7 @@ def main() -> None:
         os.execvp("unshare", ["unshare", "--uts", "sh", "-c", script, sys.executable, __file__, "renamed"])
     with tempfile.TemporaryDirectory(prefix="kilonova-fixture-") as name:
         folder = Path(name)
-        for each in ("sqlite", "server"):
+        for each in ("sqlite", "server", "agents"):
             (folder / each).mkdir()
         of_sqlite = DataFolder(folder / "sqlite", _FIXTURE / "scenario.yaml")
         make(of_sqlite)
@@ -304,12 +306,27 @@ def main() -> None:
         server = PostgreSQL()
         with running(server):
             server.create("kilonova")
-            on_server = OnPostgreSQL(folder / "server", _FIXTURE / "scenario.yaml", server.url("kilonova"))
-            make(on_server)
-            url = f"postgresql://kilonova@127.0.0.1:{server.port}/kilonova"
-            options = ("--no-owner", "--no-privileges", "--rows-per-insert=200", f"--file={on_server.folder}/dump.sql")
-            subprocess.run([program("pg_dump"), *options, url], check=True)
-        pack(on_server.folder, on_server.name)
+            make_on_server(
+                OnPostgreSQL(folder / "server", _FIXTURE / "scenario.yaml", server.url("kilonova")), server, "kilonova"
+            )
+            broker = Broker()
+            try:
+                broker.start()
+                server.create("agents")
+                url = server.url("agents")
+                of_agents = OfAgents(folder / "agents", _FIXTURE / "scenario.yaml", url, broker, ARCHIVED)
+                make_on_server(of_agents, server, "agents")
+            finally:
+                broker.stop()
+
+
+def make_on_server(cloud: OnPostgreSQL, server: PostgreSQL, database: str) -> None:
+    """Make a fixture with a dump of its database."""
+    make(cloud)
+    url = f"postgresql://kilonova@127.0.0.1:{server.port}/{database}"
+    options = ("--no-owner", "--no-privileges", "--rows-per-insert=200", f"--file={cloud.folder}/dump.sql")
+    subprocess.run([program("pg_dump"), *options, url], check=True)
+    pack(cloud.folder, cloud.name)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from cloud_of_agents import OfAgents
+from cloud_of_agents import ARCHIVED, OfAgents
 from upgrade_clouds import FIXTURES, Cloud, DataFolder, OnPostgreSQL, opened, program
 from upgrade_facts import facts, get
 
@@ -19,26 +19,38 @@ from kilonova.compute.virt.fake.guests import GuestFile, Place
 from kilonova.db import schema
 from kilonova.model.instance import PowerState, VmState
 from support.database_servers import DatabaseServer
+from support.samples import IS_WHOLE
 from support.waiting import wait_until_idle
 from support.world import check_world, guests_on_disk, power_states_on_disk
 
 _STATUS = {"ACTIVE": VmState.ACTIVE, "SHUTOFF": VmState.STOPPED, "VERIFY_RESIZE": VmState.RESIZED}
 _POWER = {"build", "delete", "start", "stop", "reboot", "hard-reboot"}
 #: Revision of the schema → kinds of work that was left unfinished.
-_LEFT = {"0007": _POWER, "0009": _POWER | {"resize", "migrate", "live-migrate", "revert-resize"}}
+_MOVES = {"resize", "migrate", "live-migrate", "revert-resize"}
+_LEFT = {"0007": _POWER, "0009": _POWER | _MOVES, "0014": _POWER | _MOVES}
+#: Each of the three releases, and each kind of cloud; all of both with KILONOVA_WHOLE=1.
+_SAMPLE = (
+    ("0007", DataFolder.name),
+    ("0009", OnPostgreSQL.name),
+    ("0014", DataFolder.name),
+    ("0014", OnPostgreSQL.name),
+    ("0014", OfAgents.name),
+)
+_WHOLE = (
+    *((revision, name) for revision in _LEFT for name in (DataFolder.name, OnPostgreSQL.name)),
+    ("0009", OfAgents.name),
+    ("0014", OfAgents.name),
+)
 
 
-#: The latter was made when there were agents in control processes only: they become processes of their own.
-_CLOUDS = [(revision, name) for revision in _LEFT for name in (DataFolder.name, OnPostgreSQL.name)]
-
-
-@pytest.fixture(params=[*_CLOUDS, ("0009", OfAgents.name)])
+@pytest.fixture(params=_WHOLE if IS_WHOLE else _SAMPLE)
 def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cloud]:
     """What the earlier release left, with the present release started on it."""
     revision, name = request.param
     fixture = FIXTURES / f"schema-{revision}"
     scenario = fixture / "scenario.yaml"
-    archive = OnPostgreSQL.name if name == OfAgents.name else name
+    # The older one was made when there were agents in control processes only: they become processes of their own.
+    archive = OnPostgreSQL.name if (revision, name) == ("0009", OfAgents.name) else name
     _unpack(fixture / f"{archive}.tar.xz", tmp_path)
     shutil.copytree(tmp_path / "data" / "hypervisors", tmp_path / "before" / "hypervisors")
     if name == DataFolder.name:
@@ -56,7 +68,8 @@ def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cloud]:
     address = server.url("upgraded").replace("+psycopg", "")
     subprocess.run([*psql, address], check=True, capture_output=True, timeout=60)
     if name == OfAgents.name:
-        found = OfAgents(tmp_path, scenario, server.url("upgraded"), request.getfixturevalue("broker"))
+        names = ARCHIVED if archive == OfAgents.name else None
+        found = OfAgents(tmp_path, scenario, server.url("upgraded"), request.getfixturevalue("broker"), names)
     else:
         found = OnPostgreSQL(tmp_path, scenario, server.url("upgraded"))
     _require_untouched(found, revision)

@@ -83,32 +83,31 @@ def _former() -> Iterator[tuple[str, FormerRule]]:
 
 #: Rules of Nova for what there is not here: a policy file that sets them is no mistake.
 NOT_HERE = frozenset(
-    f"{_PREFIX}{name}"
-    for name in (
-        *("os-assisted-volume-snapshots:create", "os-assisted-volume-snapshots:delete"),
-        *("os-baremetal-nodes:list", "os-baremetal-nodes:show", "os-console-auth-tokens", "extensions"),
-        *("os-floating-ip-pools", "os-floating-ips:list", "os-floating-ips:create", "os-floating-ips:show"),
-        *("os-floating-ips:delete", "os-hosts:list", "os-hosts:show", "os-hosts:update", "os-hosts:reboot"),
-        *("os-hosts:shutdown", "os-hosts:start", "os-instance-usage-audit-log:list"),
-        *("os-instance-usage-audit-log:show", "os-networks:list", "os-networks:show", "os-remote-consoles"),
-        *("os-security-groups:get", "os-security-groups:show", "os-security-groups:create"),
-        *("os-security-groups:update", "os-security-groups:delete", "os-security-groups:rule:create"),
-        *("os-security-groups:rule:delete", "os-server-diagnostics", "os-server-external-events:create"),
-        *("os-server-password:show", "os-server-password:clear", "os-server-shares:index"),
-        *("os-server-shares:create", "os-server-shares:show", "os-server-shares:delete"),
-        *("servers:create:attach_volume", "servers:create:attach_network", "servers:create_image:allow_volume_backed"),
-        *("os-simple-tenant-usage:show", "os-simple-tenant-usage:list", "os-tenant-networks:list"),
-        *("os-tenant-networks:show", "os-volumes:list", "os-volumes:create", "os-volumes:detail", "os-volumes:show"),
-        *("os-volumes:delete", "os-volumes:snapshots:list", "os-volumes:snapshots:create"),
-        *("os-volumes:snapshots:detail", "os-volumes:snapshots:show", "os-volumes:snapshots:delete"),
-        "os-volumes-attachments:swap",
-    )
-) | {
-    "compute:server:topology:index",
-    "compute:server:topology:host:index",
-    "compute:servers:resize:cross_cell",
-    "network:attach_external_network",
-}
+    {
+        *(
+            _PREFIX + name
+            for name in (
+                *("os-baremetal-nodes:list", "os-baremetal-nodes:show", "extensions", "os-floating-ip-pools"),
+                *("os-floating-ips:list", "os-floating-ips:create", "os-floating-ips:show", "os-floating-ips:delete"),
+                *("os-hosts:list", "os-hosts:show", "os-hosts:update", "os-hosts:reboot", "os-hosts:shutdown"),
+                *("os-hosts:start", "os-instance-usage-audit-log:list", "os-instance-usage-audit-log:show"),
+                *("os-networks:list", "os-networks:show", "os-security-groups:get", "os-security-groups:show"),
+                *("os-security-groups:create", "os-security-groups:update", "os-security-groups:delete"),
+                *("os-security-groups:rule:create", "os-security-groups:rule:delete", "os-server-shares:index"),
+                *("os-server-shares:create", "os-server-shares:show", "os-server-shares:delete"),
+                *("servers:create:attach_volume", "servers:create:attach_network"),
+                "servers:create_image:allow_volume_backed",
+                *("os-simple-tenant-usage:show", "os-simple-tenant-usage:list", "os-tenant-networks:list"),
+                *("os-tenant-networks:show", "os-volumes:list", "os-volumes:create", "os-volumes:detail"),
+                *("os-volumes:show", "os-volumes:delete", "os-volumes:snapshots:list", "os-volumes:snapshots:create"),
+                *("os-volumes:snapshots:detail", "os-volumes:snapshots:show", "os-volumes:snapshots:delete"),
+                "os-volumes-attachments:swap",
+            )
+        ),
+        "compute:servers:resize:cross_cell",
+        "network:attach_external_network",
+    }
+)
 
 #: Present name → what it was.
 FORMER: Mapping[str, FormerRule] = dict(_former())

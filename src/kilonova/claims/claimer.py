@@ -32,6 +32,7 @@ from kilonova.db.statements import mapping
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ClaimLost, NoValidHost
 from kilonova.identifiers import new_uuid
+from kilonova.logs.request_context import RequestContext, working_for
 from kilonova.mirror.mirror import Mirror
 from kilonova.mirror.state import Assumption
 from kilonova.model.host_devices import DeviceShare
@@ -166,6 +167,10 @@ class Claimer:
         Raises: NoValidHost with the funnel when a host is missing for any of them. Nothing is claimed then, or what
         was claimed in earlier pieces is journalled with its workflows, and the caller has to release it.
         """
+        with working_for(_context_of(order.spec)):
+            return self._place(order)
+
+    def _place(self, order: Order) -> Placed:
         gone: frozenset[str] = frozenset()
         placed: dict[str, WorkflowRow] = {}
         self._observers.sought(order.spec)
@@ -190,7 +195,7 @@ class Claimer:
                     count += len(piece)
             except ClaimLost as lost:
                 self._observers.lost()
-                LOG.info("%s [%s]; deciding again", lost.message, order.spec.request_id)
+                LOG.info("%s; deciding again", lost.message)
                 self._class_ids = {}  # a class may have been deleted and made anew under another id
             finally:
                 self._forget(plan.claims[count:])
@@ -304,7 +309,7 @@ class Claimer:
             plan.inputs = DecisionInputs(
                 order.spec, order.group_uuid, limit, plan.seq, hosts.taken_at, self._mirror.assumed(), seed
             )
-            plan.trace = DecisionTrace.if_wanted(spec, hosts)
+            plan.trace = DecisionTrace.if_wanted(hosts)
             batch = Batch(self._engine, hosts, spec, limit=limit, rng=rng, trace=plan.trace)
         else:
             batch = AnsweredBatch(answer, hosts)
@@ -408,6 +413,11 @@ class Claimer:
         for taken, by_id in plan.taken:
             for provider_id, amounts in taken.items():
                 by_id[provider_id] = {ids.get(name, _NO_CLASS): amount for name, amount in amounts.items()}
+
+
+def _context_of(spec: RequestSpec) -> RequestContext:
+    """Return who asks, for what rules and drivers log on the way."""
+    return RequestContext(spec.request_id, spec.user_id, spec.project_id)
 
 
 def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:

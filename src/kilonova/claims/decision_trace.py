@@ -3,17 +3,16 @@
 
 ::
 
-    [req-…] ComputeFilter: (node1, node1) ram:31895 disk:98 io_ops:0 instances:0 passes
-    [req-…] ComputeFilter: (node2, node2) ram:31895 disk:98 io_ops:0 instances:0 fails: compute service disabled or down
-    [req-…] ComputeFilter returned 1 of 2 hosts: (node1, node1)
-    [req-…] Selected for server 1 of 1: (node1, node1) ram:31895 disk:98 io_ops:0 instances:0, weight 1.9 (…)
+    ComputeFilter: (node1, node1) ram:31895 disk:98 io_ops:0 instances:0 passes
+    ComputeFilter: (node2, node2) ram:31895 disk:98 io_ops:0 instances:0 fails: compute service disabled or down
+    ComputeFilter returned 1 of 2 hosts: (node1, node1)
+    Selected for server 1 of 1: (node1, node1) ram:31895 disk:98 io_ops:0 instances:0, weight 1.9 (…)
 """
 
 import logging
 
 import numpy as np
 
-from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import RankedHost, RuleCount
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.nova_compat.host_state import HostState
@@ -29,17 +28,16 @@ class DecisionTrace:
     It keeps its lines until :meth:`log`, since decisions are made under a lock, and files are slow.
     """
 
-    def __init__(self, spec: RequestSpec, hosts: HostTable) -> None:
+    def __init__(self, hosts: HostTable) -> None:
         self._hosts = hosts
-        self._prefix = f"[{spec.request_id}]"
         self._left = hosts.all_hosts
         self._is_first = True
         self._lines = [f"Starting with {len(hosts)} hosts"]
 
     @classmethod
-    def if_wanted(cls, spec: RequestSpec, hosts: HostTable) -> "DecisionTrace | None":
+    def if_wanted(cls, hosts: HostTable) -> "DecisionTrace | None":
         """Return a trace, or None when nobody would read it."""
-        return cls(spec, hosts) if LOG.isEnabledFor(logging.DEBUG) else None
+        return cls(hosts) if LOG.isEnabledFor(logging.DEBUG) else None
 
     def __call__(self, step: RuleCount, alive: BoolArray) -> None:
         before, self._left = self._left, alive.copy()
@@ -67,4 +65,4 @@ class DecisionTrace:
     def log(self) -> None:
         """Write the lines."""
         for line in self._lines:
-            LOG.debug("%s %s", self._prefix, line)
+            LOG.debug("%s", line)

@@ -13,7 +13,9 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -154,7 +156,7 @@ class OutsideDriver:
                 call.abandon()
             return call.result(self._timeout_s)
         except TimeoutError:
-            LOG.warning("[%s] %s did not answer within %g s", spec.request_id, self.name, self._timeout_s)
+            LOG.warning("%s did not answer within %g s", self.name, self._timeout_s)
             return self._failed(f"did not answer within {self._timeout_s:g} s")
         finally:
             self._calls.discard(call)
@@ -173,19 +175,19 @@ class OutsideDriver:
                 chosen = _read(said, cloud.hosts, cloud.spec.num_instances)
                 lacking = _without_room(cloud, chosen)
             except _Nonsense as nonsense:
-                LOG.warning("[%s] %s answered nonsense: %s", cloud.spec.request_id, self.name, nonsense.detail)
+                LOG.warning("%s answered nonsense: %s", self.name, nonsense.detail)
                 return self._failed(f"answered nonsense: {nonsense.fault}", nonsense.detail)
             except RuleFailed as failure:
-                LOG.exception("[%s] %s failed", cloud.spec.request_id, self.name)
+                LOG.exception("%s failed", self.name)
                 return Answer(self.name, refusal=failure.message, detail=failure.message)
             except (NoValidHost, RequestFilterFailed) as none:
                 return Answer(self.name, refusal=none.message, detail=none.message)
             except BaseException as error:  # foreign code, in a thread of its own
-                LOG.exception("[%s] %s failed", cloud.spec.request_id, self.name)
+                LOG.exception("%s failed", self.name)
                 return self._failed(f"failed: it raised {type(error).__name__}", f"{type(error).__name__}: {error}")
             if not lacking:
                 return Answer(self.name, chosen, isolation_version=cloud.hosts.aggregates.isolation_version)
-            LOG.info("[%s] %s chose %s", cloud.spec.request_id, self.name, _listed(lacking))
+            LOG.info("%s chose %s", self.name, _listed(lacking))
             tried = (*tried, *lacking)
         detail = f"chose {_listed(lacking)}"
         return self._failed("chose no host that can take the server", detail)
@@ -243,7 +245,8 @@ class _Call:
         self._done = threading.Event()
         self._answer: Answer | None = None
         self._error: BaseException | None = None
-        threading.Thread(target=self._run, args=(work, at_end), name="scheduler driver", daemon=True).start()
+        run = partial(copy_context().run, self._run, work, at_end)  # what it logs bears the id of the request
+        threading.Thread(target=run, name="scheduler driver", daemon=True).start()
 
     def result(self, timeout_s: float) -> Answer:
         """Wait for the answer. Raises: TimeoutError; Unavailable, when nobody waits any more; what the work raised."""

@@ -16,6 +16,7 @@ ConfigFiles = Annotated[list[str] | None, typer.Option("--config-file", help="Co
 DataFolder = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Data folder of `kilonova up`, instead of a configuration file.")
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def settings_of_cloud(config_file: Sequence[str] | None, data: Path | None) -> "Settings":

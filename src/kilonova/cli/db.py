@@ -13,6 +13,8 @@ from kilonova.errors import InvalidRequest
 #: For how long the server may say nothing while tables are changed: nobody waits for a request here.
 _PATIENCE_S = 120.0
 
+_MAYBE_MORE, _SOME_FAILED = 1, 2
+
 app = typer.Typer(no_args_is_help=True, help="Look after the database.")
 
 
@@ -70,6 +72,43 @@ def purge(
         database.close()
     found = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(counts.items()) if count)
     print(f"{'Would remove' if dry_run else 'Removed'}: {found or 'nothing'}")
+
+
+@app.command("online-data-migrations")
+def online_data_migrations(
+    config_file: ConfigFiles = None,
+    data: DataFolder = None,
+    max_count: Annotated[
+        int | None, typer.Option("--max-count", metavar="N", help="Change N rows at most, and then end.")
+    ] = None,
+) -> int:
+    """Bring data of earlier releases into their present form, beside a running cloud. Safe to end and to repeat.
+
+    Exit code 0: all is done; 1: --max-count was reached, and there may be more; 2: some rows cannot be changed.
+    """
+    from kilonova.db import online_migrations, schema  # noqa: PLC0415
+    from kilonova.db.database import Database  # noqa: PLC0415
+    from kilonova.db.online_migrations.online_migration import run  # noqa: PLC0415
+
+    if max_count is not None and max_count < 1:
+        raise InvalidRequest("--max-count must be at least 1")
+    settings = settings_of_cloud(config_file, data)
+    database = Database(settings.database.connection)
+    left, failed = max_count, False
+    try:
+        schema.require_present(database)
+        for migration in online_migrations.ALL:
+            outcome = run(database, migration, left)
+            left = None if left is None else left - outcome.found
+            failed = failed or outcome.failed
+            print(f"{outcome.name}: {outcome.found} found, {outcome.done} done")
+            if left == 0:
+                break
+    finally:
+        database.close()
+    if failed:
+        return _SOME_FAILED
+    return _MAYBE_MORE if left == 0 else 0
 
 
 @app.callback()

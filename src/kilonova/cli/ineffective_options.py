@@ -18,6 +18,7 @@ _OF_LIBRARIES = frozenset(
     }
 )
 """Sections that libraries read by themselves, each when it first needs one."""
+_BROKER, _NOTIFIES = "oslo_messaging_rabbit", "oslo_messaging_notifications"
 _OF_FILTERS: Mapping[str, tuple[str, ...]] = {
     "max_io_ops_per_host": ("IoOpsFilter", "AggregateIoOpsFilter"),
     "max_instances_per_host": ("NumInstancesFilter", "AggregateNumInstancesFilter"),
@@ -56,8 +57,8 @@ def _options_in(file: str) -> Sequence[tuple[str, str]]:
 
 
 def _why(conf: Any, scheduler: SchedulerConfig, section: str, name: str) -> str | None:
-    if section in _OF_LIBRARIES:
-        return None
+    if section in _OF_LIBRARIES or (section == _BROKER and conf[_NOTIFIES].driver):
+        return None  # then oslo.messaging reads all of that section, for notifications
     if not _is_known(conf, section, name):
         return "there is no such option."
     if (reason := without_effect(section, name)) is not None:

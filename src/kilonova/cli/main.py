@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "db": "kilonova.cli.db:app",
     "backup": "kilonova.cli.backup:backup",
     "restore": "kilonova.cli.backup:restore",
+    "status": "kilonova.cli.status:app",
     "placement": "kilonova.cli.placement:app",
     "policy": "kilonova.cli.policy:app",
     "read-only": "kilonova.cli.read_only:app",

@@ -42,15 +42,19 @@ that they know from Nova: *unversioned* ones on the topic `notifications`, *vers
 ```console
 $ cat notifications.conf
 [notifications]
-file = /tmp/notifications.json
-notification_format = both
+file = notifications.json
+notification_format = versioned
 $ kilonova up --config-file notifications.conf &
 $ openstack --os-cloud kilonova server create --flavor m1.tiny --image tiny --wait web
-$ jq -r '[.priority, .publisher_id, .event_type] | @tsv' /tmp/notifications.json
+$ jq -r '[.priority, .publisher_id, .event_type] | @tsv' ~/.local/share/kilonova/log/notifications.json | tail -n 4
+INFO    nova-scheduler:cloud   scheduler.select_destinations.start
+INFO    nova-scheduler:cloud   scheduler.select_destinations.end
+INFO    nova-compute:node1   instance.create.start
+INFO    nova-compute:node1   instance.create.end
 ```
 
-The file has a line of JSON for each notification, with the keys that it has at a broker. Only its owner can read
-it.
+The file is beside the logs unless it has an absolute path. It has a line of JSON for each notification, with the
+keys that it has at a broker. Only its owner can read it.
 
 ## At a broker
 
@@ -77,6 +81,7 @@ at the broker needs the right to configure, write and read what is named after t
 | `[notifications] notify_on_state_change` | none | `vm_state` or `vm_and_task_state`: send `instance.update` |
 | `[notifications] default_level` | `INFO` | priority of all that tell of no error |
 | `[notifications] bdms_in_notifications`, `include_share_mapping` | false | have `block_devices` and `shares` |
+| `[DEFAULT] control_exchange` | `nova` | the exchange at which consumers bind their queues |
 | `[notifications] file` | none | Kilonova's own: write them to a file, 5 of 200 MiB are kept |
 | `[notifications] queue_size` | 10000 | Kilonova's own: how many wait for a broker that is away |
 | `[DEFAULT] instance_usage_audit` | false | send `instance.exists` for every server after each period |

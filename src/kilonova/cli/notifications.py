@@ -4,6 +4,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kilonova.claims.observers import ClaimObservers
 from kilonova.conductor.events import Observer
@@ -106,12 +107,24 @@ def _sinks(settings: Settings) -> tuple[Sink, ...]:
     options = settings.notifications
     sinks: list[Sink] = []
     if options.file is not None:
+        folder = Path() if settings.log.file is None else settings.log.file.path.parent
         try:
-            sinks.append(FileSink(options.file, options.default_level))
+            sinks.append(FileSink(folder / options.file, options.default_level))
         except OSError as error:
             raise ConfigurationError(f"[notifications] file {options.file} cannot be written: {error}") from error
     if options.drivers:
-        conf = conf_of_messaging(settings.conf.default_config_files)
-        topics, level = options.versioned_notifications_topics, options.default_level
-        sinks.append(MessagingSink(conf, topics=topics, level=level, needs_broker=options.needs_broker))
+        sinks.append(_messaging(options, settings.conf.default_config_files))
     return tuple(sinks)
+
+
+def _messaging(options: NotificationSettings, files: Sequence[str]) -> Sink:
+    try:
+        return MessagingSink(
+            conf_of_messaging(files),
+            topics=options.versioned_notifications_topics,
+            level=options.default_level,
+            exchange=options.control_exchange,
+            needs_broker=options.needs_broker,
+        )
+    except Exception as error:  # a library's: whatever it does not like is in the file
+        raise ConfigurationError(f"[oslo_messaging_notifications] cannot be used: {error}") from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kilonova.cli.cloud_settings import ConfigFiles, DataFolder, conf_of_folder, settings_of_cloud
+from kilonova.cli.cloud_settings import AsJson, ConfigFiles, DataFolder, conf_of_folder, settings_of_cloud
 from kilonova.cli.printing import counted, output_console, plain_table, print_json
 from kilonova.errors import ConfigurationError, InvalidRequest
 
@@ -24,7 +24,6 @@ PolicyFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Policy file in the place of [oslo_policy] policy_file.")
 ]
 Filter = Annotated[str | None, typer.Argument(metavar="TEXT", help="Only rules with this text in name or route.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")

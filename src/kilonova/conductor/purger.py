@@ -31,4 +31,4 @@ class Purger:
     def _purge(self) -> None:
         removed = purge.purge(self._database, self._database.clock.now() - self._kept, rest=self._thread.rest)
         if removed:
-            LOG.info("Purged %d deleted servers", removed["instances"])
+            LOG.info("Purged %d deleted servers", removed.get("instances", 0))

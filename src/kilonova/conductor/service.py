@@ -35,9 +35,11 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
+from kilonova.errors import AgentTooOld
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus, DeclinedError, Speaker
+from kilonova.messaging.codec import OLDEST
 from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
@@ -233,6 +235,7 @@ class Conductor:
         """
         process = self.process
         if speaker.agent:
+            _require_recent(speaker, message.release)
             process = Process(message.session, message.machine, speaker.agent, message.release, speaker.version)
 
         def register(tx: Transaction) -> Reported:
@@ -258,6 +261,8 @@ class Conductor:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""
         if not speaker.agent:
             return HeartbeatAnswer(message.session, message.number, counts=True)
+        if speaker.version < OLDEST:  # it has to begin anew, and is told why then
+            return HeartbeatAnswer(message.session, message.number, counts=False)
         answer: Future[Answer] = Future()
 
         def written(heard: Future[bool]) -> None:
@@ -269,3 +274,12 @@ class Conductor:
 
         self.heartbeats.heard(Session(message.session, speaker.agent)).add_done_callback(written)
         return answer
+
+
+def _require_recent(speaker: Speaker, release: str) -> None:
+    """Raise AgentTooOld for an agent that is two releases old: nobody has tried whether it understands this one."""
+    if speaker.version < OLDEST:
+        raise AgentTooOld(
+            f"Agent {speaker.agent} runs release {release or 'unknown'}, which knows version {speaker.version} of the "
+            f"messages; this release talks to agents that know version {OLDEST} or later. It has to be upgraded."
+        )

@@ -11,6 +11,7 @@ _QUORUM = "queues are always durable quorum queues."
 _ONE = "each process has one connection."
 _STATIC = "vendor data are those of vendordata_jsonfile_path."
 _QUOTAS = "see docs/quotas.md."
+_PROCESSES = "a control process has [api] threads; start more of them for more cores, see docs/operating.md."
 _EXACT = "what is on a host is always known exactly."
 _PROXY = "it is read by proxies of consoles, and none is part of this release."
 _RETRIED = "a guest that is left behind is removed as soon as its host can, see docs/operating.md."
@@ -25,8 +26,11 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.IntOpt("volume_usage_poll_interval", default=0, help="there is no volume service."),
         cfg.IntOpt("instance_delete_interval", default=300, help=_RETRIED),
         cfg.IntOpt("maximum_instance_delete_attempts", default=5, help=_RETRIED),
+        cfg.IntOpt("osapi_compute_workers", min=1, help=_PROCESSES),
+        cfg.IntOpt("metadata_workers", min=1, help="there is no metadata service."),
         cfg.IntOpt("periodic_fuzzy_delay", default=60, help="no process waits for the chores of another one."),
     ),
+    "conductor": (cfg.IntOpt("workers", min=1, help=_PROCESSES),),
     "api": (
         cfg.ListOpt("vendordata_providers", default=["StaticJSON"], help=_STATIC),
         cfg.ListOpt("vendordata_dynamic_targets", default=[], help=_STATIC),

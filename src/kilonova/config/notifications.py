@@ -51,6 +51,9 @@ class NotificationSettings:
             former=(("rpc_notifier2", "topics"), ("DEFAULT", "notification_topics")),
         ),
     ] = ("notifications",)
+    control_exchange: Annotated[
+        str, Option("Exchange at which consumers of notifications bind their queues.", group="DEFAULT")
+    ] = "nova"
     retry: Annotated[
         int,
         Option(
@@ -63,8 +66,9 @@ class NotificationSettings:
     file: Annotated[
         Path | None,
         Option(
-            "File to which each notification is written as a line of JSON, beside what the drivers do. It is rotated "
-            "at 200 MiB, and 5 files are kept. Not an option of Nova's."
+            "File to which each notification is written as a line of JSON, beside what the drivers do; below the "
+            "folder of log_file unless it is absolute. It is rotated at 200 MiB, and 5 files are kept. Not an "
+            "option of Nova's."
         ),
     ] = None
     queue_size: Annotated[

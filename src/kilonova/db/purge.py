@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Purge servers that were deleted long ago, with all that is kept about them: faults, tags, decisions, request specs.
 
-Nothing of it is mirrored, so a purge tells the mirrors nothing and may run beside any control process, in any process.
+Other rows about what is gone for good go with them (``leftovers.py``). Nothing of it is mirrored, so a purge tells the
+mirrors nothing and may run beside any control process, in any process.
 Each transaction takes a bounded number of servers, and the purge then rests for as long as that took: others get in
 between.
 """
@@ -14,7 +15,7 @@ from functools import partial
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import request_specs
+from kilonova.db import leftovers, request_specs
 from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
@@ -47,7 +48,7 @@ def kept_for_deleted(connection: Connection, before: datetime) -> dict[str, int]
     used = sa.select(living.c.id).where(living.c.request_spec_uuid == spec, living.c.uuid.not_in(servers))
     asked = sa.select(_INSTANCE.request_spec_uuid).where(*_is_purgeable(before))
     counts[t.request_specs.name] = _count(connection, t.request_specs, spec.in_(asked), ~used.exists())
-    return counts
+    return counts | leftovers.count(connection, before)
 
 
 def purge(
@@ -86,6 +87,17 @@ def _jobs(
                 while len(ids := _ids(database, table, uuids, rows_at_once)) == rows_at_once:
                     yield partial(_purge_rows, table, ids)
             yield partial(_purge_some, uuids, before)
+    while any(_leftovers(database, before).values()):
+        yield partial(_purge_leftovers, before)
+
+
+def _leftovers(database: Database, before: datetime) -> dict[str, int]:
+    with database.read(patient=True) as connection:
+        return leftovers.count(connection, before)
+
+
+def _purge_leftovers(before: datetime, tx: Transaction) -> dict[str, int]:
+    return leftovers.remove(tx, before, SERVERS_AT_ONCE)
 
 
 def _purgeable(database: Database, before: datetime) -> Iterator[list[str]]:

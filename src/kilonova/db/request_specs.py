@@ -42,6 +42,9 @@ _PLAIN = (
     "remote_address",
     "is_admin",
 )
+_STORED = frozenset(
+    {*_PLAIN, "flavor", "image", "hints", "move", "unseen_instances", "ignore_hosts", "group", "networks"}
+)
 _IMAGE_FIELDS = tuple(Image.__dataclass_fields__)
 
 
@@ -178,6 +181,18 @@ def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
             for each in spec.networks
         ],
     }
+
+
+def in_present_form(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a request as it would be stored today, whichever release has stored it."""
+    key = {"key": body["key"]} if body.get("key") is not None else {}
+    return {**as_json(*from_json(body)), **key}
+
+
+def is_in_present_form(body: dict[str, Any]) -> bool:
+    """Tell whether a request says everything that is stored today."""
+    image = body["image"]
+    return body.keys() >= _STORED and (image is None or image.keys() >= set(_IMAGE_FIELDS))
 
 
 def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:

@@ -41,6 +41,11 @@ def head() -> str:
     return HEAD
 
 
+def is_known(revision: str) -> bool:
+    """Tell whether this release can start from a revision."""
+    return any(file.name.startswith(f"{revision}_") for file in (MIGRATIONS / "versions").glob("*.py"))
+
+
 def current(database: Database) -> str | None:
     """Return the revision of the database, None when it is empty.
 

@@ -28,6 +28,8 @@ from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, 
 
 VERSION = 5
 NEEDS = 2
+#: The version of the release before this one: agents that know less are two releases old, and refused.
+OLDEST = 3
 #: An earlier one would make a guest without the drive that it was asked for.
 _CONFIG_DRIVES = 4
 Message = AgentMessage | ConductorMessage | Question | Answer

@@ -17,8 +17,6 @@ from kilonova.notifications.message import Format, Message
 
 _MAX_BYTES = 200 * 2**20
 _KEPT = 5
-#: Of the exchange at which consumers of Nova's notifications listen.
-_EXCHANGE = "nova"
 
 
 class Sink(Protocol):
@@ -59,12 +57,13 @@ class FileSink:
 class MessagingSink:
     """Hands messages to the drivers of oslo.messaging that its configuration names.
 
-    ``conf``: of its own. ``topics``: of versioned messages. ``needs_broker``: whether a driver speaks to one.
+    ``conf``: of its own. ``topics``: of versioned messages. ``exchange``: at which consumers bind their queues, unless
+    ``conf`` names another. ``needs_broker``: whether a driver speaks to one.
     """
 
-    def __init__(self, conf: Any, *, topics: Sequence[str], level: str, needs_broker: bool) -> None:
+    def __init__(self, conf: Any, *, topics: Sequence[str], level: str, exchange: str, needs_broker: bool) -> None:
         oslo_messaging = _oslo_messaging()
-        oslo_messaging.set_transport_defaults(_EXCHANGE)
+        oslo_messaging.set_transport_defaults(exchange)
         self._transport = oslo_messaging.get_notification_transport(conf, url=None if needs_broker else "fake://")
         self._notifiers: Mapping[Format, Any] = {
             Format.UNVERSIONED: oslo_messaging.Notifier(self._transport),

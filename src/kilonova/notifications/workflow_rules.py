@@ -90,6 +90,10 @@ def _leaves_now(facts: Any) -> bool:
     return bool(facts.offload)
 
 
+def _may_have_a_guest(facts: Any) -> bool:
+    return facts.hosts is None or bool(facts.hosts)
+
+
 def _was_offloaded(facts: Any) -> bool:
     return bool(facts.offloaded)
 
@@ -117,7 +121,12 @@ _SNAPSHOT = _begins("snapshot", "snapshot"), _over("snapshot")
 #: Kind of workflow → what is told, in order.
 RULES: Mapping[str, tuple[Rule, ...]] = {
     "build": (_begins("spawn", "create"), _failed("spawn", "create"), _over("create")),
-    "delete": (_begins("destroy", "delete"), _begins("destroy", "shutdown"), _over("shutdown"), _over("delete")),
+    "delete": (
+        _begins("destroy", "delete"),
+        _begins("destroy", "shutdown", only=_may_have_a_guest),
+        _over("shutdown", only=_may_have_a_guest),
+        _over("delete"),
+    ),
     "soft-delete": _whole("confirm", "soft_delete"),
     "restore": _whole("power-on", "restore"),
     "start": _whole("act", "power_on"),

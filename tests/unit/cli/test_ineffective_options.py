@@ -26,6 +26,7 @@ BASE = "[database]\nconnection = sqlite://\n"
         ("[filter_scheduler]\nenable_filters = A\n", "[filter_scheduler] enable_filters has no effect: there is no"),
         ("[filter_shceduler]\nenabled_filters = A\n", "[filter_shceduler] enabled_filters has no effect: there is no"),
         ("[DEFAULT]\ndebgu = true\n", "[DEFAULT] debgu has no effect: there is no such option."),
+        ("[oslo_messaging_rabbit]\nconn_pool_ttl = 7\n", "conn_pool_ttl has no effect: each process has one"),
         ("[scheduler]\nworkers = 4\n", "[scheduler] workers has no effect: decisions are made where"),
         ("[filter_scheduler]\nmax_io_ops_per_host = 4\n", "IoOpsFilter and AggregateIoOpsFilter are not enabled."),
         (
@@ -48,6 +49,7 @@ def test_an_option_without_effect_is_named_with_its_file(tmp_path: Path, text: s
         "[keystone_authtoken]\nauth_url = x\nuser = y\n[oslo_policy]\npolicy_file = p\n[cors]\nallowed_origin = z\n",
         "[DEFAULT]\nscheduler_default_filters = ComputeFilter\nscheduler_max_attempts = 2\nquota_cores = 7\n",
         "[filter_scheduler]\nenabled_filters = IoOpsFilter\nmax_io_ops_per_host = 4\n",
+        "[oslo_messaging_notifications]\ndriver = messagingv2\n[oslo_messaging_rabbit]\nconn_pool_ttl = 7\n",
         '[metrics]\nweight_multiplier = 2.0\n[pci]\nalias = {"name": "a", "vendor_id": "10de", "product_id": "20b0"}\n',
     ],
 )

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an online migration is made of, and how one runs."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy.engine import Connection
+
+from kilonova.db.database import Database
+from kilonova.db.transaction import Transaction
+from kilonova.errors import Unavailable
+
+LOG = logging.getLogger(__name__)
+#: Rows that one transaction changes.
+AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineMigration:
+    """``find``: yields the keys of rows in the former form, looking at some rows at a time.
+
+    ``change``: brings rows into their present form; those that are in it already, or gone, stay. Returns how many it
+    changed.
+    """
+
+    name: str
+    find: Callable[[Connection], Iterator[str]]
+    change: Callable[[Transaction, Sequence[str]], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``found``: rows that were to be changed; ``done``: those that were; ``failed``: whether some could not be."""
+
+    name: str
+    found: int
+    done: int
+    failed: bool
+
+
+def pending(database: Database, migration: OnlineMigration) -> int:
+    """Count the rows that are in the former form."""
+    with database.read(patient=True) as connection:
+        return sum(1 for _ in migration.find(connection))
+
+
+def run(
+    database: Database,
+    migration: OnlineMigration,
+    most: int | None = None,
+    rest: Callable[[float], object] = time.sleep,
+) -> Outcome:
+    """Change up to ``most`` rows, some a transaction, and rest in between for as long as each took.
+
+    Rows that cannot be changed are logged and left, and stop nobody.
+    """
+    with database.read(patient=True) as connection:
+        found = migration.find(connection)
+        keys = [key for key, _ in zip(found, range(most), strict=False)] if most is not None else list(found)
+    done, failed = 0, False
+    for start in range(0, len(keys), AT_ONCE):
+        began = time.monotonic()
+        some = keys[start : start + AT_ONCE]
+        changed, all_well = _changed(database, migration, some)
+        done, failed = done + changed, failed or not all_well
+        rest(time.monotonic() - began)
+    return Outcome(migration.name, len(keys), done, failed)
+
+
+def _changed(database: Database, migration: OnlineMigration, keys: Sequence[str]) -> tuple[int, bool]:
+    """Change some rows together, or one by one where that fails. Returns how many, and whether all could be."""
+    try:
+        return database.write(partial(_change, migration, keys)), True
+    except Unavailable:
+        raise
+    except Exception as error:  # noqa: BLE001 - one row shall not stop the others
+        if len(keys) == 1:
+            LOG.error("%s: %s cannot be changed: %s", migration.name, keys[0], error)  # noqa: TRY400
+            return 0, False
+    alone = [_changed(database, migration, [key]) for key in keys]
+    return sum(count for count, _ in alone), all(is_well for _, is_well in alone)
+
+
+def _change(migration: OnlineMigration, keys: Sequence[str], tx: Transaction) -> int:
+    return migration.change(tx, keys)

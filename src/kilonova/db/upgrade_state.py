@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What matters before an upgrade, of those who work on a database: old agents, work that nobody does."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import tables as t
+
+_A, _P = t.host_agents.c, t.processes.c
+
+
+@dataclass(frozen=True, slots=True)
+class OldAgent:
+    """An agent process that is the last one known of a host, and knows only earlier messages."""
+
+    name: str
+    message_version: int
+    release: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedProcess:
+    """A control process without a lease that has work which nobody has taken over."""
+
+    uuid: str
+    machine: str
+
+
+def old_agents(connection: Connection, version: int) -> tuple[OldAgent, ...]:
+    """Return the agents that know no messages of ``version``, by name."""
+    known = sa.func.coalesce(_P.message_version, 0)
+    has_host = sa.select(_A.host).where(_A.process == _P.uuid).exists()
+    found = sa.select(_P.agent, known, _P.release_version).where(_P.agent.is_not(None), has_host, known < version)
+    return tuple(OldAgent(*row) for row in connection.execute(found.order_by(_P.agent)))
+
+
+def ended_with_work(connection: Connection, since: datetime) -> tuple[EndedProcess, ...]:
+    """Return the control processes that have work, and whose lease has ended before that time."""
+    owned = sa.select(t.workflows.c.uuid).where(t.workflows.c.owner == _P.uuid)
+    found = sa.select(_P.uuid, _P.machine).where(_P.agent.is_(None), _P.lease_until < since, owned.exists())
+    return tuple(EndedProcess(*row) for row in connection.execute(found.order_by(_P.uuid)))
+
+
+def stuck_workflows(connection: Connection) -> int:
+    """Count the workflows that wait for an operator."""
+    stuck = sa.select(sa.func.count()).select_from(t.workflows).where(t.workflows.c.stuck.is_(True))
+    return int(connection.execute(stuck).scalar_one())
