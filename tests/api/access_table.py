@@ -2,7 +2,8 @@
 """Who may use each route, written down by hand: the contract that the rules of policy are held to.
 
 A key is what the family calls itself, the method, the route, and for routes of actions the action. The routes of the
-compute API with a project in their path are the same endpoints and are not repeated.
+compute API with a project in their path, and those under ``/os-volumes_boot``, are the same endpoints and are not
+repeated.
 """
 
 from collections.abc import Mapping
@@ -157,6 +158,10 @@ COMPUTE: Mapping[str, Access] = {
     "compute DELETE /v2.1/servers/{server_id}/os-volume_attachments/{volume_id}": absent_at_home(MEMBER),
     "compute GET /v2.1/servers/{server_id}/os-server-password": of_home(READER),
     "compute DELETE /v2.1/servers/{server_id}/os-server-password": of_home(MEMBER),
+    "compute GET /v2.1/servers/{server_id}/shares": of_home(READER),
+    "compute POST /v2.1/servers/{server_id}/shares": of_home(MEMBER, {"share": {"share_id": _SOMETHING}}),
+    "compute GET /v2.1/servers/{server_id}/shares/{share_id}": absent_at_home(READER),
+    "compute DELETE /v2.1/servers/{server_id}/shares/{share_id}": absent_at_home(MEMBER),
     "compute GET /v2.1/servers/{server_id}/diagnostics": of_home(ADMIN),
     "compute GET /v2.1/servers/{server_id}/topology": of_home(READER),
     "compute POST /v2.1/servers/{server_id}/remote-consoles": of_home(

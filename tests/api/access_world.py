@@ -29,6 +29,8 @@ from support.waiting import wait_until_idle
 FAMILIES = (ComputeFamily, PlacementFamily, OperatorFamily)
 LATEST = {"compute": "2.104", "placement": "1.39", "operator": "1.0"}
 OF_A_PROJECT = "/v2.1/{project_id}"
+#: The same endpoints once more.
+REPEATED = (OF_A_PROJECT, "/v2.1/os-volumes_boot")
 ACTIONS = {
     template: module.ACTIONS
     for module in compute.RESOURCES
@@ -44,7 +46,7 @@ def walk() -> Iterator[tuple[str, Endpoint]]:
         for template, endpoints in family.routes.items():
             for method, endpoint in endpoints.items():
                 actions = ACTIONS.get(template.removeprefix("/v2.1"), {"": endpoint})
-                if not template.startswith(OF_A_PROJECT):
+                if not template.startswith(REPEATED):
                     for name, chosen in actions.items():
                         if chosen.handler is not gone:  # what answers 410 to everybody
                             yield f"{family.name} {method} {template} {name}".rstrip(), chosen
@@ -194,6 +196,7 @@ def _furnish(world: World) -> Mapping[str, str]:
         "port_id": NOWHERE,
         "volume_id": NOWHERE,
         "snapshot_id": NOWHERE,
+        "share_id": NOWHERE,
         "console_token": NOWHERE,
         "network": "private",
         "aggregate_id": "999999",

@@ -29,7 +29,8 @@ HANDLERS = {
     for template, endpoints in family.routes.items()
     for method, endpoint in endpoints.items()
     for name, chosen in ACTIONS.get(
-        "/" + template.split("/", 2)[-1].removeprefix("{project_id}/"), {"": endpoint}
+        "/" + template.split("/", 2)[-1].removeprefix("{project_id}/").replace("os-volumes_boot", "servers"),
+        {"": endpoint},
     ).items()
     if f"{family.name} {method} {template}" not in DISCOVERY
 }

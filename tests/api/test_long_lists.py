@@ -52,19 +52,20 @@ SHORT = frozenset(
         "compute /", "compute /v2.1", "compute /v2.1/", "compute /v2.1/limits", "compute /v2.1/os-availability-zone",
         "placement /", "placement /usages", "placement /allocation_candidates",
         "operator /", "operator /v1", "operator /v1/options", "operator /v1/rules", "operator /v1/isolation",
-        "operator /v1/metrics", "operator /v1/strays", "operator /v1/workflows",
+        "operator /v1/metrics", "operator /v1/strays", "operator /v1/workflows", "operator /v1/health",
+        "operator /v1/read-only", "operator /v1/servers/count",
     }
 )  # fmt: skip
 REMOVED = frozenset(f"compute /v2.1{path}" for path, methods in removed.ROUTES.items() if "GET" in methods)
 
 
 def lists() -> set[str]:
-    """Every GET route without parameters but those with a project in the path."""
+    """Every GET route without parameters but those with a project in the path, and the other names of servers."""
     return {
         f"{family.name} {template}"
         for family in (ComputeFamily, PlacementFamily, OperatorFamily)
         for template, endpoints in family.routes.items()
-        if "GET" in endpoints and "{" not in template
+        if "GET" in endpoints and "{" not in template and "os-volumes_boot" not in template
     }
 
 

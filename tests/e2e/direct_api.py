@@ -11,13 +11,22 @@ class DirectApi:
     """The compute API asked by a user: clients take their time to start."""
 
     def __init__(self, supervisor: Supervisor, cloud: str = "kilonova-demo") -> None:
-        self._servers = f"http://127.0.0.1:{supervisor.ports[0]}/compute/v2.1/servers"
+        self._root = f"http://127.0.0.1:{supervisor.ports[0]}/compute/v2.1"
+        self._servers = f"{self._root}/servers"
         self._session = supervisor.session(cloud)
         self._session.headers["OpenStack-API-Version"] = "compute 2.100"
 
     def server(self, uuid: str) -> dict[str, Any]:
         shown: dict[str, Any] = self._session.get(f"{self._servers}/{uuid}", timeout=30).json()["server"]
         return shown
+
+    def get(self, path: str) -> Any:
+        """Ask for something else of the compute API."""
+        return self._session.get(f"{self._root}{path}", timeout=30)
+
+    def act(self, uuid: str, body: Any) -> None:
+        """Begin an action of a server."""
+        assert self._session.post(f"{self._servers}/{uuid}/action", json=body, timeout=30).status_code == 202
 
     def until(self, uuid: str, status: str) -> None:
         """Wait until a server has a status, and nothing is under way for it."""

@@ -2,11 +2,15 @@
 """What users note of their servers with the stock client, and the actions of servers with the older one, ``nova``."""
 
 import re
+import socket
 import time
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from direct_api import DirectApi
 
 from conftest import StockCloud
@@ -116,6 +120,39 @@ class TestActionsOfServers:
         assert {"rebuild", "trigger_crash_dump", "lock", "unlock"} < set(done)
         nova("delete", uuid)
         _until_gone(stock, uuid)
+
+    def test_the_console_the_password_and_the_state_of_a_guest(self, stock: StockCloud, tmp_path: Path) -> None:
+        """By VNC through the address that the user gets, as far as the proxy that there is not."""
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+        private = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+        for name, data in (("key.pub", public), ("key", private)):
+            (tmp_path / name).write_bytes(data)
+        stock.nova("keypair-add", "--pub-key", str(tmp_path / "key.pub"), "rsa", cloud=DEMO)
+        uuid = _id(stock.nova(*BOOT, "--key-name", "rsa", "talkative", cloud=DEMO))
+        for shown in (
+            stock.show("console", "url", "show", "--novnc", uuid, cloud=DEMO)["url"],
+            _column(stock.nova("get-vnc-console", uuid, "novnc", cloud=DEMO), "Url")[0],
+        ):
+            path = parse_qs(urlsplit(shown).query)["path"][0]
+            token = parse_qs(path.lstrip("?"))["token"][0]
+            api = DirectApi(stock.supervisor, "kilonova")
+            console = api.get(f"/os-console-auth-tokens/{token}").json()["console"]
+            assert console["instance_uuid"] == uuid
+            with socket.create_connection((console["host"], console["port"]), timeout=10) as viewer:
+                assert viewer.recv(12) == b"RFB 003.008\n"
+        refused = stock.run_nova("get-serial-console", uuid, cloud=DEMO)
+        assert (refused.returncode, "Unavailable console type serial" in refused.stderr) == (1, True)
+        assert stock.show("server", "show", "--diagnostics", uuid)["state"] == "running"
+        assert "running" in stock.nova("diagnostics", uuid)
+        assert "nodes" in stock.nova("server-topology", uuid, cloud=DEMO)
+        user = DirectApi(stock.supervisor)
+        user.act(uuid, {"changePassword": {"adminPass": "correct horse"}})
+        user.until(uuid, "ACTIVE")
+        assert "correct horse" in stock.nova("get-password", uuid, str(tmp_path / "key"), cloud=DEMO)
+        stock.nova("clear-password", uuid, cloud=DEMO)
+        assert "correct horse" not in stock.nova("get-password", uuid, str(tmp_path / "key"), cloud=DEMO)
+        stock.nova("delete", uuid, cloud=DEMO)
 
     def test_images_of_a_server_and_what_moves_it(self, stock: StockCloud) -> None:
         nova, api = stock.nova, DirectApi(stock.supervisor, "kilonova")

@@ -4,7 +4,7 @@
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -70,6 +70,9 @@ def test_a_terminal_shows_what_the_guest_has_written() -> None:
         assert read(terminal, 16) == b"booted\r\nlogin:\r\n"
         terminal.sendall(b"root\n")
         assert b"Nobody can log in" in read(terminal, 17)
+        terminal.sendall(bytes(100_000))
+        with suppress(ConnectionResetError):
+            assert len(read(terminal, 100)) < 100
 
 
 def test_a_host_has_no_end_of_consoles(monkeypatch: pytest.MonkeyPatch) -> None:

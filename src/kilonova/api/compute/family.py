@@ -30,12 +30,14 @@ from kilonova.api.compute import (
     server_migrations,
     server_networks,
     server_password,
+    server_shares,
     server_tags,
     server_topology,
     server_volumes,
     servers,
     services,
     versions,
+    volumes_boot,
 )
 from kilonova.api.compute.versions import MAX_VERSION, MIN_VERSION
 from kilonova.api.http import Endpoint, Routes
@@ -68,11 +70,13 @@ RESOURCES = (
     server_migrations,
     server_networks,
     server_password,
+    server_shares,
     server_tags,
     server_topology,
     server_volumes,
     servers,
     services,
+    volumes_boot,
 )
 RULES = tuple(rule for resource in RESOURCES for rule in resource.RULES)
 _JSON_TYPES = {"application/json", "application/vnd.openstack.compute+json"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is answered where a network or volume service would be needed: servers have no ports, addresses or volumes."""
+"""What is answered where a network, volume or share service would be needed: servers have none of what it has."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Handler, Reply, Request
 from kilonova.errors import InvalidRequest, NotFound
 
-NETWORK, VOLUME = "network", "volume"
+NETWORK, VOLUME, SHARE = "network", "volume", "share"
 
 
 def nothing_of_server(rule: str, body: Any) -> Handler:

@@ -77,8 +77,8 @@ class ConsoleEnds:
             try:
                 if len(self._connections) <= _MOST_CONNECTIONS and is_there():
                     await asyncio.wait_for(talk(reader, writer), _LONGEST_S)
-            except (OSError, EOFError, TimeoutError, DriverError, asyncio.CancelledError):
-                pass  # whoever looked on is gone, or the guest is, or this process ends
+            except (OSError, EOFError, ValueError, DriverError, asyncio.CancelledError):
+                pass  # whoever looked on is gone or says too much at once, or the guest is gone, or this process ends
             finally:
                 self._connections.discard(task)
                 writer.close()
