@@ -15,6 +15,7 @@ from kilonova.db import tables as t
 from kilonova.errors import Unavailable
 from support.api_client import Client
 from support.control import Control, NewControl, start_control
+from support.waiting import wait_until
 
 
 def free_port() -> int:
@@ -50,6 +51,8 @@ def test_a_build_and_a_delete_are_counted(measured: Control, port: int) -> None:
     server = measured.boot()
     measured.member.delete(f"/servers/{server['id']}")
     measured.settle()
+    ended = "kilonova_workflows_finished_total{kind=delete,outcome=done}"  # counted after the journal has forgotten it
+    wait_until(lambda: ended in values(operator(measured).get("/metrics").raw.decode()), "the delete is counted")
     answer = operator(measured).get("/metrics")
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/plain; version=")
