@@ -265,6 +265,21 @@ def test_a_build_for_which_there_is_no_host(world: World) -> None:
     assert world.lines() == [f"instance.{each} nova-api:HERE" for each in ("delete.start", "delete.end")]
 
 
+def test_a_big_request_for_which_there_is_no_room(world: World) -> None:
+    world.control.add_flavor("8", ram=16384, vcpus=16, disk=1)
+    world.mark()
+    assert world.control.ask(min_count=120, max_count=120, flavorRef="8").status == 202
+    told = world.new()
+    assert {each.event_type for each in told} == {"compute_task.build_instances.error"}
+    assert len({data(each)["instance_uuid"] for each in told}) == len(told) == 120
+    assert data(told[0])["reason"]["nova_object.data"]["exception"] == "NoValidHost"
+    with world.control.process.database.read() as connection:
+        in_error = sa.select(t.instances.c.uuid).where(t.instances.c.vm_state == "error", ~t.instances.c.deleted)
+        uuids = list(connection.execute(in_error).scalars())
+    for uuid in uuids:
+        world.control.admin.delete(f"/servers/{uuid}")
+
+
 def _failing(world: World, monkeypatch: pytest.MonkeyPatch, method: str, *hosts: str) -> None:
     def fail(*_: object, **__: object) -> None:
         raise DriverError("The disk is on fire.")

@@ -3,7 +3,6 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,12 +216,12 @@ def test_a_limit_below_what_is_used_needs_force(control: Control) -> None:
     assert control.admin.get(QUOTA).body["quota_set"]["instances"] == 1
 
 
-def test_the_driver_without_quotas_limits_nothing(control: Control, tmp_path: Path) -> None:
+def test_the_driver_without_quotas_limits_nothing(control: Control) -> None:
     limit(control, instances=0)
     assert control.ask().status == 403
     control.process.close()
     driver = "[quota]\ndriver = nova.quota.NoopQuotaDriver\n"
-    control.process = start_control_process(settings_of(tmp_path, more=driver))
+    control.process = start_control_process(settings_of(control.folder, more=driver))
     assert control.ask().status == 202
     assert control.member.get(QUOTA).body["quota_set"]["instances"] == -1
     assert control.member.get("/limits").body["limits"]["absolute"]["maxTotalInstances"] == -1
@@ -230,13 +229,14 @@ def test_the_driver_without_quotas_limits_nothing(control: Control, tmp_path: Pa
     assert used(control).instances == 1
 
 
-def test_nova_s_defaults_hold_where_nothing_is_configured(control: Control, tmp_path: Path) -> None:
+def test_nova_s_defaults_hold_where_nothing_is_configured(control: Control) -> None:
     control.process.close()
-    settings = settings_of(tmp_path)
-    (tmp_path / "kilonova.conf").write_text((tmp_path / "kilonova.conf").read_text().partition("[quota]")[0])
+    settings_of(control.folder)
+    file = control.folder / "kilonova.conf"
+    file.write_text(file.read_text().partition("[quota]")[0])
     from kilonova.config.load import load_settings
 
-    settings = load_settings([str(tmp_path / "kilonova.conf")])
+    settings = load_settings([str(file)])
     control.process = start_control_process(settings)
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: control.ask(), range(15)))

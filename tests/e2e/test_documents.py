@@ -216,7 +216,7 @@ class TestTrove:
         walk = [line for line in log.splitlines() if "trove_filter" in line and " DEBUG " in line]
         assert any("(compute2, compute2) ram:" in line and line.endswith("is NOT a trove node") for line in walk)
         assert any("(compute3, compute3) ram:" in line and line.endswith("is a trove node") for line in walk)
-        assert "TroveImageFilter: 1 left: (compute3, compute3)" in log
+        assert "TroveImageFilter returned 1 of 3 hosts: (compute3, compute3)" in log
 
 
 class TestNotifications:

@@ -53,6 +53,7 @@ def test_both_formats_are_in_the_queues_of_their_topics(broker: Broker, tmp_path
         topics=options.versioned_notifications_topics,
         level=options.default_level,
         exchange=options.control_exchange,
+        retry=options.retry,
         needs_broker=options.needs_broker,
     )
     dispatcher = Dispatcher(Wording("here"), [sink], queue_size=10)

@@ -16,6 +16,9 @@ class RecordingSink:
     def send(self, message: Message) -> None:
         self.messages.append(message)
 
+    def hurry(self) -> None:
+        """Nothing waits here."""
+
     def close(self) -> None:
         """Keep what there is."""
 

@@ -72,11 +72,11 @@ def agents_of(settings: AgentSettings, bus: AgentBus, may_act: Callable[[], bool
 def _agent_of_driver(settings: AgentSettings, bus: AgentBus, may_act: Callable[[], bool]) -> Agent:
     """Return the agent of the one host that a driver from outside serves. Raises: ConfigurationError."""
     compute = settings.compute
-    cls = virt_drivers.driver_class(compute.compute_driver.strip())
     folder = compute.instances_path
     if folder is None:
         raise ConfigurationError("[DEFAULT] instances_path must be set for a compute_driver from outside.")
     make_folder(folder, "[DEFAULT] instances_path")
     name = compute.host or socket.gethostname()
     setup = HostSetup(name, folder, host_images(folder, settings.image_cache), ratios_of(compute))
-    return agent_for(name, virt_drivers.make_driver(cls, setup, settings.options_of), compute, bus, may_act)
+    driver = virt_drivers.make_driver(compute.compute_driver.strip(), setup, settings.options_of)
+    return agent_for(name, driver, compute, bus, may_act)

@@ -24,6 +24,7 @@ from kilonova.cli.database_lock import lock_database, warn_if_exposed
 from kilonova.cli.image_tickets import image_session, image_store
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
+from kilonova.cli.quota_drivers import limit_source
 from kilonova.cli.rules import load_rules
 from kilonova.cli.simulated_hosts import folder_of, hosts_of, image_cache_of, power_reporting_of, scenario_of
 from kilonova.compute.image_cache import ImageCacheManager
@@ -34,12 +35,10 @@ from kilonova.conductor.chores import Patience, Timetable
 from kilonova.conductor.purger import Purger
 from kilonova.conductor.service import Conductor
 from kilonova.config.chores import ChoreSettings
-from kilonova.config.quota import NO_QUOTAS, UNIFIED_LIMITS
 from kilonova.config.settings import Settings
 from kilonova.db import schema, ticket_keys
 from kilonova.db.database import Database
 from kilonova.errors import FromNewerRelease, StorageFull, Unavailable
-from kilonova.identity.limits import LimitSource, StoredLimits, Unlimited
 from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.data import ImageStore
 from kilonova.images.source import FixedImages, ImageSource
@@ -199,7 +198,7 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             core.conductor,
             _images(settings, scenario),
             rules.engine,
-            limits=_limits(settings),
+            limits=limit_source(settings),
             projects=_projects(settings),
             driver_name=None if rules.driver is None else rules.driver.name,
             metrics=core.metrics,
@@ -271,14 +270,6 @@ def _agents_api(settings: Settings, core: Core, store: ImageStore | None) -> Age
             return ticket_keys.has_agent(connection, host)
 
     return AgentsApi(core.office, store, has_agent, threading.BoundedSemaphore(settings.images.max_transfers))
-
-
-def _limits(settings: Settings) -> LimitSource:
-    if settings.quota.driver == UNIFIED_LIMITS:
-        from kilonova.identity.keystone import limits_of  # noqa: PLC0415 - brings an HTTP client
-
-        return limits_of(settings.conf)
-    return Unlimited() if settings.quota.driver == NO_QUOTAS else StoredLimits()
 
 
 def _projects(settings: Settings) -> Projects:

@@ -4,6 +4,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from kilonova.claims.observers import ClaimObservers
@@ -21,6 +22,9 @@ from kilonova.notifications.sinks import FileSink, MessagingSink, Sink
 from kilonova.notifications.usage_audit import UsageAudit
 from kilonova.notifications.wording import Wording
 from kilonova.notifications.workflow_watch import Changes, WorkflowWatch
+
+#: Where drivers of oslo.messaging, and those of others, are announced.
+_DRIVERS = "oslo.messaging.notify.drivers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +122,18 @@ def _sinks(settings: Settings) -> tuple[Sink, ...]:
 
 
 def _messaging(options: NotificationSettings, files: Sequence[str]) -> Sink:
+    known = {each.name for each in entry_points(group=_DRIVERS)}
+    for driver in options.drivers:
+        if driver not in known:
+            said = f"{driver!r}, and has to be one of {', '.join(sorted(known))}"
+            raise ConfigurationError(f"[oslo_messaging_notifications] driver is {said}")
     try:
         return MessagingSink(
             conf_of_messaging(files),
             topics=options.versioned_notifications_topics,
             level=options.default_level,
             exchange=options.control_exchange,
+            retry=options.retry,
             needs_broker=options.needs_broker,
         )
     except Exception as error:  # a library's: whatever it does not like is in the file

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from kilonova.conductor.workflow import Failure, Interrupt, Workflow
+from kilonova.conductor.workflow import NOTHING, Failure, Interrupt, Workflow
 from kilonova.db import instance_actions, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
@@ -22,21 +22,30 @@ def interrupt(
     """
     changed: list[WorkflowRow] = []
     for row in workflows.of_instance(tx.connection, instance_uuid):
-        if row.waiting or row.stuck:
+        workflow = registry.get(row.kind)
+        if workflow is not None and not workflow.has(row.step):
+            workflow = None
+        if row.stuck or (row.waiting and (workflow is None or not _has_to_undo(workflow, row))):
             _supersede(tx, row, why)
             continue
-        workflow = registry.get(row.kind)
-        if workflow is None or not workflow.has(row.step) or not _concerns(workflow, row, why):
+        if workflow is None or not _concerns(workflow, row, why):
             continue
-        after = interrupted(workflow, row, why)
+        if row.waiting and why not in _NEVER_AFTERWARDS:
+            continue
+        after = interrupted(workflow, replace(row, waiting=False), why)
         workflows.change(tx, after, heir=row.owner != owner)
         changed.append(after)
     return tuple(changed)
 
 
+def _has_to_undo(workflow: Workflow[Any], row: WorkflowRow) -> bool:
+    """Tell whether what waits has left something already, in the transaction that stored it or after that."""
+    return workflow.can_walk_back(row.step) and workflow.step(row.step).undo is not NOTHING
+
+
 def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
     """Drop what does nothing now, and never will when its server is deleted, or its host is taken for dead."""
-    if why is Interrupt.DELETE or (why is Interrupt.EVACUATE and row.waiting):
+    if why is Interrupt.DELETE or (why in _NEVER_AFTERWARDS and row.waiting):
         workflows.drop(tx, [row.uuid])
         instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
     elif row.stuck:
@@ -55,6 +64,8 @@ def _concerns(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> bool
 
 #: Whoever sends these begins something of its own when all else has ended.
 _WAITED_FOR = {Interrupt.OTHER_ACTION, Interrupt.EVACUATE, Interrupt.DELETE}
+#: After these nothing begins that waits for other work.
+_NEVER_AFTERWARDS = {Interrupt.EVACUATE, Interrupt.DELETE}
 _STRENGTH = (
     Interrupt.FORCE_COMPLETE,
     Interrupt.ABORT,

@@ -21,6 +21,7 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
     "DEFAULT": (
         cfg.StrOpt("scheduler_host_manager", help=_REMOVED),
         cfg.StrOpt("scheduler_json_config_location", help=_REMOVED),
+        cfg.StrOpt("servicegroup_driver", default="db", help="who is alive is always known from the database."),
         cfg.IntOpt("scheduler_instance_sync_interval", default=120, help=_EXACT),
         cfg.IntOpt("heal_instance_info_cache_interval", default=-1, help="there is no network service."),
         cfg.IntOpt("volume_usage_poll_interval", default=0, help="there is no volume service."),

@@ -25,8 +25,9 @@ class QuotaSettings:
     driver: Annotated[
         str,
         Option(
-            "Who has the limits: this cloud's database, nobody (nothing is limited), or Keystone.",
-            choices=(DB_QUOTAS, NO_QUOTAS, UNIFIED_LIMITS),
+            f"Who has the limits: this cloud's database ({DB_QUOTAS}), nobody ({NO_QUOTAS}), Keystone "
+            f"({UNIFIED_LIMITS}), or a class from outside: its dotted path, or an entry point of "
+            "kilonova.quota.drivers.",
         ),
     ] = DB_QUOTAS
     instances: Annotated[int, _limit("instances")] = 10

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where limits are kept: in the database, nowhere, or elsewhere, as :mod:`kilonova.identity.unified_limits` has it."""
 
-from typing import Protocol
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
 
+from kilonova.errors import Unavailable
 from kilonova.model.quota import NO_LIMITS, Limits
+
+LOG = logging.getLogger(__name__)
 
 
 class LimitSource(Protocol):
@@ -43,3 +48,30 @@ class Unlimited:
 
     def defaults(self) -> Limits | None:
         return NO_LIMITS
+
+
+class OutsideLimits:
+    """What a driver from outside says, and nothing of what it says wrong: that is a 503 of the request that asked."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self._name = type(driver).__name__
+        self.is_read_only = bool(getattr(driver, "is_read_only", True))
+
+    def of_project(self, project_id: str) -> Limits | None:
+        return self._checked(lambda: self._driver.of_project(project_id))
+
+    def defaults(self) -> Limits | None:
+        return self._checked(self._driver.defaults)
+
+    def _checked(self, ask: Callable[[], Any]) -> Limits | None:
+        try:
+            said = ask()
+            if said is None:
+                return None
+            return {**NO_LIMITS, **{str(name): int(limit) for name, limit in said.items()}}
+        except Unavailable:
+            raise
+        except Exception as error:  # foreign code, which may do anything
+            LOG.exception("Quota driver %s failed", self._name)
+            raise Unavailable("The limits of the project cannot be told at present.") from error

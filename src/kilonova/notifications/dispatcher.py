@@ -5,6 +5,7 @@ Whoever tells never waits. What is told is sent in the order in which it was tol
 that dies, lose what they have: nobody is promised a notification, as in Nova (ADR 32).
 """
 
+import contextlib
 import logging
 import queue
 import threading
@@ -19,6 +20,7 @@ from kilonova.notifications.wording import Wording
 LOG = logging.getLogger(__name__)
 #: How long a process that ends waits for what it has still to send.
 CLOSING_S = 5.0
+_LAST_S = 1.0
 _COMPLAIN_EVERY = 1000
 
 
@@ -79,16 +81,20 @@ class Dispatcher:
 
     def close(self) -> None:
         """Send what waits, as far as that goes within some seconds, and let go of the broker."""
-        try:
-            self._queue.put(None, timeout=CLOSING_S)
-        except queue.Full:
-            pass
-        else:
-            self._thread.join(CLOSING_S)
-        if (
-            self._thread.is_alive()
-        ):  # a driver of oslo.messaging cannot be interrupted; the thread goes with the process
-            LOG.warning("%d notifications were not sent before the end", self.waiting)
+        for seconds in (CLOSING_S, _LAST_S):
+            if self._ends_within(seconds):
+                return
+            for sink in self._sinks:
+                sink.hurry()
+        # A driver of oslo.messaging cannot be interrupted; the thread goes with the process.
+        LOG.warning("About %d notifications were not sent before the end", self.waiting)
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Ask the thread to end after what waits. Tells whether it has."""
+        with contextlib.suppress(queue.Full):
+            self._queue.put(None, timeout=seconds)
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while (told := self._queue.get()) is not None:

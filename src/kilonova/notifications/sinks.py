@@ -2,6 +2,7 @@
 """Where messages go: a file of our own, or what oslo.messaging knows."""
 
 import logging
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,18 +16,28 @@ from kilonova.logs.rotation import LogFile, RotatingLog
 from kilonova.model.requester import Requester
 from kilonova.notifications.message import Format, Message
 
+LOG = logging.getLogger(__name__)
 _MAX_BYTES = 200 * 2**20
 _KEPT = 5
+_LOG_OF_DRIVERS = "oslo_messaging.notify.messaging"
+_LONGEST_PAUSE_S = 30.0
 
 
 class Sink(Protocol):
     """Used by one thread."""
 
     def send(self, message: Message) -> None:
-        """Send a message; this may take as long as a broker is away."""
+        """Send a message; this may take as long as a broker is away. Raises: UnsentError, or what a driver raises."""
+
+    def hurry(self) -> None:
+        """From now on have nothing wait for a broker that is away. May be called from any thread."""
 
     def close(self) -> None:
         """Let go of what is open."""
+
+
+class UnsentError(Exception):
+    """A message could not be sent."""
 
 
 class FileSink:
@@ -50,18 +61,26 @@ class FileSink:
         text = orjson.dumps(line, default=str).decode()
         self._file.handle(logging.makeLogRecord({"msg": text}))
 
+    def hurry(self) -> None:
+        """A file is always there."""
+
     def close(self) -> None:
         self._file.close()
 
 
 class MessagingSink:
-    """Hands messages to the drivers of oslo.messaging that its configuration names.
+    """Hands messages to the drivers of oslo.messaging that its configuration names, and tries again as often as asked.
 
+    A driver of oslo.messaging gives up at once when it finds no broker, and says so in its log only.
+
+    ``retry``: how often a message is tried again; -1: until it is sent.
     ``conf``: of its own. ``topics``: of versioned messages. ``exchange``: at which consumers bind their queues, unless
     ``conf`` names another. ``needs_broker``: whether a driver speaks to one.
     """
 
-    def __init__(self, conf: Any, *, topics: Sequence[str], level: str, exchange: str, needs_broker: bool) -> None:
+    def __init__(
+        self, conf: Any, *, topics: Sequence[str], level: str, exchange: str, retry: int, needs_broker: bool
+    ) -> None:
         oslo_messaging = _oslo_messaging()
         oslo_messaging.set_transport_defaults(exchange)
         self._transport = oslo_messaging.get_notification_transport(conf, url=None if needs_broker else "fake://")
@@ -70,14 +89,49 @@ class MessagingSink:
             Format.VERSIONED: oslo_messaging.Notifier(self._transport, topics=list(topics)),
         }
         self._level = level.lower()
+        self._retry = retry
+        self._hurries = threading.Event()
+        self._failures = _Failures()
+        logging.getLogger(_LOG_OF_DRIVERS).addFilter(self._failures)
 
     def send(self, message: Message) -> None:
+        tries = 0
+        while (error := self._try(message)) is not None:
+            if self._hurries.is_set() or tries == self._retry:
+                raise UnsentError(str(error)) from error
+            if not tries:
+                LOG.warning("Notifications wait for their broker: %s", error)
+            tries += 1
+            self._hurries.wait(min(_LONGEST_PAUSE_S, 2.0 ** (tries - 1)))
+        if tries:
+            LOG.info("Notifications are sent again")
+
+    def _try(self, message: Message) -> BaseException | None:
+        """Send a message; return why it was not sent."""
         notifier = self._notifiers[message.format].prepare(publisher_id=message.publisher)
         tell = getattr(notifier, "error" if message.is_error else self._level)
+        self._failures.last = None
         tell(_Context(context_of(message.who)), message.event_type, message.payload)
+        return self._failures.last
+
+    def hurry(self) -> None:
+        self._hurries.set()
 
     def close(self) -> None:
+        logging.getLogger(_LOG_OF_DRIVERS).removeFilter(self._failures)
         self._transport.cleanup()
+
+
+class _Failures(logging.Filter):
+    """Takes what drivers log when they could not send a message, with all that is in it, and remembers why."""
+
+    last: BaseException | None = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+        if error is not None:
+            self.last = error
+        return error is None
 
 
 class _Context(dict[str, str | None]):
@@ -95,10 +149,10 @@ def _oslo_messaging() -> Any:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import oslo_messaging  # noqa: PLC0415
         from oslo_service import backend  # noqa: PLC0415
 
         backend.register_backend_default_hook(lambda: backend.BackendType.THREADING)
+        import oslo_messaging  # noqa: PLC0415
     return oslo_messaging
 
 

@@ -203,3 +203,15 @@ def test_there_is_one_at_a_time(cell: Cell, step: int) -> None:
     cell.work_off()
     assert [status for status, _, _ in migrations(cell, uuid)] == ["completed"]
     cell.check()
+
+
+@pytest.mark.parametrize("waits", [Cell.resize, Cell.rebuild, Cell.migrate])
+def test_what_waits_for_other_work_is_taken_back(cell: Cell, waits: Callable[[Cell, str], None]) -> None:
+    uuid = boot(cell)
+    cell.crash_dump(uuid)
+    waits(cell, uuid)
+    cell.evacuate(uuid)
+    cell.work_off()
+    assert (cell.instance(uuid).vm_state, cell.instance(uuid).host) == (ACTIVE, "node2")
+    assert {status for status, *_ in migrations(cell, uuid)} <= {"completed", "error"}
+    cell.check()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where unshelved servers come, what hosts that are away mean for shelving, and what becomes of images meanwhile."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from kilonova.errors import Forbidden
 from kilonova.model.instance import PowerState, VmState
 from kilonova.scheduler.filters import different_host
 from kilonova.scheduler.settings import SchedulerConfig
-from support.cell import IMAGE, Cell, NewCell, asker, host
+from support.cell import IMAGE, Cell, Killed, NewCell, asker, host
 from support.folder_images import FolderImages
 
 
@@ -158,3 +159,61 @@ def test_a_guest_that_an_evacuation_leaves_where_it_is_keeps_no_copy_of_its_disk
     rest(cell)
     assert (cell.instance(uuid).vm_state, cell.instance(uuid).host) == (VmState.ERROR, "a")
     assert (list(copies.glob("*")), own(images)) == ([], [])
+
+
+@pytest.mark.parametrize("step", range(14))
+def test_a_soft_delete_while_a_server_is_shelved(cell_of: NewCell, images: FolderImages, step: int) -> None:
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    cell.shelve(uuid)
+    for _ in range(step):
+        cell.bus.step()
+    cell.delete(uuid, soft=True)
+    rest(cell)
+    server = cell.find(uuid)
+    assert server is None or server.vm_state is VmState.SOFT_DELETED
+    if server is not None:
+        cell.restore(uuid)
+        rest(cell)
+        assert cell.instance(uuid).vm_state in {VmState.ACTIVE, VmState.SHELVED}
+        cell.delete(uuid)
+        rest(cell)
+    assert own(images) == []
+
+
+@pytest.mark.parametrize("ended_by", [Cell.evacuate, Cell.delete])
+@pytest.mark.parametrize("waits", [Cell.shelve, Cell.create_image, Cell.create_backup])
+def test_an_image_that_nobody_needs_any_more_before_the_server_was_free_for_it(
+    cell_of: NewCell, images: FolderImages, waits: Callable[..., None], ended_by: Callable[..., None]
+) -> None:
+    cell = cell_of(host("a"), host("b"), images=images)
+    (uuid,) = booted(cell, force_host="a")
+    cell.crash_dump(uuid)
+    waits(cell, uuid)
+    assert len(own(images)) == 1
+    ended_by(cell, uuid)
+    rest(cell)
+    assert own(images) == []
+    assert ended_by is Cell.delete or cell.instance(uuid).host == "b"
+
+
+@pytest.mark.parametrize("makes", [Cell.shelve, Cell.create_image, Cell.create_backup])
+def test_a_host_that_dies_when_the_image_has_its_data_drops_the_copy(
+    cell_of: NewCell, images: FolderImages, makes: Callable[..., None]
+) -> None:
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    cell.drivers["a"]._disks.note_brought = die
+    makes(cell, uuid)
+    with pytest.raises(Killed):
+        cell.bus.run()
+    cell = cell.restart()
+    cell.conductor.membership.enter(cell.announce)
+    rest(cell)
+    (image_id,) = own(images)
+    assert images.all()[image_id]["data"] == b"what servers are made of"
+    cell.database.close()

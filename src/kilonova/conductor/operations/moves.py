@@ -145,13 +145,13 @@ def start_move(
     """Store a migration with its workflow. ``values``: columns of the instance that change with it.
 
     ``check(tx)``: what is looked at before that; ``why``: what else is under way has to end.
-    Raises: ConcurrentUpdate when the server is no longer where it was.
+    Raises: ConcurrentUpdate when the server is no longer where or what it was: ``facts`` say whether its guest runs.
     """
 
     def begin(tx: Transaction) -> None:
         present = instances.get(tx.connection, instance.uuid)
-        if (present.host, present.node, present.flavor) != (instance.host, instance.node, instance.flavor):
-            raise ConcurrentUpdate(f"Instance {instance.uuid} was moved meanwhile.")
+        if any(getattr(present, name) != getattr(instance, name) for name in ("host", "node", "flavor", "vm_state")):
+            raise ConcurrentUpdate(f"Instance {instance.uuid} was changed meanwhile.")
         moves.begin(tx, migration, starter.services.limits, limits)
         if values:
             instances.change(tx, instance.uuid, **values)

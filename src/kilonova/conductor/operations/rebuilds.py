@@ -62,7 +62,8 @@ class Rebuilds:
 
         def begin(tx: Transaction) -> None:
             present = instances.get(tx.connection, instance.uuid)
-            if (present.host, present.node, MadeOf.present(present)) != (instance.host, instance.node, before):
+            where = instance.host, instance.node, instance.vm_state
+            if (present.host, present.node, present.vm_state) != where or MadeOf.present(present) != before:
                 raise ConcurrentUpdate(f"Instance {instance.uuid} was changed meanwhile.")
             _require_quota(tx, present, values, self._starter.services.limits, limits)
             if new is not None:

@@ -12,6 +12,7 @@ what it is until the image has its data: whatever fails before leaves it as it w
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
@@ -32,7 +33,7 @@ from kilonova.conductor.workflow import (
 from kilonova.conductor.workflows import snapshot_steps
 from kilonova.conductor.workflows.outcomes import done_without_its_host, ended_in, failed, leave_behind, settle
 from kilonova.conductor.workflows.release import release_claim
-from kilonova.db import instances, shelved
+from kilonova.db import instances, shelved, unwanted_images
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, StartGuest, StepReply, StopGuest
 from kilonova.model.instance import PowerState, TaskState, VmState
@@ -43,10 +44,10 @@ _NOT_DONE: Effect = Completed(durable=False)
 
 @dataclass(frozen=True, slots=True)
 class ShelveFacts:
-    """``host``: where the guest is. ``image_id``: the image that gets its disk.
+    """``host``: where the guest is. ``image_id``: the image that gets its disk; ``brought``: it has it.
 
     ``runs``: it was running, and may take ``timeout_s`` to shut down; ``off``: it was off.
-    ``offload``: it leaves its host at once.
+    ``offload``: it leaves its host at once. ``given_up``: nobody wants it shelved any more.
     """
 
     host: str
@@ -54,6 +55,8 @@ class ShelveFacts:
     runs: bool = True
     off: bool = False
     offload: bool = False
+    given_up: bool = False
+    brought: bool = False
     timeout_s: float | None = None
 
 
@@ -90,8 +93,11 @@ def _shut_down(_services: Services, run: Run[ShelveFacts]) -> Effect:
 
 
 def _keep(_services: Services, run: Run[ShelveFacts]) -> Effect:
-    """Record that the image is what the server consists of from now on."""
+    """Record that the image is what the server consists of from now on, unless something else waits for the server."""
     facts, shown = run.facts, TRANSITIONS["shelve"].shown
+    if run.interrupted is not None:
+        given_up = replace(facts, offload=False, given_up=True)
+        return Completed(given_up, lambda tx: unwanted_images.note(tx, [facts.image_id]), final=True)
 
     def keep(tx: Transaction) -> None:
         shelved.forget_image(tx, run.instance_uuid)  # of an earlier time, where the server was restored since
@@ -124,17 +130,24 @@ def _destroyed(services: Services, run: Run[ShelveFacts], reply: StepReply) -> E
 
 
 def _settle(_services: Services, run: Run[ShelveFacts], _power_state: PowerState | None) -> Write:
+    if run.facts.given_up:
+        return lambda _tx: None
     if run.facts.offload:
         return lambda tx: leave_host(tx, run)
     return lambda tx: settle(tx, run, VmState.SHELVED, PowerState.SHUTDOWN)
 
 
 def leave_host(tx: Transaction, run: Run[ShelveFacts] | Run[OffloadFacts]) -> None:
-    """Give back what a shelved server holds, and record that it is nowhere."""
+    """Give back what a shelved server holds, and record that it is nowhere.
+
+    Whoever interrupted that, and waits for it, has said already what the server does now.
+    """
     host, group_uuid = instances.place_of(tx.connection, run.instance_uuid)
     release_claim(tx, run.instance_uuid, group_uuid, host)
-    settle(tx, run, VmState.SHELVED_OFFLOADED, PowerState.SHUTDOWN)
-    instances.change(tx, run.instance_uuid, host=None, node=None)
+    if run.interrupted is None:
+        settle(tx, run, VmState.SHELVED_OFFLOADED, PowerState.SHUTDOWN)
+    away: dict[str, Any] = {"vm_state": VmState.SHELVED_OFFLOADED, "power_state": PowerState.SHUTDOWN}
+    instances.change(tx, run.instance_uuid, **away, host=None, node=None)
 
 
 def _failed(_services: Services, run: Run[ShelveFacts]) -> Ended:

@@ -11,6 +11,7 @@ The image was registered with the user's own token while the request was answere
 before. Undone, it is noted as unwanted, so that the way back waits for no image service.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from kilonova.conductor.guest_description import image_data_for
@@ -26,6 +27,7 @@ from kilonova.conductor.workflow import (
     Run,
     SendToAgent,
     Step,
+    complete_or_fail,
     complete_or_repeat,
     is_unreachable,
 )
@@ -83,14 +85,25 @@ def offer(services: Services, run: Run[Any]) -> Effect:
 
 
 def upload(services: Services, run: Run[Any]) -> Effect:
-    """Have the host bring the copy. An image that has its data got it from an earlier start of this step."""
+    """Have the host bring the copy.
+
+    An image that has its data got it from an earlier start of this step, after which the host may have died: it drops
+    the copy.
+    """
     found = services.images.find(run.facts.image_id)
     if found is not None and found.status == _ACTIVE:
-        return Completed()
+        return SendToAgent(
+            run.facts.host, DiscardSnapshot(run.step_id, run.instance_uuid), facts=replace(run.facts, brought=True)
+        )
     where = services.image_upload(run.facts.host, run.facts.image_id)
     if found is None or where is None:
         return _gone(run.facts.image_id)
     return SendToAgent(run.facts.host, UploadSnapshot(run.step_id, run.instance_uuid, where))
+
+
+def uploaded(services: Services, run: Run[Any], reply: StepReply) -> Effect:
+    """The image is made once it has its data, whatever becomes of the copy."""
+    return Completed() if run.facts.brought else complete_or_fail(services, run, reply)
 
 
 def cancel(_services: Services, run: Run[Any]) -> Effect:
@@ -137,6 +150,7 @@ def steps(
             "upload",
             do=upload,
             undo=NOTHING,
+            on_reply=uploaded,
             shows=uploading,
             interrupts=_CUT_SHORT,
             blocking=lambda _services: True,

@@ -23,11 +23,15 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """``host``: where the guest is. ``rotation``: of a backup, how many of its type are kept."""
+    """``host``: where the guest is. ``rotation``: of a backup, how many of its type are kept.
+
+    ``brought``: the image has its data.
+    """
 
     host: str
     image_id: str
     rotation: int = 0
+    brought: bool = False
 
 
 def _rotate(services: Services, run: Run[SnapshotFacts]) -> Effect:

@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 NAMESPACE = "nova"
+#: Most of what is in payloads: sent as it is.
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +21,8 @@ class Payload:
 
 def primitive(value: Any) -> Any:
     """Return a payload, or what is in one, as it is sent. Times are UTC."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Payload):
         return envelope(
             type(value).__name__,
