@@ -5,7 +5,8 @@ Kilonova's Placement on SQLite and on PostgreSQL, every commit flushed to disk; 
 on PostgreSQL, all with the same hosts. A round sends the same number of requests to one target after the other, in
 turning order; a line shows the median of the rounds. *cpu* is what a request costs the server, without its database.
 
-    python -m benchmarks placement_writes [-- [--hosts N] [--rounds N] [--requests N] [--databases sqlite] [--peer]]
+    python -m benchmarks placement_writes [-- [--hosts N] [--rounds N] [--requests N] [--databases sqlite] [--peer]
+        [--clients [1] [8]] [--skip-reads] [--only NAME]]
 
 ``--peer`` needs ``tools/peer.sh placement``. The floors tell what the machine takes for the bare thing in the same run:
 a commit of one row in each database, and 1 MB of JSON made by orjson and sent by a process that does nothing else.
@@ -34,12 +35,12 @@ from tests.support.database_servers import DatabaseServer, PostgreSQL, free_port
 
 from benchmarks._placement_data import SERVER, TRAITS, flat_hosts
 from benchmarks._placement_servers import PEER_VENV, Connection, Target, ours, peer
-from benchmarks.placement import in_turn, path_of_candidates
+from benchmarks.placement import REPEATS, path_of_candidates
 
-CLIENTS = (1, 8)
 #: Clients → how many times faster than the peer every write shall be, by our database.
 GOALS = {"sqlite": {1: 5.0, 8: 10.0}, "postgresql": {1: 3.0, 8: 5.0}}
 READ_GOAL = 2.0
+PAIRS, _WARM_UP = 1_500, 50
 
 #: Method, path, body.
 Call = tuple[str, str, Any]
@@ -326,41 +327,40 @@ class Taken:
         return self.cpu_s / self.requests
 
 
-def measure_writes(targets: Sequence[Target], hosts: int, rounds: int, requests: int, only: str) -> None:
+def measure_writes(targets: Sequence[Target], hosts: int, rounds: int, requests: int, only: str, clients: int) -> None:
     uuids = [host.uuid for host in flat_hosts(hosts)]
-    for clients in CLIENTS:
-        taken = {(write.name, target.name): Taken() for write in WRITES for target in targets}
-        clouds = [Cloud(target, target.connect(), list(uuids)) for target in targets]
-        for number in range(-1, rounds):  # the first one warms up
-            for cloud in clouds if number % 2 else clouds[::-1]:
-                connections = [cloud.target.connect() for _ in range(clients)]
-                for write in WRITES:
-                    seconds, worked, count = _measure(cloud, connections, write, requests)
-                    if number >= 0:
-                        taken[write.name, cloud.target.name].add(seconds, worked, count)
-                for connection in connections:
-                    connection.close()
-        for cloud in clouds:
-            cloud.control.close()
-        print(f"\n {clients} client{'s' if clients > 1 else ''}, milliseconds a request (cpu of the server)")
-        print("  " + " " * 24 + "".join(f"{target.name:>30}" for target in targets))
-        worst: dict[str, tuple[float, str]] = {}
-        for write in WRITES:
-            if only not in write.name:
-                continue
-            cells = []
-            for target in targets:
-                mine = taken[write.name, target.name]
-                ratio = ""
-                if targets[-1].is_peer and not target.is_peer:
-                    times = taken[write.name, targets[-1].name].median / mine.median
-                    ratio = f"{times:6.1f} x"
-                    worst[target.name] = min(worst.get(target.name, (times, write.name)), (times, write.name))
-                cells.append(f"{mine.median * 1e3:9.2f} ({mine.cpu * 1e3:6.2f}){ratio:>10}")
-            print(f"  {write.name:<24}" + "".join(f"{cell:>30}" for cell in cells), flush=True)
-        for name, (times, write_name) in worst.items():
-            goal = GOALS[name.rpartition(" ")[2]][clients]
-            print(f"  {name}: {times:.1f} x at least ({write_name}); goal {goal:g} x")
+    taken = {(write.name, target.name): Taken() for write in WRITES for target in targets}
+    clouds = [Cloud(target, target.connect(), list(uuids)) for target in targets]
+    for number in range(-1, rounds):  # the first one warms up
+        for cloud in clouds if number % 2 else clouds[::-1]:
+            connections = [cloud.target.connect() for _ in range(clients)]
+            for write in WRITES:
+                seconds, worked, count = _measure(cloud, connections, write, requests)
+                if number >= 0:
+                    taken[write.name, cloud.target.name].add(seconds, worked, count)
+            for connection in connections:
+                connection.close()
+    for cloud in clouds:
+        cloud.control.close()
+    print(f"\n {clients} client{'s' if clients > 1 else ''}, milliseconds a request (cpu of the server)")
+    print("  " + " " * 24 + "".join(f"{target.name:>30}" for target in targets))
+    worst: dict[str, tuple[float, str]] = {}
+    for write in WRITES:
+        if only not in write.name:
+            continue
+        cells = []
+        for target in targets:
+            mine = taken[write.name, target.name]
+            ratio = ""
+            if targets[-1].is_peer and not target.is_peer:
+                times = taken[write.name, targets[-1].name].median / mine.median
+                ratio = f"{times:6.1f} x"
+                worst[target.name] = min(worst.get(target.name, (times, write.name)), (times, write.name))
+            cells.append(f"{mine.median * 1e3:9.2f} ({mine.cpu * 1e3:6.2f}){ratio:>10}")
+        print(f"  {write.name:<24}" + "".join(f"{cell:>30}" for cell in cells), flush=True)
+    for name, (times, write_name) in worst.items():
+        goal = GOALS[name.rpartition(" ")[2]][clients]
+        print(f"  {name}: {times:.1f} x at least ({write_name}); goal {goal:g} x")
 
 
 def _measure(cloud: Cloud, connections: Sequence[Connection], write: Write, requests: int) -> tuple[float, float, int]:
@@ -372,23 +372,41 @@ def _measure(cloud: Cloud, connections: Sequence[Connection], write: Write, requ
 
 
 def measure_reads(targets: Sequence[Target], hosts: int) -> None:
-    print(f"\n reads, {hosts:,} hosts (goal: at most {READ_GOAL:g} x)")
+    """Ask for the cheapest document and for candidates in turn, so that both meet the same neighbours."""
+    print(f"\n reads, {hosts:,} hosts, in turn (goal: at most {READ_GOAL:g} x)")
     mine = [target for target in targets if not target.is_peer]
-    cheapest = in_turn(mine, "/")
-    one = in_turn(mine, path_of_candidates("&limit=1"))
-    many = in_turn(mine, path_of_candidates("&limit=1000"))
+    many = path_of_candidates("&limit=1000")
+    taken = [
+        [*_asked_in_turn(target, PAIRS, "/", path_of_candidates("&limit=1")), *_asked_in_turn(target, REPEATS, many)]
+        for target in mine
+    ]
     connection = mine[0].connect()
-    document = connection.ask(mine[0].request("GET", path_of_candidates("&limit=1000")))[1]
+    document = connection.ask(mine[0].request("GET", many))[1]
     connection.close()
     floor = floor_of_sending(document)
     print(f"  floor: {len(document):,} bytes made by orjson and sent: {floor * 1e3:.2f} ms")
-    for target, root, first, thousand in zip(mine, cheapest, one, many, strict=True):
+    for target, (root, first, thousand) in zip(mine, taken, strict=True):
+        ratio = statistics.median(one / cheap for one, cheap in zip(first, root, strict=True))
+        medians = [statistics.median(times) * 1e3 for times in (root, first, thousand)]
         print(
-            f"  {target.name:<22} GET / {root.median:6.2f} ms   limit=1 {first.median:6.2f} ms"
-            f" ({first.median / root.median:4.1f} x)   limit=1000 {thousand.median:6.2f} ms"
-            f" ({thousand.median / floor / 1e3:4.1f} x the floor)   cpu {root.cpu or 0:.2f}, {first.cpu or 0:.2f},"
-            f" {thousand.cpu or 0:.2f} ms"
+            f"  {target.name:<22} GET / {medians[0]:6.3f} ms   limit=1 {medians[1]:6.3f} ms"
+            f" ({medians[1] / medians[0]:4.2f} x; median of the pairs' ratios {ratio:4.2f} x)"
+            f"   limit=1000 {medians[2]:6.2f} ms ({medians[2] / floor / 1e3:4.1f} x the floor)"
         )
+
+
+def _asked_in_turn(target: Target, times_each: int, *paths: str) -> list[list[float]]:
+    """Return what each answer took, in seconds, of one path after the other, again and again."""
+    connection = target.connect()
+    requests = [target.request("GET", path) for path in paths]
+    taken: list[list[float]] = [[] for _ in paths]
+    for number in range(-_WARM_UP, times_each):
+        for request, times in zip(requests, taken, strict=True):
+            seconds, _ = connection.ask(request)
+            if number >= 0:
+                times.append(seconds)
+    connection.close()
+    return taken
 
 
 def floor_of_sending(document: bytes) -> float:
@@ -446,6 +464,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--requests", type=int, default=64, help="of each kind in a round")
     parser.add_argument("--databases", default="sqlite,postgresql")
     parser.add_argument("--only", default="", help="show the writes whose names hold this")
+    parser.add_argument("--clients", type=int, nargs="*", choices=(1, 8), default=(1, 8), help="who write at a time")
+    parser.add_argument("--skip-reads", action="store_true")
     parser.add_argument("--peer", action="store_true", help="measure OpenStack's Placement too")
     options = parser.parse_args(arguments)
     if options.peer and not PEER_VENV.exists():
@@ -468,8 +488,10 @@ def main(arguments: list[str]) -> None:
         if options.peer:
             assert postgresql is not None
             targets.append(stack.enter_context(peer(folder / "peer", postgresql, hosts)))
-        measure_reads(targets, options.hosts)
-        measure_writes(targets, options.hosts, options.rounds, options.requests, options.only)
+        if not options.skip_reads:
+            measure_reads(targets, options.hosts)
+        for clients in options.clients:
+            measure_writes(targets, options.hosts, options.rounds, options.requests, options.only, clients)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,16 @@
 """Searches for servers find the same on every kind of database, and none is kept busy by one."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
+import sqlalchemy as sa
 
-from kilonova.db import instance_lists, instances
+from kilonova.db import aggregates, instance_lists, instances, services
+from kilonova.db import tables as t
 from kilonova.db.database import Database
-from kilonova.db.instance_lists import InstanceQuery
+from kilonova.db.instance_lists import InstanceQuery, Zone
+from kilonova.db.transaction import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, VmState
@@ -34,6 +37,37 @@ def servers(database: Database) -> Database:
 def found(database: Database, query: InstanceQuery) -> list[str]:
     with cpu_limit(3, query), database.read() as connection:
         return [instance.name for instance in instance_lists.list_page(connection, query)]
+
+
+def test_zones_times_and_several_patterns(servers: Database) -> None:
+    """A server without a host, or on one of no zone, is in no list of all zones or of the default one by accident."""
+    launched = datetime(2026, 1, 31, 12, 0, 0, 999999)  # noqa: DTZ001  as stored: UTC
+
+    def furnish(tx: Transaction) -> None:
+        aggregates.add_host(tx, aggregates.create(tx, "west", "west").id, "node1", default_zone="nova")
+        aggregates.add_host(tx, aggregates.create(tx, "no zone").id, "node2", default_zone="nova")
+        for name, host in (("web-1", "node1"), ("Web-2", "node2")):
+            uuid = tx.execute(sa.select(t.instances.c.uuid).where(t.instances.c.name == name)).scalar_one()
+            instances.change(tx, uuid, host=host, node=host, launched_at=launched, description=f"on {host}")
+        uuid = tx.execute(sa.select(t.instances.c.uuid).where(t.instances.c.name == "db")).scalar_one()
+        instances.change(tx, uuid, availability_zone="west")
+
+    servers.write(lambda tx: services.ensure(tx, "node1", services.COMPUTE))
+    servers.write(lambda tx: services.ensure(tx, "node2", services.COMPUTE))
+    servers.write(furnish)
+    assert set(found(servers, InstanceQuery(zone=Zone("west")))) == {"web-1", "db"}
+    assert found(servers, InstanceQuery(zone=Zone("nova", is_default=True))) == ["Web-2"]
+    assert found(servers, InstanceQuery(zone=Zone("nova"))) == []
+    second = launched.replace(microsecond=0)
+    for begin, end, names in (
+        (second, second + timedelta(seconds=1), {"web-1", "Web-2"}),
+        (second - timedelta(seconds=1), second, set()),
+        (launched, launched + timedelta(microseconds=1), {"web-1", "Web-2"}),
+    ):
+        assert set(found(servers, InstanceQuery(moments={"launched_at": (begin, end)}))) == names
+    patterns = {"name": "(?i)web", "description": "node2$"}
+    assert found(servers, InstanceQuery(patterns=patterns)) == ["Web-2"]
+    assert found(servers, InstanceQuery(patterns={"description": "."}, limit=1)) in (["web-1"], ["Web-2"])
 
 
 def test_names_tags_and_dates(servers: Database) -> None:

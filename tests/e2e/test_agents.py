@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -105,6 +106,17 @@ class AgentCloud:
         lines = answer.json()["output"].splitlines()
         return [line.rpartition(": ")[2] for line in lines if " Boot at " in line]
 
+    def greeting(self, uuid: str) -> bytes:
+        """Return how a server's VNC console greets whoever has a token for it."""
+        body = {"remote_console": {"protocol": "vnc", "type": "novnc"}}
+        root = f"http://127.0.0.1:{self.supervisor.ports[0]}/compute/v2.1"
+        answer = self._session.post(f"{root}/servers/{uuid}/remote-consoles", json=body, timeout=30)
+        assert answer.status_code == 200, answer.text
+        token = answer.json()["remote_console"]["url"].rpartition("token%3D")[2]
+        console = self.get(f"/os-console-auth-tokens/{token}")["console"]
+        with socket.create_connection((console["host"], console["port"]), timeout=10) as viewer:
+            return viewer.recv(12)
+
     def agents(self) -> dict[str, list[str]]:
         done = subprocess.run(
             [sys.executable, "-m", "kilonova", "compute", "agents", "--data", str(self.folder), "--json"],
@@ -157,6 +169,9 @@ def test_a_cloud_with_agents_dies_with_its_supervisor_and_goes_on_with_fewer_age
         wait_until(lambda: set(cloud.servers().values()) == hosts, "a server is on every host", at_most_s=60)
         before = cloud.servers()
         assert {"first start"} == {how for uuid in before for how in cloud.boots(uuid)}
+        for uuid in before:
+            assert cloud.get(f"/servers/{uuid}/diagnostics")["state"] == "running"
+            assert cloud.greeting(uuid) == b"RFB 003.008\n"
         assert (folder / "agents" / "agent1.conf").stat().st_mode & 0o777 == 0o600
         for name in ("agent1.conf", "agent1.hosts.conf"):
             text = (folder / "agents" / name).read_text()

@@ -10,6 +10,7 @@ tests begin first, so that no process is left with a long one when the others ha
 import fcntl
 import gc
 import re
+import resource
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -28,7 +29,9 @@ _NEEDED = {
 }
 #: New objects after which the garbage collector looks for cycles, as in `kilonova api`.
 _COLLECT_AFTER = 20_000
-_FROZEN = pytest.StashKey[int]()
+#: What a process may gain before it looks for what stays without need, and what it had when it last did.
+_MUCH_MIB = 200
+_RESIDENT = pytest.StashKey[int]()
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -97,7 +100,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
     try:
         return (yield)
     finally:
-        session.stash[_FROZEN] = _freeze()
+        session.stash[_RESIDENT] = _freeze()
         gc.set_threshold(_COLLECT_AFTER)
         gc.enable()
 
@@ -111,9 +114,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
     finally:
         is_last = nextitem is None or nextitem.path != item.path
-        if is_last and gc.get_freeze_count() > item.session.stash[_FROZEN]:  # a test has loaded a big mirror
+        if is_last and _resident_mib() > item.session.stash[_RESIDENT] + _MUCH_MIB:  # a big mirror freezes all there is
             gc.unfreeze()
-            item.session.stash[_FROZEN] = _freeze()
+            item.session.stash[_RESIDENT] = _freeze()
 
 
 def pytest_configure_node(node: WorkerController) -> None:
@@ -121,10 +124,14 @@ def pytest_configure_node(node: WorkerController) -> None:
 
 
 def _freeze() -> int:
-    """Free what nobody needs, have the garbage collector leave the rest alone, and return how much that is."""
+    """Free what nobody needs, have the garbage collector leave the rest alone, and return what that takes of memory."""
     gc.collect()
     gc.freeze()
-    return gc.get_freeze_count()
+    return _resident_mib()
+
+
+def _resident_mib() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 2**20
 
 
 def _run(config: pytest.Config) -> str:

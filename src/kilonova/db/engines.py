@@ -23,6 +23,7 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from kilonova import deadline
+from kilonova.db import compiled_statements
 from kilonova.db.patience import connector
 from kilonova.db.pulse import Pulse
 from kilonova.db.server_watch import NoWatch, ServerWatch, Watch
@@ -52,6 +53,7 @@ _ALL_ENGINES: Mapping[str, Any] = {
     "json_serializer": lambda value: orjson.dumps(value).decode(),
     "json_deserializer": orjson.loads,
     "hide_parameters": True,
+    "execution_options": {"compiled_cache": compiled_statements.SHARED},
 }
 _DEADLOCKS = {"40001", "40P01", "55P03", 1205, 1213, 1020}
 #: PostgreSQL: disk full. MariaDB: disk full, table full, and the errors that quote the system's own number.

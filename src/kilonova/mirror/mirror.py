@@ -111,10 +111,10 @@ class Mirror:
         return self.hosts_apart()
 
     def providers(self) -> ProviderTable:
-        """Catch up and return every resource provider, assumed claims included. Raises: Unavailable."""
+        """Catch up and return every resource provider, assumed claims included, to be read. Raises: Unavailable."""
         self.catch_up()
         with self.lock:
-            return self._loaded().providers.table()
+            return self._loaded().providers.shared_table()
 
     def directory(self) -> HostDirectory:
         """Catch up and return which zones, hosts and hypervisors there are. Raises: Unavailable."""

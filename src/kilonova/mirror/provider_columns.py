@@ -55,6 +55,8 @@ class ProviderColumns:
         #: What tables of this version have in common.
         self._static: dict[str, Any] | None = None
         self._shared = False
+        #: What was handed out last, as long as nothing has changed since.
+        self._table: ProviderTable | None = None
         #: (row, column, figures) of inventories that are to be stored together, while that lasts.
         self._waiting: list[tuple[int, int, Sequence[Any]]] | None = None
 
@@ -148,6 +150,7 @@ class ProviderColumns:
             at = row, column
             self._view_figures[at] += amount - self._used_figures[at]
             self._used_figures[at] = amount
+        self._table = None
 
     def assume(self, uuid: str, resources: Mapping[str, int], sign: int) -> None:
         """Add (or with sign -1 take back) use that a claim under way expects."""
@@ -158,6 +161,7 @@ class ProviderColumns:
                 if column is None:
                     column = self.column(resource_class)
                 self._view_figures[row, column] += sign * amount
+            self._table = None
 
     def remove(self, uuid: str) -> None:
         """Drop a provider; absent is success."""
@@ -179,13 +183,21 @@ class ProviderColumns:
         self._changed()
 
     def table(self) -> ProviderTable:
-        """Return a frozen view; only ``used`` is copied when nothing else changed."""
+        """Return a view of the caller's own; only ``used`` is copied when nothing else changed."""
         static = self._static
         if static is None:
             built = self._build()
             names = ProviderTable.__dataclass_fields__.keys() - {"used"}
             static = self._static = {name: getattr(built, name) for name in names}
         return ProviderTable(**static, used=self.view_used.copy(order="K"))
+
+    def shared_table(self) -> ProviderTable:
+        """Return a view that nobody may write to: the last one, as long as nothing has changed."""
+        table = self._table
+        if table is None:
+            table = self._table = self.table()
+            table.used.flags.writeable = False
+        return table
 
     def _build(self) -> ProviderTable:
         count = len(self.uuids)
@@ -244,7 +256,7 @@ class ProviderColumns:
 
     def _changed(self) -> None:
         self.version += 1
-        self._static = None
+        self._static = self._table = None
 
     def _figures(self) -> Iterable[NDArray[Any]]:
         """Return the arrays of ``_FIGURES``."""

@@ -23,6 +23,7 @@ from kilonova.db.changes import (
 )
 from kilonova.mirror.mirror import Mirror
 from kilonova.mirror.provider_columns import ProviderColumns
+from kilonova.mirror.state import Assumption
 from support.mirrors import assert_equal, hosts_of, providers_of
 
 FIGURES = {"VCPU": [64, 0, 1, 64, 1, 4.0, 256, 0], "MEMORY_MB": [262_144, 4_096, 1, 262_144, 1, 1.0, 258_048, 0]}
@@ -232,3 +233,22 @@ def test_several_hypervisors_on_a_host() -> None:
     assert table.disabled.tolist() == [False, False, False]
     assert table.disabled_reasons == {}
     assert table.last_seen.tolist() == [2.0, 2.0, 1.0], "what is gone is not heard of"
+
+
+def test_readers_share_a_table_until_something_changes() -> None:
+    mirror = Mirror.of(cloud(4), 0, now=9.0)
+    seen = [mirror.providers()]
+    assert mirror.providers() is seen[0]
+    with pytest.raises(ValueError, match="read-only"):
+        seen[0].used[0, 0] = 1
+    assert mirror.snapshot().used.flags.writeable
+    taken = Assumption("claim", {uuid_of(1): {"VCPU": 1}}, "compute000001", "compute000001")
+    for change in (
+        lambda: mirror.assume(taken),
+        lambda: mirror.forget("claim"),
+        *(lambda what=what: following(mirror, CHANGES[what]()) for what in ("a class more by its use", "other traits")),
+    ):
+        change()
+        assert all(mirror.providers() is not each for each in seen)
+        seen.append(mirror.providers())
+    assert [table.used[0, 0] for table in seen[:3]] == [0, 1, 0]
