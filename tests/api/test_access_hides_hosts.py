@@ -46,9 +46,9 @@ class Hosts:
         named = {"server_id": self.servers[server]} if access.path is None else {}
         answer = self.world.ask(route, access, self.world.identity.tokens[role, scope], at=at, **named)
         told = answer.raw + repr(sorted(answer.headers.items())).encode()
-        for hidden in (GOOD, BAD, os.uname().nodename):
-            if len(hidden) > 3:
-                assert hidden.encode() not in told, (route, role, at, server, answer.raw)
+        for hidden in (GOOD, BAD):
+            assert hidden.encode() not in told, (route, role, at, server, answer.raw)
+        assert os.uname().nodename not in answer.headers.values(), "the machine of the control process"
         return answer
 
 

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 import requests
+import sqlalchemy as sa
 from prometheus_client.parser import text_string_to_metric_families
 
+from kilonova.clock import utc_now
+from kilonova.db import tables as t
 from kilonova.errors import Unavailable
 from support.api_client import Client
 from support.control import Control, NewControl, start_control
+from support.waiting import wait_until
 
 
 def free_port() -> int:
@@ -47,6 +51,8 @@ def test_a_build_and_a_delete_are_counted(measured: Control, port: int) -> None:
     server = measured.boot()
     measured.member.delete(f"/servers/{server['id']}")
     measured.settle()
+    ended = "kilonova_workflows_finished_total{kind=delete,outcome=done}"  # counted after the journal has forgotten it
+    wait_until(lambda: ended in values(operator(measured).get("/metrics").raw.decode()), "the delete is counted")
     answer = operator(measured).get("/metrics")
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/plain; version=")
@@ -61,6 +67,7 @@ def test_a_build_and_a_delete_are_counted(measured: Control, port: int) -> None:
     assert told["kilonova_queue_length{queue=database writer}"] == 0
     assert told["kilonova_queue_length{queue=conductor urgent}"] == 0
     assert told["kilonova_database_answers{}"] == 1
+    assert told["process_resident_memory_bytes{}"] > 10 * 2**20
     apart = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=5)
     assert apart.status_code == 200
     assert set(values(apart.text)) == set(told)
@@ -91,3 +98,24 @@ def test_a_port_that_is_taken_is_named(sqlite_template: Path, tmp_path: Path, po
     shutil.copy(sqlite_template, tmp_path / "kilonova.db")
     with pytest.raises(Unavailable, match=r"\[prometheus\] metrics_host and metrics_port"):
         start_control(tmp_path, more=f"[prometheus]\nmetrics_port = {port}\n")
+
+
+def test_what_is_counted_is_counted_on_a_replica_where_there_is_one(sqlite_template: Path, tmp_path: Path) -> None:
+    """The replica of this test never hears of anything, so it is seen that it is asked."""
+    shutil.copy(sqlite_template, tmp_path / "replica.db")
+    replica = f"sqlite:///{tmp_path / 'replica.db'}"
+    engine = sa.create_engine(replica)
+    with engine.begin() as connection:
+        row = {"host": "far", "instance_uuid": "u", "oddity": "unknown", "power_state": 1, "created_at": utc_now()}
+        connection.execute(sa.insert(t.odd_guests), row)
+    engine.dispose()
+    (tmp_path / "cloud").mkdir()
+    control = start_control(tmp_path / "cloud", more=f"[database]\nslave_connection = {replica}\n")
+    try:
+        control.add_flavor()
+        control.boot()
+        told = values(operator(control).get("/metrics").raw.decode())
+        assert told["kilonova_stray_guests{reason=unknown}"] == 1
+        assert operator(control).get("/strays").body["strays"] == []
+    finally:
+        control.process.close()

@@ -85,6 +85,6 @@ def test_stopped_for_longer_than_its_lease(serve: Callable[..., Served], databas
         assert connection.execute(sa.select(t.workflows)).all() == []
     database.close()
     log = one.log.read_text() + other.log.read_text()
-    told = re.findall(rf"INFO \S+ Server {last} ([a-z]+)\b.*\[(req-[0-9a-f-]+)\]", log)
+    told = re.findall(rf"INFO \S+ (?:\[[^]]*\] )?Server {last} ([a-z]+)\b.*\[(req-[0-9a-f-]+)\]", log)
     assert [event for event, _ in told] == ["created", "placed", "spawned", "deleted"]
     assert len({request for _, request in told}) == 2

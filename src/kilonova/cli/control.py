@@ -109,6 +109,8 @@ class ControlProcess:
             agent.stop()
         self.core.bus.close()
         self.core.notifying.close()
+        if self.core.replica is not None:
+            self.core.replica.close()
         self.database.close()
         if self.lock is not None:
             self.lock.close()

@@ -32,6 +32,7 @@ from kilonova.conductor.service import Conductor
 from kilonova.conductor.unwanted_images import ImageRemover
 from kilonova.conductor.upkeep import Upkeep
 from kilonova.conductor.vendor_data import vendor_data_of
+from kilonova.config.database import DatabaseSettings
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
 from kilonova.db import odd_guests, workflows
@@ -93,7 +94,7 @@ class Core:
     """A control process without APIs and without threads of its own that do something from time to time.
 
     ``office``: issues the tickets for image data. ``image_remover``: removes images that nobody needs; None without an
-    image service.
+    image service. ``replica``: of the database, where one is read.
     ``resumed``: how many unfinished operations it found and goes on with.
     """
 
@@ -110,6 +111,7 @@ class Core:
     notifying: Notifying
     office: TicketOffice
     image_remover: ImageRemover | None = None
+    replica: Database | None = None
 
 
 def start_core(
@@ -213,18 +215,19 @@ def start_core(
     resumed = conductor.membership.enter(announce)
     if directory is not None:
         bus.start()
+    replica = _replica(settings.database, undo)
     metrics.watch(
         Sources(
-            lambda: _under_way(database),
+            lambda: _under_way(replica or database, database),
             lambda: database.waiting_writes,
             lambda: bus.waiting,
             lambda: conductor.runner.waits_for_agents,
-            lambda: _odd_guests(database),
+            lambda: _odd_guests(replica or database),
         )
     )
     remover = None if keeper is None else ImageRemover(database, keeper)
     known = database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics, notifying, office
-    return Core(*known, remover)
+    return Core(*known, remover, replica)
 
 
 def _broker_of(transport: Transport | None) -> Connect | None:
@@ -235,8 +238,17 @@ def _broker_of(transport: Transport | None) -> Connect | None:
     return lambda owner, directory, may_send: RabbitConductorBus(transport, owner, directory, LocalBus(), may_send)
 
 
-def _under_way(database: Database) -> tuple[datetime, Sequence[Count]]:
-    with database.read() as connection:
+def _replica(settings: DatabaseSettings, undo: ExitStack) -> Database | None:
+    """Open the database that is read where an older state will do; None where there is none of its own."""
+    if settings.slave_connection is None:
+        return None
+    replica = Database(settings.slave_connection, response_timeout_s=settings.response_timeout_s)
+    undo.callback(replica.close)
+    return replica
+
+
+def _under_way(counted: Database, database: Database) -> tuple[datetime, Sequence[Count]]:
+    with counted.read() as connection:
         return database.clock.now(), workflows.counts(connection)
 
 

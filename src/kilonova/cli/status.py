@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kilonova status upgrade-check`: what is to be mended before or after an upgrade, as ``nova-status`` tells it."""
 
+import logging
 import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ def upgrade_check(config_file: ConfigFiles = None, data: DataFolder = None, as_j
     from kilonova.cli.upgrade_checks import check_all  # noqa: PLC0415
 
     settings = settings_of_cloud(config_file, data)
+    logging.getLogger("kilonova").addHandler(logging.NullHandler())  # what is found is printed
     try:
         checked = list(check_all(settings))
     except Exception as error:  # noqa: BLE001 - the exit code says so

@@ -14,6 +14,10 @@ class DatabaseSettings:
     GROUP: ClassVar[str] = "database"
 
     connection: Annotated[str, Option("sqlite:///FILE, postgresql://… or mysql://…", secret=True)]
+    slave_connection: Annotated[
+        str | None,
+        Option("A replica that is read for what is counted from time to time, for metrics; it may lag.", secret=True),
+    ] = None
     response_timeout_s: Annotated[
         float,
         Option(

@@ -30,6 +30,8 @@ def _routes() -> set[str]:
             if template.startswith("/v2.1/{project_id}"):
                 continue
             path = template.removeprefix("/v2.1") if len(template) > len("/v2.1/") else template
+            if path.startswith("/os-volumes_boot"):  # the handlers of /servers under another name
+                continue
             prefix = "/operator" if path.startswith("/v1/") else ""
             for method, endpoint in endpoints.items():
                 names = _ACTIONS.get(path, {"": endpoint})
