@@ -37,17 +37,17 @@ class StockCloud:
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout
 
-    def nova(self, *words: str, cloud: str = "kilonova") -> str:
+    def nova(self, *words: str, cloud: str = "kilonova", typed: str = "") -> str:
         """Run one command of the older client, ``nova``, that has to succeed, and return what it prints."""
-        done = self.run_nova(*words, cloud=cloud)
+        done = self.run_nova(*words, cloud=cloud, typed=typed)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout
 
-    def run_nova(self, *words: str, cloud: str = "kilonova") -> subprocess.CompletedProcess[str]:
+    def run_nova(self, *words: str, cloud: str = "kilonova", typed: str = "") -> subprocess.CompletedProcess[str]:
         """Run one command of ``nova``, which knows no clouds.yaml, whatever comes of it."""
         clouds = yaml.safe_load((self.supervisor.folder / "clouds.yaml").read_text(encoding="utf-8"))["clouds"]
         named = {f"OS_{name.upper()}": str(value) for name, value in clouds[cloud]["auth"].items()}
-        return run_client(words, {**named, "COLUMNS": "200"}, client="nova")
+        return run_client(words, {**named, "COLUMNS": "200"}, client="nova", typed=typed)
 
     def show(self, *words: str, cloud: str = "kilonova") -> Any:
         """Run one command that has to succeed and return what it shows."""

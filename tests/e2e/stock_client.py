@@ -39,10 +39,19 @@ _PROCESSES.set_forkserver_preload(_LOADED_BEFOREHAND)
 
 
 def run_client(
-    words: Sequence[str], environment: Mapping[str, str], *, client: str = "openstack", timeout_s: float = 120
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    client: str = "openstack",
+    timeout_s: float = 120,
+    typed: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``openstack`` or ``nova`` with these words, and without any other of the variables that it would read."""
+    """Run ``openstack`` or ``nova`` with these words, and without any other of the variables that it would read.
+
+    ``typed``: what it finds where it asks for something, a password for instance.
+    """
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "in").write_text(typed, encoding="utf-8")
         out, err, code = Path(folder, "out"), Path(folder, "err"), Path(folder, "code")
         process = _PROCESSES.Process(target=_main, args=(client, list(words), dict(environment), out, err, code))
         process.start()
@@ -67,6 +76,8 @@ def _main(client: str, words: Sequence[str], environment: Mapping[str, str], out
     kept = {**without_credentials(os.environ), **environment}
     os.environ.clear()
     os.environ.update(kept)
+    os.setsid()  # away from the terminal, where it would ask whoever runs the tests
+    sys.stdin = out.with_name("in").open(encoding="utf-8")
     for descriptor, file in ((1, out), (2, err)):
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(opened, descriptor)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which commands of the stock clients there are, and which of them a test of this folder uses."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from novaclient.v2 import shell as nova_shell
+
+_HERE = Path(__file__).parent
+_GROUPS = ("openstack.compute.v2", "openstack.common")
+
+
+def openstack_commands() -> set[str]:
+    """Return the commands of ``openstack`` for compute, and those that are of no service alone."""
+    return {entry.name.replace("_", " ") for group in _GROUPS for entry in entry_points(group=group)}
+
+
+def nova_commands() -> set[str]:
+    """Return the subcommands of ``nova``."""
+    return {name.removeprefix("do_").replace("_", "-") for name in dir(nova_shell) if name.startswith("do_")}
+
+
+def said_in(test: str) -> set[tuple[str, ...]]:
+    """Return the words that a test puts together, each as far as it says them itself, without options before them.
+
+    ``test``: the name of the module and of the function. What it uses of its module counts, too.
+    """
+    module, _, function = test.partition("::")
+    parts = _parts(module)
+    found: set[tuple[str, ...]] = set()
+    reached, ahead = {function}, [function]
+    while ahead:
+        for node in ast.walk(parts[ahead.pop()]):
+            if isinstance(node, ast.Call):
+                found.add(_words(node.args))
+            elif isinstance(node, ast.Tuple | ast.List):
+                found.add(_words(node.elts))
+            elif isinstance(node, ast.Name) and node.id in parts and node.id not in reached:
+                reached.add(node.id)
+                ahead.append(node.id)
+    return found
+
+
+def uses(test: str, command: str) -> bool:
+    """Say whether a test says the words of a command."""
+    wanted = tuple(command.split())
+    return any(words[: len(wanted)] == wanted for words in said_in(test))
+
+
+@cache
+def _parts(module: str) -> dict[str, ast.AST]:
+    """Return what a module defines: its functions, those of its classes, and its constants."""
+    tree = ast.parse((_HERE / f"{module}.py").read_text(encoding="utf-8"))
+    return dict(_named(tree.body))
+
+
+def _named(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef):
+            yield statement.name, statement
+        elif isinstance(statement, ast.ClassDef):
+            yield from _named(statement.body)
+        elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            yield statement.targets[0].id, statement.value
+
+
+def _words(nodes: list[ast.expr]) -> tuple[str, ...]:
+    said: list[str] = []
+    for node in nodes:
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            break
+        said.append(node.value)
+    while said and said[0].startswith("--"):
+        del said[: 1 if "=" in said[0] else 2]
+    return tuple(said)
