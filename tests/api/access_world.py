@@ -53,6 +53,11 @@ def walk() -> Iterator[tuple[str, Endpoint]]:
 
 
 ENDPOINTS = dict(walk())
+#: Of each route of the compute API, the methods that answer 410 to everybody.
+REMOVED = {
+    template: {method for method, endpoint in endpoints.items() if endpoint.handler is gone}
+    for template, endpoints in ComputeFamily.routes.items()
+}
 
 
 @dataclass

@@ -12,7 +12,7 @@ from kilonova.cli.apis import RULES
 
 #: They need no rule: what a token of any project, or of none, may see.
 _OPEN = {
-    *("GET /", "GET /v2.1", "GET /v2.1/", "GET /v1"),
+    *("GET /", "GET /v2", "GET /v2/", "GET /v2.1", "GET /v2.1/", "GET /v1"),
 }
 _PARAMETER = re.compile(r"{\w+}")
 _ACTIONS = {
@@ -31,6 +31,8 @@ def _routes() -> set[str]:
                 continue
             path = template.removeprefix("/v2.1") if len(template) > len("/v2.1/") else template
             if path.startswith("/os-volumes_boot"):  # the handlers of /servers under another name
+                continue
+            if f"{path}/".startswith("/images/"):  # who may, says the image service
                 continue
             prefix = "/operator" if path.startswith("/v1/") else ""
             for method, endpoint in endpoints.items():
