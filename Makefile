@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help setup lock run test e2e conformance tempest tempest-sample fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults restored attack docs conformance-nova conformance-scheduler conformance-policy clean
+.PHONY: help setup lock run test e2e conformance tempest tempest-sample fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults restored attack docs conformance-nova conformance-scheduler conformance-policy horizon clean
 CODE := src tests benchmarks examples
 # Tests of one module run in one process, a process for each core; ARGS='-n 0' runs all of them in this one, as --pdb needs.
 PARALLEL := -n logical --maxprocesses 8
@@ -35,6 +35,7 @@ restored: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/pyth
 faults: setup ; @tools/test_servers.sh && PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.faults $(ARGS) ## kill, stop and cut off processes, broker and database of a working cloud, ARGS='--faults 300 --agents 20 --hosts 50'
 fault-sample: setup ; @$(MAKE) -s faults ARGS='--faults 16 --look-every 8 --agents 4 --hosts 10 --seed 5' ## a part of that, the same every time
 attack: setup ; @tools/test_servers.sh && PYTHONPATH=tests exec .venv/bin/python -m attack $(ARGS) ## attack a cloud of its own on SQLite and on PostgreSQL while another user works, ARGS='slow' only some
+horizon: setup ; @tools/browser.sh && tools/peer.sh horizon && PYTHONPATH=tests exec .venv-horizon/bin/python -m pytest -c tests/horizon/pytest.ini --confcutdir=tests/horizon tests/horizon $(ARGS) ## use Horizon's compute panels with a browser, against a whole cloud
 conformance-nova: setup ; @tools/peer.sh nova && exec .venv-nova/bin/python -m pytest -c tests/nova_peer/pytest.ini --confcutdir=tests/nova_peer tests/nova_peer $(ARGS) ## run Nova's own Placement client against Kilonova's Placement
 conformance-scheduler: setup ; @tools/peer.sh nova && PYTHONPATH=src:tests exec .venv-nova/bin/python -m scheduler_peer $(ARGS) ## ask Nova's own filters and weighers the same as ours, ARGS='JsonFilter' only some
 conformance-policy: setup ; @tools/peer.sh nova && .venv-nova/bin/python tests/policy_peer/nova_rules.py | PYTHONPATH=tests .venv/bin/python -m policy_peer ## compare the rules of policy with Nova's own

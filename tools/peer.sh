@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Make .venv-NAME from requirements-NAME.lock: a real service, apart from .venv, to try or measure Kilonova beside it.
-# NAME is nova, placement, conformance or tempest. Does nothing when it is up to date.
+# NAME is nova, placement, conformance, horizon or tempest. Does nothing when it is up to date.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-name=${1:?which one: nova, placement, conformance or tempest}
+name=${1:?which one: nova, placement, conformance, horizon or tempest}
 venv=.venv-$name
 
 exec 9<"requirements-$name.lock"

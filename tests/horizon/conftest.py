@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud with Keystone and Glance, Horizon before it, and browsers.
+
+These tests run in ``.venv-horizon``, where Horizon and a driver of browsers are installed and Kilonova is not; the
+cloud comes from ``.venv``. Without Horizon nothing here is collected.
+"""
+
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.supervisor import Supervisor, free_ports
+
+collect_ignore_glob = [] if find_spec("openstack_dashboard") else ["test_*.py"]
+
+if find_spec("openstack_dashboard"):
+    from dashboard import Dashboard, User
+
+_PYTHON = Path(__file__).parents[2] / ".venv/bin/python"
+
+
+@pytest.fixture(scope="session")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
+    folder = tmp_path_factory.mktemp("cloud")
+    command = (str(_PYTHON), "-m", "kilonova", "up")
+    started = Supervisor(folder / "data", command=command, arguments=("--scenario", "moves")).start()
+    yield started.until_ready()
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def dashboard(cloud: Supervisor, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Dashboard]":
+    (port,) = free_ports(1)
+    started = Dashboard(tmp_path_factory.mktemp("horizon"), cloud.identity, port)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def sign_in(
+    cloud: Supervisor, dashboard: "Dashboard", request: pytest.FixtureRequest, tmp_path: Path
+) -> "Iterator[Callable[[str], User]]":
+    """Sign in as the user of a cloud of clouds.yaml. What a failed test saw last is kept as a picture."""
+    users: list[User] = []
+
+    def signed_in(name: str) -> User:
+        auth = yaml.safe_load((cloud.folder / "clouds.yaml").read_text(encoding="utf-8"))["clouds"][name]["auth"]
+        users.append(User(dashboard.url))
+        users[-1].sign_in(auth["username"], auth["password"])
+        return users[-1]
+
+    yield signed_in
+    for number, user in enumerate(users):
+        if getattr(request.node, "failed", False):
+            picture = tmp_path / f"{number}.png"
+            user.browser.save_screenshot(str(picture))
+            print(f"What the user saw last: {picture}")
+        user.browser.quit()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if report.failed:
+        item.failed = True
+    return report

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Horizon itself, and a user who looks at it with a browser."""
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import requests
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+_HERE = Path(__file__).parent
+_EXAMPLES = _HERE.parents[1] / "examples"
+_PATIENCE_S = 60.0
+_PAUSE_S = 0.1
+_ARGUMENTS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions"),
+    *("--no-first-run", "--window-size=1400,1000"),
+)
+
+
+class Dashboard:
+    """Horizon as a process. ``folder``: for its files; ``identity``: the Keystone to sign in at."""
+
+    def __init__(self, folder: Path, identity: str, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._log = (folder / "horizon.log").open("wb")
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": f"{_HERE}:{_EXAMPLES}",
+            "PYTHONWARNINGS": "ignore",
+            "DJANGO_SETTINGS_MODULE": "dashboard_settings",
+            "KILONOVA_HORIZON_FOLDER": str(folder),
+            "KILONOVA_HORIZON_KEYSTONE": identity,
+            "KILONOVA_HORIZON_SECRET": secrets.token_urlsafe(32),
+        }
+        for words in (("collectstatic", "--noinput", "-v0"), ("compress", "--force", "-v0")):
+            self._started("django", *words).wait(timeout=300)
+        application = "django.core.wsgi:get_wsgi_application()"
+        # One process: what it keeps between requests is in its memory.
+        self._process = self._started("gunicorn", "-w1", "--threads", "4", "-b", f"127.0.0.1:{port}", application)
+        self._until_it_answers()
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=30)
+        self._log.close()
+
+    def _started(self, module: str, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", module, *words], env=self._environment, stdout=self._log, stderr=self._log
+        )
+
+    def _until_it_answers(self) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                if requests.get(f"{self.url}/auth/login/", timeout=_PATIENCE_S).ok:
+                    return
+            except requests.ConnectionError:
+                pass
+            assert time.monotonic() < deadline, Path(self._log.name).read_text(errors="replace")[-3000:]
+            time.sleep(_PAUSE_S)
+
+
+class User:
+    """Somebody with a browser of their own."""
+
+    def __init__(self, url: str) -> None:
+        options = webdriver.ChromeOptions()
+        for each in _ARGUMENTS:
+            options.add_argument(each)
+        options.binary_location = "/usr/bin/chromium"
+        self._url = url
+        self.browser = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+        self.browser.set_page_load_timeout(_PATIENCE_S)
+
+    def sign_in(self, name: str, password: str) -> None:
+        self.open("/auth/login/")
+        self.fill("input[name=username]", name)
+        self.fill("input[name=password]", password)
+        self.click("#loginBtn")
+        self.until(lambda: "/auth/login" not in self.browser.current_url, "signed in")
+
+    def open(self, path: str) -> None:
+        """Go to a page, and see that it is one."""
+        self.browser.get(self._url + path)
+        assert "error" not in self.browser.title.lower(), (path, self.browser.title)
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait until something is so, on a page that may change meanwhile."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                if condition():
+                    return
+            except StaleElementReferenceException:
+                pass
+            assert time.monotonic() < deadline, (what, self.browser.current_url, self.text()[:2000])
+            time.sleep(_PAUSE_S)
+
+    def text(self) -> str:
+        return self.browser.find_element(By.TAG_NAME, "body").text
+
+    def sees(self, *words: str) -> None:
+        """Wait until all of these are on the page."""
+        self.until(lambda: all(each in self.text() for each in words), f"{words} are shown")
+
+    def shown(self, selector: str) -> list[WebElement]:
+        return [each for each in self.browser.find_elements(By.CSS_SELECTOR, selector) if each.is_displayed()]
+
+    def click(self, selector: str, text: str = "") -> None:
+        """Click the first thing that is shown, can be clicked, and has this text in it."""
+
+        def clicked() -> bool:
+            for each in self.shown(selector):
+                if text in each.text and each.is_enabled():
+                    each.click()
+                    return True
+            return False
+
+        self.until(clicked, f"{selector} {text} can be clicked")
+
+    def fill(self, selector: str, text: str) -> None:
+        self.until(lambda: self.shown(selector), f"{selector} can be filled in")
+        (field,) = self.shown(selector)
+        field.clear()
+        field.send_keys(text)
+
+    def choose(self, option: str) -> None:
+        """Choose one of the list in a dialog: Horizon puts buttons in front of the browser's own list."""
+        self.click(".modal-dialog .themable-select .dropdown-toggle")
+        self.click(".modal-dialog .themable-select li a", option)
+
+    def row(self, text: str) -> WebElement | None:
+        """Return the row of the page's table with this text in it."""
+        return next((each for each in self.shown("table tbody tr[data-object-id]") if text in each.text), None)
+
+    def until_row(self, name: str, *words: str) -> None:
+        """Wait until the row of a name has these words, too."""
+
+        def so() -> bool:
+            row = self.row(name)
+            return row is not None and all(each in row.text for each in words)
+
+        self.until(so, f"the row of {name} says {words}")
+
+    def act(self, name: str, action: str) -> None:
+        """Do something with what is in a row: its button, or an entry of the list behind it."""
+        self.until(lambda: self.row(name), f"there is a row of {name}")
+        row = self.row(name)
+        assert row is not None
+        selector = f"[id$=__action_{action}]"
+        (button,) = row.find_elements(By.CSS_SELECTOR, selector)
+        if not button.is_displayed():
+            row.find_element(By.CSS_SELECTOR, ".dropdown-toggle").click()
+            self.until(button.is_displayed, f"{action} is in the list")
+        button.click()
+
+    def submit(self) -> None:
+        """Send the form of a dialog, and wait until that is gone."""
+        self.click(".modal-dialog .btn-primary")
+        self.until(lambda: not self.shown(".modal-dialog"), "the dialog is gone")

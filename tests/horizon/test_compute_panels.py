@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users and operators do in Horizon's compute panels, with a browser."""
+
+from collections.abc import Callable
+
+import pytest
+from dashboard import User
+
+SignIn = Callable[[str], User]
+INSTANCES = "/project/instances/"
+
+
+def launch(user: User, name: str) -> None:
+    """Go through the wizard as far as needed, and wait until the server runs."""
+    user.open(INSTANCES)
+    user.click("#instances__action_launch-ng")
+    user.fill(".modal-dialog input[name=name]", name)
+    for step, choice in (("Source", "tiny"), ("Flavor", "m1.tiny")):
+        user.click(".modal-dialog li.nav-item", step)
+        user.until(lambda words=choice: [each for each in user.shown(".modal-dialog tr") if words in each.text], step)
+        row = next(each for each in user.shown(".modal-dialog tr") if choice in each.text)
+        row.find_element("css selector", "button.fa-arrow-up").click()
+    user.click(".modal-dialog button.finish")
+    user.until(lambda: not user.shown(".modal-dialog"), "the wizard is gone")
+    user.until_row(name, "Active", "Running")
+
+
+@pytest.fixture
+def member(sign_in: SignIn) -> User:
+    return sign_in("kilonova-demo")
+
+
+@pytest.fixture
+def admin(sign_in: SignIn) -> User:
+    return sign_in("kilonova")
+
+
+def test_the_overview_counts_what_there_is(member: User) -> None:
+    member.open("/project/")
+    member.sees("Limit Summary", "Instances", "vCPUs", "RAM", "No Limit", "Usage Summary")
+
+
+def test_a_member_launches_resizes_snapshots_and_deletes_a_server(member: User) -> None:
+    launch(member, "web")
+    member.act("web", "resize")
+    member.choose("m1.small")
+    member.submit()
+    member.until_row("web", "Confirm or Revert Resize/Migrate")
+    member.open(INSTANCES)
+    member.act("web", "confirm")
+    member.until_row("web", "m1.small", "Active")
+
+    member.open(INSTANCES)
+    member.act("web", "snapshot")
+    member.fill(".modal-dialog #id_name", "copy of web")
+    member.click(".modal-dialog .btn-primary")
+    member.until(lambda: "/project/images" in member.browser.current_url, "the images are shown")
+    member.sees("copy of web", "Snapshot", "Active")
+
+    member.open(INSTANCES)
+    member.click("a", "web")
+    member.sees("m1.small", "Overview")
+    member.click("a", "Log")
+    member.sees("Instance Console Log", "first start")
+    member.click("a", "Action Log")
+    member.sees("Create Image", "Confirm Resize", "Create")
+
+    member.open(INSTANCES)
+    member.act("web", "delete")
+    member.click(".modal-dialog .btn-primary, .modal-dialog .btn-danger", "Delete Instance")
+    member.until(lambda: member.row("web") is None, "the server is gone")
+
+
+def test_a_member_has_keys_and_server_groups(member: User) -> None:
+    member.open("/project/key_pairs")
+    member.sees("Create Key Pair")
+    member.open("/project/server_groups")
+    member.sees("Create Server Group")
+
+
+def test_an_administrator_sees_hosts_flavors_and_everybodys_servers(sign_in: SignIn, admin: User) -> None:
+    member = sign_in("kilonova-demo")
+    launch(member, "theirs")
+    admin.open("/admin/hypervisors/")
+    admin.sees("Hypervisor Summary", "node1", "node2", "node3", "fake")
+    admin.click("a", "Compute Host")
+    admin.sees("Enabled", "Up")
+    admin.open("/admin/aggregates/")
+    admin.click("#host_aggregates__action_create")
+    admin.fill("#id_name", "fast")
+    admin.fill("#id_availability_zone", "quick")
+    admin.click(".modal-dialog .btn-primary, .modal-dialog .btn-finish")
+    admin.until_row("fast", "quick")
+    admin.open("/admin/flavors/")
+    admin.sees("m1.tiny", "512")
+    admin.open("/admin/info/")
+    admin.click("a", "Compute Services")
+    admin.sees("nova-compute", "nova-scheduler", "node1")
+
+    admin.open("/admin/instances/")
+    admin.until_row("theirs", "demo", "Active")
+    admin.act("theirs", "live_migrate")
+    admin.sees("Live Migrate", "Block Migration")
+    admin.click(".modal-dialog .themable-select .dropdown-toggle")
+    admin.until(
+        lambda: [each for each in admin.shown(".themable-select li a") if "node" in each.text], "hosts to go to"
+    )
+    admin.click(".modal-dialog a.cancel, .modal-dialog .cancel")
+    admin.until(lambda: not admin.shown(".modal-dialog"), "the dialog is gone")
+    admin.open("/admin/instances/")
+    admin.act("theirs", "delete")
+    admin.click(".modal-dialog .btn-primary, .modal-dialog .btn-danger", "Delete Instance")
+    admin.until(lambda: admin.row("theirs") is None, "the server is gone")
