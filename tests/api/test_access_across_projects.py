@@ -32,12 +32,14 @@ OWNED = {
     "flavor_id": "2b674f73-aaaa-4000-8000-000000000000",
     "keypair_name": "x" * len(f"{SECRET}-key"),
     "quota_project_id": "3b674f73aaaa40008000000000000000",
+    "usage_project_id": "3b674f73aaaa40008000000000000000",
 }
 #: What names something of the cloud's own, what only administrators and services may name at all, or what there is in
 #: something of a tenant's only.
 OF_THE_CLOUD = frozenset(
     {"aggregate_id", "hypervisor_id", "service_id", "class_name", "key", "uuid", "resource_class", "name"}
-    | {"consumer_uuid", "request_id", "migration_id", "tag", "port_id", "volume_id", "network"}
+    | {"consumer_uuid", "request_id", "migration_id", "tag", "port_id", "volume_id", "network", "share_id"}
+    | {"before", "console_token", "host_name", "snapshot_id"}
 )
 #: What everybody sees alike, what nobody can have, and what the image service is asked for with the caller's own token.
 OF_NO_PROJECT = frozenset({"alias", "absent_id", "image_id"})
@@ -116,6 +118,7 @@ def victim(world: World) -> Iterator[Victim]:
         "flavor_id": flavor_id,
         "keypair_name": keypair["name"],
         "quota_project_id": home,
+        "usage_project_id": home,
     }
     found = Victim(world, values)
     assert made["id"] in json.dumps(world.admin("GET", "/servers"))
