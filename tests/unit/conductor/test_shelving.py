@@ -181,6 +181,23 @@ def test_a_soft_delete_while_a_server_is_shelved(cell_of: NewCell, images: Folde
     assert own(images) == []
 
 
+@pytest.mark.parametrize("step", range(4))
+@pytest.mark.parametrize("soft", [True, False])
+def test_a_delete_while_a_shelved_server_leaves_its_host(
+    cell_of: NewCell, images: FolderImages, step: int, *, soft: bool
+) -> None:
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    shelved(cell, uuid, offload=False)
+    cell.offload(uuid)
+    for _ in range(step):
+        cell.bus.step()
+    cell.delete(uuid, soft=soft)
+    rest(cell)
+    server = cell.find(uuid)
+    assert server is None or (soft and server.vm_state is VmState.SOFT_DELETED)
+
+
 @pytest.mark.parametrize("ended_by", [Cell.evacuate, Cell.delete])
 @pytest.mark.parametrize("waits", [Cell.shelve, Cell.create_image, Cell.create_backup])
 def test_an_image_that_nobody_needs_any_more_before_the_server_was_free_for_it(

@@ -201,6 +201,7 @@ SHELVE_OFFLOAD = Workflow(
     TRANSITIONS["shelve-offload"],
     settle=lambda _services, run, _power_state: lambda tx: leave_host(tx, run),
     unwound=failed,
+    overtaken_by=frozenset(),  # the guest may be gone already: a delete begins when the server has left its host
     action="shelveOffload",
     done="offloaded",
 )
