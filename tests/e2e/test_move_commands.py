@@ -157,7 +157,7 @@ class TestOneServerWhereItIs:
 
     def test_it_stands_still_is_locked_rescued_and_looked_into(self, stock: StockCloud) -> None:
         api, as_user = DirectApi(stock.supervisor), partial(stock.do, cloud=DEMO)
-        uuid = stock.show(*BOOT, "patient", cloud=DEMO)["id"]
+        uuid = stock.show(*BOOT, "looked-after", cloud=DEMO)["id"]
         for command, status in (
             ("pause", "PAUSED"),
             ("unpause", "ACTIVE"),

@@ -203,7 +203,7 @@ class Stepper:
             case Completed():
                 act = turns.undone if run.row.undoing else turns.completed
                 turn = act(self._services, workflow, run, effect)
-                if turn.after is not None and not effect.durable and not turn.writes:
+                if not effect.durable and not turn.writes and turn.after is not None and workflow.may_lag(turn.after):
                     return self._take(turn, replace(turn.after, version=run.row.version))
                 return self._commit([turn])
             case Journalled():

@@ -192,7 +192,8 @@ class SendToAgent:
 class Completed(Generic[F]):
     """The step, or its undo, is done. ``facts`` as they are from now on; None: as before.
 
-    ``durable``: False for a step that had nothing to do, so that nothing need be journalled before the next one.
+    ``durable``: False for a step that had nothing to do, so that nothing need be journalled before the next one, unless
+    that has to be undone (:meth:`Workflow.may_lag`).
     ``final``: the steps that follow have nothing to do.
     """
 
@@ -347,6 +348,14 @@ class Workflow(Generic[F]):
     def takes(self, why: Interrupt) -> bool:
         """Tell whether an interrupt means anything to it."""
         return why in self.overtaken_by or any(why in step.interrupts for step in self.steps)
+
+    def may_lag(self, row: WorkflowRow) -> bool:
+        """Tell whether the journal need not know of a step before it begins.
+
+        Whoever interrupts a workflow has it walk back from where the journal says it is, so what has to be undone is
+        journalled before anything is sent for it.
+        """
+        return row.undoing or self.step(row.step).undo is NOTHING
 
     def can_walk_back(self, step: str) -> bool:
         """Tell whether a failure of a step undoes what was done."""

@@ -162,9 +162,16 @@ def test_a_guest_that_an_evacuation_leaves_where_it_is_keeps_no_copy_of_its_disk
 
 
 @pytest.mark.parametrize("step", range(14))
-def test_a_soft_delete_while_a_server_is_shelved(cell_of: NewCell, images: FolderImages, step: int) -> None:
+@pytest.mark.parametrize("before", [None, "suspend", "stop"])
+def test_a_soft_delete_while_a_server_is_shelved(
+    cell_of: NewCell, images: FolderImages, before: str | None, step: int
+) -> None:
+    """Also of one whose guest need not be powered off first."""
     cell = cell_of(host("a"), images=images)
     (uuid,) = booted(cell)
+    if before is not None:
+        cell.power(uuid, before)
+        rest(cell)
     cell.shelve(uuid)
     for _ in range(step):
         cell.bus.step()
