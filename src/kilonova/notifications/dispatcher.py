@@ -6,6 +6,7 @@ that dies, lose what they have: nobody is promised a notification, as in Nova (A
 """
 
 import contextlib
+import itertools
 import logging
 import queue
 import threading
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 
 from kilonova.model.requester import Requester
 from kilonova.notifications.happenings import Happening
+from kilonova.notifications.message import Message
 from kilonova.notifications.sinks import Sink
 from kilonova.notifications.wording import Wording
 
@@ -30,7 +32,7 @@ def _nobody() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Told of each message that was sent, and of each happening that was lost."""
+    """Told of each message that somebody took, and of each that was lost for somebody."""
 
     sent: Callable[[], None] = _nobody
     lost: Callable[[], None] = _nobody
@@ -46,7 +48,7 @@ class Dispatcher:
         self._sinks = tuple(sinks)
         self._counters = counters or Counters()
         self._queue: queue.Queue[tuple[Happening, Requester | None] | None] = queue.Queue(queue_size)
-        self._lost = 0
+        self._losses = itertools.count(1)
         self._thread = threading.Thread(target=self._run, name="notifications", daemon=True)
         self._thread.start()
 
@@ -75,9 +77,9 @@ class Dispatcher:
     def lose(self, why: str) -> None:
         """Count a happening that nobody will be told of; log the first one, and every thousandth."""
         self._counters.lost()
-        self._lost += 1
-        if self._lost % _COMPLAIN_EVERY == 1:
-            LOG.warning("Notifications are lost: %s (%d so far)", why, self._lost)
+        number = next(self._losses)
+        if number % _COMPLAIN_EVERY == 1:
+            LOG.warning("Notifications are lost: %s (%d so far)", why, number)
 
     def close(self) -> None:
         """Send what waits, as far as that goes within some seconds, and let go of the broker."""
@@ -101,6 +103,7 @@ class Dispatcher:
             try:
                 self._send(*told)
             except Exception:
+                self._counters.lost()
                 LOG.exception("A notification could not be made")
             self._queue.task_done()
         for sink in self._sinks:
@@ -111,9 +114,15 @@ class Dispatcher:
 
     def _send(self, happening: Happening, who: Requester | None) -> None:
         for message in self._wording.messages(happening, who):
-            for sink in self._sinks:
-                try:
-                    sink.send(message)
-                except Exception as error:  # noqa: BLE001 - whatever a driver raises, the others go on
-                    self.lose(f"{type(error).__name__}: {error}")
-            self._counters.sent()
+            taken = [self._hand(message, sink) for sink in self._sinks]
+            if any(taken):
+                self._counters.sent()
+
+    def _hand(self, message: Message, sink: Sink) -> bool:
+        """Give a message to one place. Tells whether that took it."""
+        try:
+            sink.send(message)
+        except Exception as error:  # noqa: BLE001 - whatever a driver raises, the others go on
+            self.lose(f"{type(error).__name__}: {error}")
+            return False
+        return True

@@ -2,6 +2,7 @@
 """Where messages go: a file of our own, or what oslo.messaging knows."""
 
 import logging
+import sys
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -45,7 +46,7 @@ class FileSink:
 
     def __init__(self, path: Path, level: str) -> None:
         self._level = level
-        self._file = RotatingLog(LogFile(path, _MAX_BYTES, _KEPT))
+        self._file = _Lines(LogFile(path, _MAX_BYTES, _KEPT))
         self._file.setFormatter(logging.Formatter("%(message)s"))
 
     def send(self, message: Message) -> None:
@@ -66,6 +67,16 @@ class FileSink:
 
     def close(self) -> None:
         self._file.close()
+
+
+class _Lines(RotatingLog):
+    """A file of lines that are missed: whoever writes one is told when it could not be written."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Raise UnsentError (a full disk)."""
+        del record
+        error = sys.exc_info()[1]
+        raise UnsentError(str(error)) from error
 
 
 class MessagingSink:

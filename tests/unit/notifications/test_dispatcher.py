@@ -86,16 +86,33 @@ def test_one_place_that_fails_keeps_nothing_from_the_others() -> None:
     dispatcher = Dispatcher(WORDING, [BrokenSink(), good], queue_size=10, counters=count.counters())
     dispatcher.tell(happening(), WHO)
     dispatcher.close()
-    assert ([each.event_type for each in good.messages], count.lost) == (["flavor.create"], 1)
+    assert ([each.event_type for each in good.messages], count.sent, count.lost) == (["flavor.create"], 1, 1)
+
+
+def test_what_nobody_took_does_not_count_as_sent() -> None:
+    count = Count()
+    dispatcher = Dispatcher(WORDING, [BrokenSink()], queue_size=10, counters=count.counters())
+    dispatcher.tell(happening(), WHO)
+    dispatcher.close()
+    assert (count.sent, count.lost) == (0, 1)
+
+
+def test_a_full_disk_loses_what_it_cannot_take_and_that_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    count = Count()
+    dispatcher = Dispatcher(WORDING, [FileSink(Path("/dev/full"), "INFO")], queue_size=10, counters=count.counters())
+    dispatcher.tell(happening(), WHO)
+    dispatcher.close()
+    assert (count.sent, count.lost) == (0, 1)
+    assert "Notifications are lost: UnsentError: [Errno 28] No space left on device" in caplog.text
 
 
 def test_what_cannot_be_worded_is_logged_and_the_next_is_sent(caplog: pytest.LogCaptureFixture) -> None:
-    good = RecordingSink()
-    dispatcher = Dispatcher(WORDING, [good], queue_size=10)
+    good, count = RecordingSink(), Count()
+    dispatcher = Dispatcher(WORDING, [good], queue_size=10, counters=count.counters())
     dispatcher.tell(FlavorActed("create", None))  # type: ignore[arg-type]
     dispatcher.tell(happening(), WHO)
     dispatcher.close()
-    assert len(good.messages) == 1
+    assert (len(good.messages), count.sent, count.lost) == (1, 1, 1)
     assert "could not be made" in caplog.text
 
 
