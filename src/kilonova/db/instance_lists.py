@@ -73,7 +73,7 @@ class NamedInstance(NamedTuple):
 def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, ...]:
     """Return one page. Raises: InvalidRequest for an unknown marker or a bad regular expression."""
     page = _page(connection, query, sa.select(t.instances))
-    return complete(connection, connection.execute(page).mappings().all())
+    return complete(connection, connection.execute(page).all())
 
 
 def list_names(connection: Connection, query: InstanceQuery) -> tuple[NamedInstance, ...]:

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors, server_migrations
 from kilonova.db import tables as t
-from kilonova.db.prepared import PreparedInsert
+from kilonova.db.prepared import Prepared, PreparedInsert
 from kilonova.db.server_migrations import OtherSide
 from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
@@ -28,7 +28,10 @@ from kilonova.model.request_spec import RequestedNetwork, RequestSpec, StoredReq
 from kilonova.model.server_migration import MoveKind
 
 _INSERT = PreparedInsert(t.request_specs)
-_GET = sa.select(t.request_specs).where(t.request_specs.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_R = t.request_specs.c
+_NAMED = _R.uuid.in_(sa.bindparam("uuids", expanding=True))
+_GET = sa.select(t.request_specs).where(_NAMED)
+_SHOWN = Prepared(sa.select(_R.uuid, _R.body, _R.user_data).where(_NAMED))
 _NAMED_TOGETHER = 500
 _PLAIN = (
     "project_id",
@@ -100,8 +103,8 @@ def shown(connection: Connection, found: Iterable[Instance]) -> dict[str, ShownR
     uuids = list(dict.fromkeys(wanted.values()))
     requests: dict[str, ShownRequest] = {}
     for start in range(0, len(uuids), _NAMED_TOGETHER):
-        for row in heeding(connection.execute(_GET, {"uuids": uuids[start : start + _NAMED_TOGETHER]})):
-            requests[row.uuid] = _shown(row.body, row.user_data)
+        rows = _SHOWN.rows(connection, uuids=uuids[start : start + _NAMED_TOGETHER])
+        requests |= {uuid: _shown(body, user_data) for uuid, body, user_data in heeding(rows)}
     return {uuid: requests[name] for uuid, name in wanted.items() if name in requests}
 
 

@@ -55,7 +55,7 @@ def detail_view(
     ctx: Context, request: Request, instance: Instance, around: Surroundings, *, with_groups: bool = False
 ) -> dict[str, Any]:
     """Return a server as ``GET /servers/detail`` and, with groups, ``GET /servers/{id}`` show it."""
-    version = request.version
+    version = request.version  # compared with constants here: a page has a thousand servers
     status = status_of(instance.vm_state, instance.task_state)
     asked = around.requests.get(instance.uuid)
     view: dict[str, Any] = {
@@ -89,25 +89,25 @@ def detail_view(
         view["fault"] = _fault(ctx, instance)
     if ctx.may("os_compute_api:os-extended-server-attributes", project_id=instance.project_id):
         view |= _administrators_part(instance, asked, version)
-    if version >= Version(2, 9):
+    if version >= (2, 9):
         view["locked"] = instance.locked_by is not None
-    if version >= Version(2, 16) and (shown := _shown_host_status(ctx, instance, around)) is not None:
+    if version >= (2, 16) and (shown := _shown_host_status(ctx, instance, around)) is not None:
         view["host_status"] = shown
-    if version >= Version(2, 19):
+    if version >= (2, 19):
         view["description"] = instance.description
-    if version >= Version(2, 26):
+    if version >= (2, 26):
         view["tags"] = list(instance.tags)
-    if version >= Version(2, 63):
+    if version >= (2, 63):
         view["trusted_image_certificates"] = list(asked.trusted_certs) if asked and asked.trusted_certs else None
-    if version >= Version(2, 71) and with_groups:
+    if version >= (2, 71) and with_groups:
         view["server_groups"] = [asked.group_uuid] if asked and asked.group_uuid else []
-    if version >= Version(2, 73):
+    if version >= (2, 73):
         view["locked_reason"] = instance.locked_reason
-    if version >= Version(2, 90):
+    if version >= (2, 90):
         view["OS-EXT-SRV-ATTR:hostname"] = instance.hostname
-    if version >= Version(2, 96):
+    if version >= (2, 96):
         view["pinned_availability_zone"] = asked.availability_zone if asked else None
-    if version >= Version(2, 100):
+    if version >= (2, 100):
         view["scheduler_hints"] = shown_hints(asked.hints if asked else {})
     return view
 
@@ -159,14 +159,14 @@ def _image(request: Request, instance: Instance, asked: ShownRequest | None) -> 
         return ""
     bookmark = bookmark_links(request, f"images/{instance.image_ref}")[1:]
     view: dict[str, Any] = {"id": instance.image_ref, "links": bookmark}
-    if request.version >= Version(2, 98):
+    if request.version >= (2, 98):
         view["properties"] = dict(asked.image_properties) if asked else {}
     return view
 
 
 def _flavor(ctx: Context, request: Request, instance: Instance) -> dict[str, Any]:
     flavor = instance.flavor
-    if request.version < Version(2, 47):
+    if request.version < (2, 47):
         return {"id": flavor.flavor_id, "links": bookmark_links(request, f"flavors/{flavor.flavor_id}")[1:]}
     view: dict[str, Any] = {
         "vcpus": flavor.vcpus,
@@ -196,7 +196,7 @@ def _administrators_part(instance: Instance, asked: ShownRequest | None, version
         "OS-EXT-SRV-ATTR:hypervisor_hostname": instance.node,
         "OS-EXT-SRV-ATTR:instance_name": instance.instance_name,
     }
-    if version >= Version(2, 3):
+    if version >= (2, 3):
         view |= {
             "OS-EXT-SRV-ATTR:hostname": instance.hostname,
             "OS-EXT-SRV-ATTR:kernel_id": "",
