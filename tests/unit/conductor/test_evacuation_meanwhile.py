@@ -100,6 +100,15 @@ def test_what_hangs_on_the_dead_host_gives_way(cell: Cell, kind: str) -> None:
     cell.check()
 
 
+def has_begun(cell: Cell, uuid: str, begin: Callable[[Cell, str], None], steps: int) -> bool:
+    """Begin something and let so many steps of it pass; tell whether it is still under way."""
+    begin(cell, uuid)
+    for _ in range(steps):
+        cell.bus.step()
+    server = cell.instance(uuid)
+    return server.vm_state is ACTIVE and server.task_state is not None
+
+
 @pytest.mark.parametrize("step", range(1, 14, 2))
 @pytest.mark.parametrize("begin", [Cell.resize, Cell.live_migrate, Cell.rebuild])
 def test_whatever_is_under_way_ends_without_the_dead_host(
@@ -107,13 +116,9 @@ def test_whatever_is_under_way_ends_without_the_dead_host(
 ) -> None:
     cell = cell_of(*HOSTS)
     uuid = boot(cell)
-    begin(cell, uuid)
-    for _ in range(step):
-        cell.bus.step()
-    server = cell.instance(uuid)
-    if server.vm_state is not ACTIVE or server.task_state is None:
-        return  # it is over
-    cell.bus.cut_off = {str(server.host)}
+    if not has_begun(cell, uuid, begin, step):
+        return
+    cell.bus.cut_off = {str(cell.instance(uuid).host)}
     cell.evacuate(uuid)
     cell.work_off()
     after = cell.instance(uuid)
@@ -137,12 +142,8 @@ def test_whatever_is_under_way_leaves_no_guest_on_a_host_that_was_only_declared_
 ) -> None:
     cell = cell_of(*HOSTS)
     uuid = boot(cell)
-    begin(cell, uuid)
-    for _ in range(step):
-        cell.bus.step()
-    server = cell.instance(uuid)
-    if server.vm_state is not ACTIVE or server.task_state is None:
-        return  # it is over
+    if not has_begun(cell, uuid, begin, step):
+        return
     cell.evacuate(uuid)
     for _ in range(100):
         cell.bus.step()

@@ -13,7 +13,7 @@ def engine(folder: Path, name: str, shared: CompiledStatements) -> sa.Engine:
 
 
 def test_engines_share_what_one_of_them_has_compiled(tmp_path: Path) -> None:
-    shared = CompiledStatements()
+    shared = CompiledStatements(10)
     for number, name in enumerate(("one", "other")):
         with engine(tmp_path, name, shared).begin() as connection:
             t.flavors.create(connection)
@@ -26,7 +26,7 @@ def test_engines_share_what_one_of_them_has_compiled(tmp_path: Path) -> None:
 
 
 def test_another_kind_of_database_has_its_own() -> None:
-    shared = CompiledStatements()
+    shared = CompiledStatements(10)
     dialects = [postgresql.dialect(), mysql.dialect(), mysql.dialect(is_mariadb=True)]  # type: ignore[no-untyped-call]
     for number, dialect in enumerate(dialects):
         shared[dialect, "select"] = number
@@ -34,9 +34,11 @@ def test_another_kind_of_database_has_its_own() -> None:
     assert shared.get((postgresql.dialect(), "select")) == 0  # type: ignore[no-untyped-call]
 
 
-def test_they_are_bounded() -> None:
-    shared, dialect = CompiledStatements(most=3), postgresql.dialect()  # type: ignore[no-untyped-call]
-    for number in range(10):
+def test_they_are_bounded_and_those_in_use_stay() -> None:
+    shared, dialect = CompiledStatements(10), postgresql.dialect()  # type: ignore[no-untyped-call]
+    shared[dialect, "used"] = "used"
+    for number in range(100):
         shared[dialect, number] = number
         assert shared[dialect, number] == number
-    assert len(shared) <= 3
+        assert shared.get((dialect, "used")) == "used"
+    assert len(shared) <= 15
