@@ -20,6 +20,7 @@ from kilonova.config.health import HealthSettings
 from kilonova.config.images import ImageCacheSettings, ImageSettings
 from kilonova.config.ineffective import INEFFECTIVE
 from kilonova.config.keystone import KeystoneSettings
+from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
 from kilonova.config.notifications import NotificationSettings
 from kilonova.config.operator import OperatorSettings
@@ -49,6 +50,7 @@ class Settings:
     image_cache: ImageCacheSettings = field(default_factory=ImageCacheSettings)
     images: ImageSettings = field(default_factory=ImageSettings)
     keystone: KeystoneSettings = field(default_factory=KeystoneSettings)
+    libvirt: LibvirtSettings = field(default_factory=LibvirtSettings)
     log: LogSettings = field(default_factory=LogSettings)
     notifications: NotificationSettings = field(default_factory=NotificationSettings)
     operator: OperatorSettings = field(default_factory=OperatorSettings)
