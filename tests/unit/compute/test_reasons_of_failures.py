@@ -13,7 +13,7 @@ from support.one_host import OneHost, guest, new_step
 class Broken(FakeDriver):
     def spawn(self, guest: GuestSpec) -> None:
         try:
-            Path("/nowhere/secret").open()
+            Path("/nowhere/secret").stat()
         except OSError as error:
             raise DriverError(f"The hypervisor could not start guest {guest.uuid}.") from error
 
