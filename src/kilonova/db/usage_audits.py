@@ -57,7 +57,7 @@ def take(tx: Transaction, period: Period, limit: int) -> tuple[Instance, ...]:
     if after_id is None:
         return ()
     ran = _I.launched_at < period.end, sa.or_(_I.terminated_at.is_(None), _I.terminated_at > period.begin)
-    wanted = sa.select(t.instances).where(_I.id > after_id, *ran).order_by(_I.id).limit(limit)
+    wanted = instances.ROWS.where(_I.id > after_id, *ran).order_by(_I.id).limit(limit)
     found = instances.complete(tx.connection, tx.execute(wanted).all())
     values = {"after_id": found[-1].id, "servers": _A.servers + len(found)} if found else {"finished_at": tx.now}
     tx.execute(sa.update(t.usage_audits).where(*mine).values(values))

@@ -140,16 +140,15 @@ class Instance:
     flavor: Flavor
     task_state: TaskState | None = None
     power_state: PowerState = PowerState.NOSTATE
+    image_properties: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
     hostname: str = ""
     description: str | None = None
     host: str | None = None
     node: str | None = None
     image_ref: str | None = None
-    image_properties: Mapping[str, str] = field(default_factory=dict)
     key_name: str | None = None
     config_drive: str = ""
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    tags: tuple[str, ...] = ()
     reservation_id: str = ""
     launch_index: int = 0
     availability_zone: str | None = None
@@ -167,6 +166,7 @@ class Instance:
     request_spec_uuid: str | None = None
     shelved_image: str | None = None
     shelved_at: datetime | None = None
+    tags: tuple[str, ...] = ()
     fault: Fault | None = None
 
     @property
