@@ -5,46 +5,32 @@ Every change that the scheduler must know of (on which host, busy with I/O or no
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors, quotas, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedInstance
+from kilonova.db.instance_rows import ROWS, complete, instance_of
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.prepared import Prepared, PreparedInsert
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
-from kilonova.deadline import heeding
 from kilonova.errors import NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState, is_io_heavy
 from kilonova.model.quota import Usage
 
-_I, _T = t.instances.c, t.instance_tags.c
+_I = t.instances.c
 _INSERT = PreparedInsert(t.instances)
 _COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state, _I.task_state).where(
     _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
 )
-#: What is in the table of an instance, in the order of its fields. Faults and tags have tables of their own.
-_COLUMNS = tuple(field.name for field in fields(Instance) if field.name not in {"tags", "fault"})
-_UUID, _VM_STATE = _COLUMNS.index("uuid"), _COLUMNS.index("vm_state")
-#: The columns of an instance as :func:`complete` takes them: JSON as text, since equal flavors are read only once.
-ROWS = sa.select(*(sa.cast(_I[name], sa.Text) if isinstance(_I[name].type, sa.JSON) else _I[name] for name in _COLUMNS))
-_VM_STATES = {state.value: state for state in VmState}
-_TASK_STATES = {None: None, **{state.value: state for state in TaskState}}
-_POWER_STATES = {state.value: state for state in PowerState}
 _FIND = Prepared(ROWS.where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False)))
 _FIND_ANY = Prepared(ROWS.where(_I.uuid == sa.bindparam("uuid")))
-_TAGS = Prepared(
-    sa.select(_T.instance_uuid, _T.tag)
-    .where(_T.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
-    .order_by(_T.tag)
-)
 _WHERE_IT_IS = Prepared(
     sa.select(_I.host, _I.node, _I.vm_state, _I.task_state, _I.deleted, _I.flavor_id, _I.image_properties).where(
         _I.uuid == sa.bindparam("uuid")
@@ -135,7 +121,7 @@ def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ..
     for start in range(0, len(uuids), 500):
         chunk = list(uuids[start : start + 500])
         statement = ROWS.where(_I.uuid.in_(chunk), _I.deleted.is_(False)).order_by(_I.id)
-        found += [_instance(row, None) for row in connection.execute(statement)]
+        found += [instance_of(row) for row in connection.execute(statement)]
     return tuple(found)
 
 
@@ -370,40 +356,3 @@ def stored_value(value: Any) -> Any:
     if isinstance(value, VmState | TaskState):
         return value.value
     return int(value) if isinstance(value, PowerState) else value
-
-
-def complete(connection: Connection, rows: Sequence[Sequence[Any]]) -> tuple[Instance, ...]:
-    """Return what :data:`ROWS` gave as instances, with their faults and tags."""
-    failed = [row[_UUID] for row in rows if row[_VM_STATE] in {VmState.ERROR, VmState.DELETED}]
-    faults: dict[str, Fault] = {}
-    fault = t.instance_faults.c
-    for start in range(0, len(failed), 500):
-        statement = sa.select(t.instance_faults).where(fault.instance_uuid.in_(failed[start : start + 500]))
-        for row in connection.execute(statement):
-            faults[row.instance_uuid] = Fault(row.code, row.message, row.details, row.created_at)
-    tags: dict[str, tuple[str, ...]] = {}
-    for start in range(0, len(rows), 500):
-        for uuid, tag in _TAGS.rows(connection, uuids=[row[_UUID] for row in rows[start : start + 500]]):
-            tags[uuid] = (*tags.get(uuid, ()), tag)
-    return tuple([_instance(row, faults.get(row[_UUID]), tags.get(row[_UUID], ())) for row in heeding(rows)])
-
-
-def _instance(row: Sequence[Any], fault: Fault | None, tags: tuple[str, ...] = ()) -> Instance:
-    """Return a row as an instance. By position, and without calls of enums: a page has a thousand."""
-    number, uuid, name, project_id, user_id, vm_state, flavor, task, power_state, properties, metadata, *others = row
-    return Instance(
-        number,
-        uuid,
-        name,
-        project_id,
-        user_id,
-        _VM_STATES[vm_state],
-        flavors.from_text(flavor),
-        _TASK_STATES[task],
-        _POWER_STATES[power_state],
-        (properties and orjson.loads(properties)) or {},
-        orjson.loads(metadata),
-        *others,
-        tags,
-        fault,
-    )

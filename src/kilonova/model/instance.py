@@ -129,6 +129,7 @@ class Instance:
 
     ``image_properties``: those of its image when it was made. ``request_spec_uuid``: what was asked then.
     ``shelved_image``: of a shelved one, what its guest is made of again; ``shelved_at``: since when.
+    ``tags`` and ``fault`` are the last: they are stored apart from it.
     """
 
     id: int
@@ -140,15 +141,15 @@ class Instance:
     flavor: Flavor
     task_state: TaskState | None = None
     power_state: PowerState = PowerState.NOSTATE
-    image_properties: Mapping[str, str] = field(default_factory=dict)
-    metadata: Mapping[str, str] = field(default_factory=dict)
     hostname: str = ""
     description: str | None = None
     host: str | None = None
     node: str | None = None
     image_ref: str | None = None
+    image_properties: Mapping[str, str] = field(default_factory=dict)
     key_name: str | None = None
     config_drive: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
     reservation_id: str = ""
     launch_index: int = 0
     availability_zone: str | None = None
