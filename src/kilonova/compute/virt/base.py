@@ -154,7 +154,7 @@ class VirtDriver(Protocol):
     ) -> None:
         """Start a guest from an image, with its own disk beside it; one that is rescued with it is success.
 
-        ``image``: how the host gets it. ``admin_password``: for whoever logs in to it. ``patience``: as in :meth:`stop`.
+        ``image``: how the host gets it. ``admin_password``: for whoever logs in to it. ``patience``: see :meth:`stop`.
         A start or a hard reboot takes its own disk again. Raises: DriverError, AgentStopsError; then it is as it was,
         or off.
         """
