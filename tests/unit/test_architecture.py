@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "claims": {"db", "logs", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
     "messaging": {"model", "errors"},
     "conductor": {"clock", "claims", "db", "lease", "messaging", "model", "errors", "identifiers", "periodic"},
-    "compute": {"lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic"},
+    "compute": {"config", "lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic"},
     "metrics": {"conductor", "db", "errors"},
     "notifications": {"clock", "conductor", "db", "errors", "identifiers", "logs", "model", "periodic"},
     "images": {"logs", "model", "errors"},

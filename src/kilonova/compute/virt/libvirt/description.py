@@ -18,8 +18,12 @@ class DiskRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiskFile:
-    """A file that a guest has as a disk. ``format``: qcow2 or raw, as it is and as QEMU is told, never guessed."""
+    """A file that a guest has as a disk. ``format``: qcow2 or raw, as it is and as QEMU is told, never guessed.
+
+    ``is_cdrom``: of a root disk, that it is a CD-ROM as it came (an image in the format iso), and never written to.
+    """
 
     role: DiskRole
     path: Path
     format: str
+    is_cdrom: bool = False
