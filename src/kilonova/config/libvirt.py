@@ -23,6 +23,80 @@ class LibvirtSettings:
             choices=("", "kvm", "qemu"),
         ),
     ] = ""
+    cpu_mode: Annotated[
+        str,
+        Option(
+            "What guests see as their CPU: host-model, the nearest model that can be named; host-passthrough, the "
+            "host's own; custom, that of cpu_models; none, what the emulator takes. Unset: host-model.",
+            choices=("", "host-model", "host-passthrough", "custom", "none"),
+        ),
+    ] = ""
+    cpu_models: Annotated[
+        tuple[str, ...], Option("Models of CPUs for cpu_mode=custom; the first one is what guests get.")
+    ] = ()
+    cpu_model_extra_flags: Annotated[
+        tuple[str, ...], Option("Features of CPUs that guests get beside those of the model, or, with a -, do not get.")
+    ] = ()
+    hw_machine_type: Annotated[
+        tuple[str, ...],
+        Option("Kind of machine for guests whose image names none, as x86_64=q35. Without: pc on x86, virt on ARM."),
+    ] = ()
+    sysinfo_serial: Annotated[
+        str,
+        Option(
+            "Serial number of the machine as guests see it: unique, the uuid of the server, or none. Others that Nova "
+            "has are not offered.",
+            choices=("unique", "none"),
+        ),
+    ] = "unique"
+    tb_cache_size_mib: Annotated[
+        int,
+        Option(
+            "MiB in which the emulator keeps code that it has translated, for each guest of virt_type qemu. 0: the "
+            "emulator decides, which means 1,024; so it is in Nova where this is not set.",
+            name="tb_cache_size",
+            min=0,
+        ),
+    ] = 32
+    mem_stats_period_s: Annotated[
+        int,
+        Option(
+            "Seconds between two counts of the memory that a guest uses. 0 or less: guests get no memory balloon.",
+            name="mem_stats_period_seconds",
+        ),
+    ] = 10
+    rng_dev_path: Annotated[Path, Option("Where the random numbers of guests come from.")] = Path("/dev/urandom")
+    swtpm_enabled: Annotated[
+        bool,
+        Option("Whether guests may have TPMs. What such a TPM keeps is not encrypted on the host."),
+    ] = False
+    num_pcie_ports: Annotated[
+        int,
+        Option("Free slots for devices that guests on q35 machines get later. 0: as libvirt decides.", min=0, max=28),
+    ] = 0
+    realtime_scheduler_priority: Annotated[int, Option("Priority of vCPUs that run in real time.", min=1, max=99)] = 1
+    disk_cachemodes: Annotated[
+        tuple[str, ...],
+        Option(
+            "How the host caches the disks of guests, as file=none. Without: writeback. Only file is known here.",
+        ),
+    ] = ()
+    hw_disk_discard: Annotated[
+        str,
+        Option(
+            "Whether space that guests trim is given back to the host: unmap or ignore. Unset: the emulator decides.",
+            choices=("", "ignore", "unmap"),
+        ),
+    ] = ""
+    pointer_model: Annotated[
+        str,
+        Option(
+            "The pointer of guests with a screen: usbtablet, which knows where it is, or ps2mouse. The image "
+            "properties hw_input_bus and hw_pointer_model override it.",
+            group="DEFAULT",
+            choices=("", "ps2mouse", "usbtablet"),
+        ),
+    ] = "usbtablet"
     images_type: Annotated[
         str,
         Option(
