@@ -33,9 +33,7 @@ class RealImages:
         data = file.read_bytes()
         (self._folder / image_id).write_bytes(data)
         digest = hashlib.sha512(data).hexdigest()
-        return ImageData(
-            image_id, size_bytes=len(data), hash_algo="sha512", hash_value=digest, disk_format=disk_format
-        )
+        return ImageData(image_id, size_bytes=len(data), hash_algo="sha512", hash_value=digest, disk_format=disk_format)
 
     def make(self, image_id: str, disk_format: str, *, mib: int = 4, options: tuple[str, ...] = ()) -> ImageData:
         """Have an image with a disk of so many MiB, which begins with its id."""

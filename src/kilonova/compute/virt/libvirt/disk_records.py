@@ -82,6 +82,7 @@ def read_record(folder: Path) -> DiskRecord | None:
 def write_record(folder: Path, record: DiskRecord) -> None:
     """Write the record of a folder in one step. Raises: OSError."""
     draft = folder / f"{NAME}.part"
+    draft.touch(0o600)
     with draft.open("wb") as file:
         file.write(msgspec.json.encode(record))
         file.flush()
