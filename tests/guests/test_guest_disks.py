@@ -76,9 +76,8 @@ def write_to(disk: DiskFile, what: str) -> None:
 
 
 def has(disk: DiskFile, what: str) -> bool:
-    done = subprocess.run(
-        ["qemu-io", "-f", disk.format, "-c", f"read -q -P {ord(what)} 1M 64k", str(disk.path)], check=False, capture_output=True
-    )  # fmt: skip
+    command = ["qemu-io", "-f", disk.format, "-c", f"read -q -P {ord(what)} 1M 64k", str(disk.path)]
+    done = subprocess.run(command, check=False, capture_output=True)
     return done.returncode == 0 and b"failed" not in done.stdout
 
 

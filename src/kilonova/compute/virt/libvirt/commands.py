@@ -52,6 +52,7 @@ def run(command: Sequence[str | PurePath], limits: Limits = SHORT, check: Callab
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
+                umask=0o077,
                 env={"PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:{_SYSTEM_PATH}", "LC_ALL": "C"},
             )
         except OSError as error:

@@ -104,6 +104,5 @@ class DiskMaker:
         self._finish(file, size_bytes)
 
     def _finish(self, file: Path, size_bytes: int) -> None:
-        file.chmod(0o600)
         if self._settings.preallocate_images == "space":
             disk_tool.reserve(file, size_bytes)

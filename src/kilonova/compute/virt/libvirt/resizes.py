@@ -44,7 +44,6 @@ def copied(source: Path, target: Path, record: DiskRecord, ordered_at: datetime 
     write_record(target, made)  # first, so that nobody removes what the copies need
     for disk in wanted:
         disk_tool.copy(source / disk.file, target / disk.file)
-        (target / disk.file).chmod(0o600)
     return made
 
 
