@@ -77,6 +77,7 @@ OWNERS: dict[str, set[str]] = {
     "keystonemiddleware": {"api"},
     "prometheus_client": {"metrics"},
     "amqp": {"messaging"},
+    "oslo_utils": {"compute"},
     "requests": {"identity", "compute", "cli"},
     "keystoneauth1": {"identity", "images", "cli"},
     "typer": {"cli"},
