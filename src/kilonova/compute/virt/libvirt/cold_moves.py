@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real guests change their size on the host where they are, and can go back until that is confirmed.
 
-What can be gone back to is kept in a folder of its own, with what libvirt was told of it; libvirt does not know it then.
+What can be gone back to is kept in a folder of its own, with what libvirt was told of it, and libvirt does not know
+it meanwhile.
 """
 
 from dataclasses import replace

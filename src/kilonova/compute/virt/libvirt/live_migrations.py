@@ -13,9 +13,11 @@ class LiveMigrations(LibvirtHost):
     """Refuses them."""
 
     def prepare_live_migration(self, guest: GuestSpec, source: str) -> None:
+        del guest, source
         raise UnsupportedGuest(_NOT_YET)
 
     def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
+        del uuid, destination, monitor
         raise Unsupported(_NOT_YET)
 
     def activate_migrated(self, uuid: str, *, paused: bool) -> None:

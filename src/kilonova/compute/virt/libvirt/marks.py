@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a domain bears that is ours: whose guest it is, and by which order it was made. Nothing without it is touched."""
+"""What our domains bear: whose guest it is, and by which order it was made. Nothing without it is touched."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests that change their power state by themselves, told from those that were told to.
 
-libvirt says that something happened to a domain. What counts is the state it is in when somebody asks, compared with the
-state that was known last: an event too many says nothing, and after an event too few the next one says all.
+libvirt says that something happened to a domain. What counts is the state it is in when somebody asks, compared with
+the state that was known last: an event too many says nothing, and after an event too few the next one says all.
 """
 
 import threading
