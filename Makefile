@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help setup lock run test e2e conformance tempest tempest-sample fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults restored attack docs conformance-nova conformance-scheduler conformance-policy horizon clean
+.PHONY: help setup lock run test e2e guests conformance tempest tempest-sample fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults restored attack docs conformance-nova conformance-scheduler conformance-policy horizon clean
 CODE := src tests benchmarks examples
 # Tests of one module run in one process, a process for each core; ARGS='-n 0' runs all of them in this one, as --pdb needs.
 PARALLEL := -n logical --maxprocesses 8
@@ -12,10 +12,11 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help: ; @sed -n "s/^\([a-z0-9-]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
 setup: ; @tools/setup.sh ## make .venv from requirements.lock
-lock: setup ; @exec .venv/bin/python tools/lock_hashes.py ## take the hashes of what requirements.lock names
+lock: setup ; @tools/hypervisor.sh && exec .venv/bin/python tools/lock_hashes.py ## take the hashes of what requirements.lock and requirements-libvirt.lock name
 run: setup ; @exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR'
-test: setup ; @tools/test_servers.sh && exec $(TESTS) --ignore=tests/e2e $(ARGS) ## run the tests, on SQLite, PostgreSQL and MariaDB
+test: setup ; @tools/test_servers.sh && exec $(TESTS) --ignore=tests/e2e --ignore=tests/guests $(ARGS) ## run the tests, on SQLite, PostgreSQL and MariaDB
 e2e: setup ; @exec $(TESTS) tests/e2e $(ARGS) ## start whole clouds and use them with the stock client
+guests: setup ; @tools/hypervisor.sh && exec $(TESTS) tests/guests $(ARGS) ## run real guests by libvirt and QEMU
 conformance: setup ; @tools/peer.sh conformance && PYTHONPATH=tests exec tools/in_memory.sh .venv/bin/python -m conformance $(ARGS) ## run the tests that openstack-placement ships, ARGS='traits.yaml' only some
 tempest: setup ; @tools/peer.sh tempest && PYTHONPATH=tests exec tools/in_memory.sh .venv/bin/python -m tempest $(ARGS) ## run Tempest, the public suite, against a cloud of its own, ARGS=--sample some of it, ARGS='test_keypairs' those that match
 tempest-sample: ; @exec $(MAKE) -s tempest ARGS=--sample ## a part of that

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write requirements.hashes: what pip must find for each line of requirements.lock, on the platforms listed here.
+"""Write requirements.hashes: what pip must find for each line of the locks, on the platforms listed here.
 
-Asks the package index that pip is configured for, through pip, and downloads no package. Run by ``make lock``.
+Asks the package index that pip is configured for, through pip, and downloads wheels of no package. What is compiled
+here must be able to name its version: libvirt-python asks pkg-config for libvirt. Run by ``make lock``.
 """
 
 import json
@@ -10,14 +11,14 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-LOCK, HASHES = Path("requirements.lock"), Path("requirements.hashes")
+LOCKS, HASHES = (Path("requirements.lock"), Path("requirements-libvirt.lock")), Path("requirements.hashes")
 #: Interpreters whose wheels are listed beside those of the one that runs this.
 PYTHONS = ("3.11", "3.12", "3.13")
 _PIP = (sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet")
 
 
 def main() -> None:
-    lines = [line for line in LOCK.read_text(encoding="utf-8").splitlines() if "==" in line]
+    lines = [line for lock in LOCKS for line in lock.read_text(encoding="utf-8").splitlines() if "==" in line]
     found: dict[str, set[str]] = defaultdict(set)
     print(f"lock: {len(lines)} packages for this Python", flush=True)
     built = add_hashes(found, lines)
@@ -26,7 +27,7 @@ def main() -> None:
         if version != f"{sys.version_info.major}.{sys.version_info.minor}":
             print(f"lock: {len(wheels)} packages for Python {version}", flush=True)
             add_hashes(found, wheels, "--only-binary=:all:", f"--python-version={version}", "--target=unused")
-    text = ["# Written by `make lock` from requirements.lock; tools/setup.sh checks with it what it installs."]
+    text = ["# Written by `make lock` from requirements.lock and requirements-libvirt.lock; tools/ checks with it what it installs."]
     for line in lines:
         text.append(" \\\n    ".join([line, *(f"--hash=sha256:{each}" for each in sorted(found[normal_line(line)]))]))
     HASHES.write_text("\n".join(text) + "\n", encoding="utf-8")

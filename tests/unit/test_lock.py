@@ -7,9 +7,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_package_of_the_lock_has_a_hash_and_no_host_is_named() -> None:
-    """After a change of requirements.lock: ``make lock``."""
-    locked = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line]
+def test_every_package_of_the_locks_has_a_hash_and_no_host_is_named() -> None:
+    """After a change of requirements.lock or requirements-libvirt.lock: ``make lock``."""
+    locks = [(ROOT / name).read_text() for name in ("requirements.lock", "requirements-libvirt.lock")]
+    locked = [line for lock in locks for line in lock.splitlines() if "==" in line]
     text = (ROOT / "requirements.hashes").read_text()
     hashed = re.findall(r"^(\S+==\S+) \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+", text, re.MULTILINE)
     assert hashed == locked

@@ -301,12 +301,14 @@ class Agent:
             LOG.info("Host %s: %s of guest %s is left as it is", self.host, type(order).__name__, uuid)
             return None
         except DriverError as error:
-            LOG.info("Host %s: %s", self.host, error.message)
+            details = "" if error.__cause__ is None else f"{type(error.__cause__).__name__}: {error.__cause__}"
+            LOG.info("Host %s: %s %s", self.host, error.message, details)
             return StepReply(
                 order.step,
                 self.host,
                 uuid,
                 error.message,
+                details,
                 power_state=self._power_state(uuid),
                 fault_of=FaultOf.REQUEST if isinstance(error, (UnsupportedGuest, ImageUnusable)) else FaultOf.HOST,
                 aborted=isinstance(error, (MigrationAborted, SnapshotCancelled)),

@@ -88,7 +88,8 @@ def carry_out(
             driver.resume(order.instance_uuid)
             return PowerState.RUNNING
         case RescueGuest():
-            driver.rescue(order.guest, order.image_ref, order.image, order.admin_password)
+            with shutdowns.patience(order.instance_uuid, shutdowns.times.stop_s) as patience:
+                driver.rescue(order.guest, order.image_ref, order.image, order.admin_password, patience)
             return PowerState.RUNNING
         case UnrescueGuest():
             driver.unrescue(order.instance_uuid)
@@ -100,7 +101,8 @@ def carry_out(
             driver.crash_dump(order.instance_uuid)
             return _state(driver, order.instance_uuid)
         case MoveAway():
-            driver.move_away(order.instance_uuid, order.destination)
+            with shutdowns.patience(order.instance_uuid, shutdowns.times.stop_s) as patience:
+                driver.move_away(order.instance_uuid, order.destination, patience)
             return PowerState.SHUTDOWN
         case FinishMove():
             driver.finish_move(order.guest, order.source, power_on=order.power_on)

@@ -11,7 +11,9 @@ from kilonova.config.compute import ComputeSettings
 from kilonova.config.configuration import Configuration, public_options
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.fake import FakeSettings
+from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.images import ImageCacheSettings
+from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
 from kilonova.config.rabbit import RabbitSettings
 from kilonova.config.scheduler import read_scheduler
@@ -47,6 +49,8 @@ def load_agent_settings(files: Sequence[str]) -> AgentSettings:
             read_section(FakeSettings, conf),
             read_section(ImageCacheSettings, conf),
             read_section(ConsoleSettings, conf),
+            read_section(LibvirtSettings, conf),
+            read_section(HostResourceSettings, conf),
             read_section(LogSettings, conf),
             tuple(f"[{group}] {name}" for group, name in _NEEDLESS if _is_set(conf, group, name)),
             conf.options_of,

@@ -18,9 +18,11 @@ from kilonova.config.database import DatabaseSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.glance import GlanceSettings
 from kilonova.config.health import HealthSettings
+from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.images import ImageCacheSettings, ImageSettings
 from kilonova.config.ineffective import INEFFECTIVE
 from kilonova.config.keystone import KeystoneSettings
+from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
 from kilonova.config.notifications import NotificationSettings
 from kilonova.config.operator import OperatorSettings
@@ -48,9 +50,11 @@ class Settings:
     fake: FakeSettings = field(default_factory=FakeSettings)
     glance: GlanceSettings = field(default_factory=GlanceSettings)
     health: HealthSettings = field(default_factory=HealthSettings)
+    host_resources: HostResourceSettings = field(default_factory=HostResourceSettings)
     image_cache: ImageCacheSettings = field(default_factory=ImageCacheSettings)
     images: ImageSettings = field(default_factory=ImageSettings)
     keystone: KeystoneSettings = field(default_factory=KeystoneSettings)
+    libvirt: LibvirtSettings = field(default_factory=LibvirtSettings)
     log: LogSettings = field(default_factory=LogSettings)
     notifications: NotificationSettings = field(default_factory=NotificationSettings)
     operator: OperatorSettings = field(default_factory=OperatorSettings)

@@ -3,8 +3,10 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -14,6 +16,8 @@ from kilonova.deadline import heeding
 from kilonova.errors import Conflict, NotFound
 from kilonova.model.flavor import Flavor
 
+#: How many texts of flavors that servers keep are remembered with what they say.
+_REMEMBERED = 1_000
 _GET = sa.select(t.flavors).where(t.flavors.c.flavor_id == sa.bindparam("flavor_id"))
 _SPECS = sa.select(t.flavor_extra_specs).order_by(t.flavor_extra_specs.c.key)
 _SPECS_OF_ONE = _SPECS.where(t.flavor_extra_specs.c.flavor_id == sa.bindparam("id"))
@@ -152,6 +156,12 @@ def as_json(flavor: Flavor) -> dict[str, Any]:
 def from_json(value: Mapping[str, Any]) -> Flavor:
     """Read what :func:`as_json` wrote."""
     return Flavor(**value)
+
+
+@lru_cache(_REMEMBERED)
+def from_text(text: str) -> Flavor:
+    """Read what :func:`as_json` wrote from its text. Servers of one flavor share what is returned."""
+    return from_json(orjson.loads(text))
 
 
 def _row_id(connection: Connection, flavor_id: str) -> int:

@@ -12,7 +12,8 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import tables as t
 from kilonova.db.aggregates import hosts_in_zones
-from kilonova.db.instances import complete, stored_value, task_is_one_of
+from kilonova.db.instance_rows import ROWS, complete
+from kilonova.db.instances import stored_value, task_is_one_of
 from kilonova.db.name_patterns import matching, read_pattern
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
@@ -72,7 +73,7 @@ class NamedInstance(NamedTuple):
 
 def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, ...]:
     """Return one page. Raises: InvalidRequest for an unknown marker or a bad regular expression."""
-    page = _page(connection, query, sa.select(t.instances))
+    page = _page(connection, query, ROWS)
     return complete(connection, connection.execute(page).all())
 
 
@@ -172,7 +173,12 @@ def _after(connection: Connection, marker: str, project_id: str | None, sort: Se
             beyond = sa.or_(column < value, column.is_(None)) if descending else column > value
             same = column == value
         after = sa.or_(beyond, sa.and_(same, after))
-    return after
+    name, descending = sort[0]
+    column, value = _I[name], row[name]
+    if value is None or column.nullable:
+        return after
+    # This follows from the rest, and databases begin at the marker by it: they read no range out of an OR.
+    return sa.and_(column <= value if descending else column >= value, after)
 
 
 def _ordered(column: Any, descending: bool) -> list[Any]:

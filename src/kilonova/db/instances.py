@@ -15,31 +15,22 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors, quotas, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedInstance
+from kilonova.db.instance_rows import ROWS, complete, instance_of
 from kilonova.db.mirror_source import instance_value
 from kilonova.db.prepared import Prepared, PreparedInsert
 from kilonova.db.statements import ManyRows, mapping
 from kilonova.db.transaction import Transaction
-from kilonova.deadline import heeding
 from kilonova.errors import NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState, is_io_heavy
 from kilonova.model.quota import Usage
 
-_I, _T = t.instances.c, t.instance_tags.c
+_I = t.instances.c
 _INSERT = PreparedInsert(t.instances)
 _COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state, _I.task_state).where(
     _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
 )
-_COLUMNS = tuple(column.name for column in t.instances.c)
-_UUID, _VM_STATE = _COLUMNS.index("uuid"), _COLUMNS.index("vm_state")
-#: Columns that are no part of an instance.
-_LEFT_OUT = ("flavor_id", "deleted", "group_uuid")
-_FIND = Prepared(sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False)))
-_FIND_ANY = Prepared(sa.select(t.instances).where(_I.uuid == sa.bindparam("uuid")))
-_TAGS = Prepared(
-    sa.select(_T.instance_uuid, _T.tag)
-    .where(_T.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
-    .order_by(_T.tag)
-)
+_FIND = Prepared(ROWS.where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False)))
+_FIND_ANY = Prepared(ROWS.where(_I.uuid == sa.bindparam("uuid")))
 _WHERE_IT_IS = Prepared(
     sa.select(_I.host, _I.node, _I.vm_state, _I.task_state, _I.deleted, _I.flavor_id, _I.image_properties).where(
         _I.uuid == sa.bindparam("uuid")
@@ -129,8 +120,8 @@ def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ..
     found: list[Instance] = []
     for start in range(0, len(uuids), 500):
         chunk = list(uuids[start : start + 500])
-        statement = sa.select(t.instances).where(_I.uuid.in_(chunk), _I.deleted.is_(False)).order_by(_I.id)
-        found += [_instance(row, None) for row in connection.execute(statement)]
+        statement = ROWS.where(_I.uuid.in_(chunk), _I.deleted.is_(False)).order_by(_I.id)
+        found += [instance_of(row) for row in connection.execute(statement)]
     return tuple(found)
 
 
@@ -365,31 +356,3 @@ def stored_value(value: Any) -> Any:
     if isinstance(value, VmState | TaskState):
         return value.value
     return int(value) if isinstance(value, PowerState) else value
-
-
-def complete(connection: Connection, rows: Sequence[Sequence[Any]]) -> tuple[Instance, ...]:
-    """Return whole rows of the table as instances, with their faults and tags."""
-    failed = [row[_UUID] for row in rows if row[_VM_STATE] in {VmState.ERROR, VmState.DELETED}]
-    faults: dict[str, Fault] = {}
-    fault = t.instance_faults.c
-    for start in range(0, len(failed), 500):
-        statement = sa.select(t.instance_faults).where(fault.instance_uuid.in_(failed[start : start + 500]))
-        for row in connection.execute(statement):
-            faults[row.instance_uuid] = Fault(row.code, row.message, row.details, row.created_at)
-    tags: dict[str, list[str]] = {}
-    for start in range(0, len(rows), 500):
-        for uuid, tag in _TAGS.rows(connection, uuids=[row[_UUID] for row in rows[start : start + 500]]):
-            tags.setdefault(uuid, []).append(tag)
-    return tuple(_instance(row, faults.get(row[_UUID]), tuple(tags.get(row[_UUID], ()))) for row in heeding(rows))
-
-
-def _instance(row: Sequence[Any], fault: Fault | None, tags: tuple[str, ...] = ()) -> Instance:
-    values = dict(zip(_COLUMNS, row, strict=True))  # a thousand times for a page, so no second copy
-    for name in _LEFT_OUT:
-        del values[name]
-    values["vm_state"] = VmState(values["vm_state"])
-    values["task_state"] = None if values["task_state"] is None else TaskState(values["task_state"])
-    values["power_state"] = PowerState(values["power_state"])
-    values["image_properties"] = values["image_properties"] or {}
-    values["flavor"] = flavors.from_json(values["flavor"])
-    return Instance(**values, fault=fault, tags=tags)

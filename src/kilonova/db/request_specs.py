@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -31,7 +32,7 @@ _INSERT = PreparedInsert(t.request_specs)
 _R = t.request_specs.c
 _NAMED = _R.uuid.in_(sa.bindparam("uuids", expanding=True))
 _GET = sa.select(t.request_specs).where(_NAMED)
-_SHOWN = Prepared(sa.select(_R.uuid, _R.body, _R.user_data).where(_NAMED))
+_SHOWN = Prepared(sa.select(_R.uuid, sa.cast(_R.body, sa.Text), _R.user_data).where(_NAMED))
 _NAMED_TOGETHER = 500
 _PLAIN = (
     "project_id",
@@ -85,6 +86,23 @@ def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, Sto
     return {uuid: requests[name] for uuid, name in wanted.items() if name in requests}
 
 
+class _ShownImage(msgspec.Struct):
+    properties: dict[str, Any]
+
+
+class _ShownBody(msgspec.Struct):
+    """As much of a stored request as is shown: the rest, which is most of it, is passed over without reading it."""
+
+    availability_zone: str | None
+    image: _ShownImage | None
+    hints: dict[str, Any]
+    group: str | None
+    trusted_certs: list[str] = []
+
+
+_SHOWN_BODY = msgspec.json.Decoder(_ShownBody)
+
+
 @dataclass(frozen=True, slots=True)
 class ShownRequest:
     """As much of a request as users are shown with their servers: a small part of what is stored."""
@@ -104,20 +122,14 @@ def shown(connection: Connection, found: Iterable[Instance]) -> dict[str, ShownR
     requests: dict[str, ShownRequest] = {}
     for start in range(0, len(uuids), _NAMED_TOGETHER):
         rows = _SHOWN.rows(connection, uuids=uuids[start : start + _NAMED_TOGETHER])
-        requests |= {uuid: _shown(body, user_data) for uuid, body, user_data in heeding(rows)}
+        requests |= {uuid: _shown(text, user_data) for uuid, text, user_data in heeding(rows)}
     return {uuid: requests[name] for uuid, name in wanted.items() if name in requests}
 
 
-def _shown(body: Mapping[str, Any], user_data: str | None) -> ShownRequest:
-    image = body["image"]
-    return ShownRequest(
-        body["availability_zone"],
-        {} if image is None else image["properties"],
-        body["hints"],
-        body["group"],
-        user_data,
-        body.get("trusted_certs", ()),
-    )
+def _shown(text: str, user_data: str | None) -> ShownRequest:
+    body = _SHOWN_BODY.decode(text)
+    properties = {} if body.image is None else body.image.properties
+    return ShownRequest(body.availability_zone, properties, body.hints, body.group, user_data, body.trusted_certs)
 
 
 def _request(row: Any) -> StoredRequest:

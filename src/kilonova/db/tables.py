@@ -371,6 +371,7 @@ instances = _table(
     Column("shelved_image", String(36)),
     Column("shelved_at", Time),
     Index("ix_instances_listing", "deleted", "project_id", "created_at"),
+    Index("ix_instances_listing_of_all", "deleted", "created_at"),
     Index("ix_instances_host", "host", "deleted"),
     Index("ix_instances_reservation_id", "reservation_id"),
     Index("ix_instances_deleted_at", "deleted", "deleted_at"),

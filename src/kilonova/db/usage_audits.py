@@ -10,8 +10,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import instances
 from kilonova.db import tables as t
+from kilonova.db.instance_rows import ROWS, complete
 from kilonova.db.statements import insert_missing
 from kilonova.db.transaction import Transaction
 from kilonova.model.audit_periods import Period
@@ -57,8 +57,8 @@ def take(tx: Transaction, period: Period, limit: int) -> tuple[Instance, ...]:
     if after_id is None:
         return ()
     ran = _I.launched_at < period.end, sa.or_(_I.terminated_at.is_(None), _I.terminated_at > period.begin)
-    wanted = sa.select(t.instances).where(_I.id > after_id, *ran).order_by(_I.id).limit(limit)
-    found = instances.complete(tx.connection, tx.execute(wanted).all())
+    wanted = ROWS.where(_I.id > after_id, *ran).order_by(_I.id).limit(limit)
+    found = complete(tx.connection, tx.execute(wanted).all())
     values = {"after_id": found[-1].id, "servers": _A.servers + len(found)} if found else {"finished_at": tx.now}
     tx.execute(sa.update(t.usage_audits).where(*mine).values(values))
     return found

@@ -129,6 +129,7 @@ class Instance:
 
     ``image_properties``: those of its image when it was made. ``request_spec_uuid``: what was asked then.
     ``shelved_image``: of a shelved one, what its guest is made of again; ``shelved_at``: since when.
+    ``tags`` and ``fault`` are the last: they are stored apart from it.
     """
 
     id: int
@@ -149,7 +150,6 @@ class Instance:
     key_name: str | None = None
     config_drive: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
-    tags: tuple[str, ...] = ()
     reservation_id: str = ""
     launch_index: int = 0
     availability_zone: str | None = None
@@ -167,6 +167,7 @@ class Instance:
     request_spec_uuid: str | None = None
     shelved_image: str | None = None
     shelved_at: datetime | None = None
+    tags: tuple[str, ...] = ()
     fault: Fault | None = None
 
     @property

@@ -15,7 +15,9 @@ from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
     DestroyGuest,
+    MoveAway,
     RebootGuest,
+    RescueGuest,
     SpawnGuest,
     StartGuest,
     StepReply,
@@ -72,11 +74,19 @@ def serve(tmp_path: Path) -> Any:
 Serve = Callable[..., Served]
 
 
-@pytest.mark.parametrize("order", [StopGuest, RebootGuest])
-def test_a_guest_that_obeys_has_the_time_that_it_takes(serve: Serve, order: Any) -> None:
+ASKED_FIRST: dict[str, Callable[[], AgentMessage]] = {
+    "stop": lambda: StopGuest(new_step(), "a"),
+    "reboot": lambda: RebootGuest(new_step(), "a"),
+    "move away": lambda: MoveAway(new_step(), "a", "node2"),
+    "rescue": lambda: RescueGuest(new_step(), guest("a"), "helper"),
+}
+
+
+@pytest.mark.parametrize("order", ASKED_FIRST.values(), ids=ASKED_FIRST)
+def test_a_guest_that_obeys_has_the_time_that_it_takes(serve: Serve, order: Callable[[], AgentMessage]) -> None:
     served = serve(shutdown_delay_s=0.3)
     began = time.monotonic()
-    served.send(order(new_step(), "a"))
+    served.send(order())
     (reply,) = served.replies(1)
     assert time.monotonic() - began >= 0.3
     assert reply.error is None

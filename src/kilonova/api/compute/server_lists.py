@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.api.compute.links import next_link
 from kilonova.api.compute.server_filters import read_filters
-from kilonova.api.compute.server_views import detail_view, summary_view, surroundings
+from kilonova.api.compute.server_views import Views, summary_view, surroundings
 from kilonova.api.http import Context, Reply, Request, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.validation import invalid_parameter
@@ -77,9 +77,8 @@ def list_servers_detail(ctx: Context, request: Request) -> Reply:
     found, links = _page(ctx, request, "detail", instance_lists.list_page)
     with ctx.backend.database.read() as connection:
         around = surroundings(connection, found, request.version)
-    return Reply(
-        200, {"servers": [detail_view(ctx, request, instance, around) for instance in heeding(found)], **links}
-    )
+    views = Views(ctx, request, around)
+    return Reply(200, {"servers": [views.detail(instance) for instance in heeding(found)], **links})
 
 
 def count_matching(ctx: Context, request: Request) -> int:

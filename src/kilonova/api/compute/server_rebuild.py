@@ -8,7 +8,7 @@ from kilonova.api.compute.access_addresses import read_addresses
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.server_create import generated_password, read_key, read_trusted_certs, read_user_data
 from kilonova.api.compute.server_states import check_allowed, host_is_up
-from kilonova.api.compute.server_views import surroundings, updated_view
+from kilonova.api.compute.server_views import Views, surroundings
 from kilonova.api.compute.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
@@ -110,7 +110,7 @@ def _begun(ctx: Context, request: Request, instance: Instance, admin_pass: str |
     with ctx.backend.database.read() as connection:
         present = instances.find(connection, instance.uuid) or instance
         around = surroundings(connection, [present], request.version)
-    view = updated_view(ctx, request, present, around)
+    view = Views(ctx, request, around).updated(present)
     if request.version >= _SHOWS_KEY:
         view["key_name"] = present.key_name
     if request.version >= _SHOWS_USER_DATA:

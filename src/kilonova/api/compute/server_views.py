@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers as the API shows them at each microversion. Source: spec COMPUTE_API §1.2."""
 
+import functools
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -16,8 +18,9 @@ from kilonova.api.microversion import Version
 from kilonova.db import aggregates, request_specs, services
 from kilonova.db.instance_lists import NamedInstance
 from kilonova.db.request_specs import ShownRequest
+from kilonova.model.flavor import Flavor
 from kilonova.model.host import Service
-from kilonova.model.instance import Instance, VmState, status_of
+from kilonova.model.instance import Fault, Instance, VmState, status_of
 
 _SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
 #: Up to 2.74 answers to changes of a server lack what extensions of the API had added to it: these, by prefix.
@@ -25,6 +28,27 @@ _NOT_AFTER_A_CHANGE = (
     "OS-EXT-AZ:", "OS-EXT-SRV-ATTR:", "OS-EXT-STS:", "OS-SRV-USG:", "config_drive", "host_status", "key_name",
     "os-extended-volumes:",
 )  # fmt: skip
+
+
+_HOST_STATUS = "os_compute_api:servers:show:host_status"
+#: For how many pairs of a project and a host the digest is remembered: there are as many as servers are apart.
+_HOSTS_REMEMBERED = 20_000
+
+
+class _HostStatus(Enum):
+    """How much of the state of a server's host the caller sees."""
+
+    HIDDEN = auto()
+    UNKNOWN_ONLY = auto()
+    SHOWN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rights:
+    """What the caller may see of the servers of one project."""
+
+    attributes: bool
+    host_status: _HostStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,75 +75,139 @@ def summary_view(request: Request, instance: Instance | NamedInstance) -> dict[s
     return {"id": instance.uuid, "name": instance.name, "links": bookmark_links(request, f"servers/{instance.uuid}")}
 
 
-def detail_view(
-    ctx: Context, request: Request, instance: Instance, around: Surroundings, *, with_groups: bool = False
-) -> dict[str, Any]:
-    """Return a server as ``GET /servers/detail`` and, with groups, ``GET /servers/{id}`` show it."""
-    version = request.version  # compared with constants here: a page has a thousand servers
-    status = status_of(instance.vm_state, instance.task_state)
-    asked = around.requests.get(instance.uuid)
-    view: dict[str, Any] = {
-        **summary_view(request, instance),
-        "status": status,
-        "tenant_id": instance.project_id,
-        "user_id": instance.user_id,
-        "metadata": dict(instance.metadata),
-        "hostId": host_id(instance.project_id, instance.host),
-        "image": _image(request, instance, asked),
-        "flavor": _flavor(ctx, request, instance),
-        "created": whole_seconds(instance.created_at),
-        "updated": whole_seconds(instance.updated_at or instance.created_at),
-        "addresses": {},
-        "accessIPv4": instance.access_ip_v4 or "",
-        "accessIPv6": instance.access_ip_v6 or "",
-        "OS-DCF:diskConfig": instance.disk_config,
-        "OS-EXT-AZ:availability_zone": _zone(ctx, instance, around),
-        "config_drive": instance.config_drive,
-        "key_name": instance.key_name,
-        "OS-SRV-USG:launched_at": stored_time(instance.launched_at),
-        "OS-SRV-USG:terminated_at": stored_time(instance.terminated_at),
-        "OS-EXT-STS:task_state": instance.task_state and instance.task_state.value,
-        "OS-EXT-STS:vm_state": instance.vm_state.value,
-        "OS-EXT-STS:power_state": int(instance.power_state),
-        "os-extended-volumes:volumes_attached": [],
-    }
-    if status in _SHOWS_PROGRESS:
-        view["progress"] = instance.progress
-    if instance.fault is not None and instance.vm_state in {VmState.ERROR, VmState.DELETED}:
-        view["fault"] = _fault(ctx, instance)
-    if ctx.may("os_compute_api:os-extended-server-attributes", project_id=instance.project_id):
-        view |= _administrators_part(instance, asked, version)
-    if version >= (2, 9):
-        view["locked"] = instance.locked_by is not None
-    if version >= (2, 16) and (shown := _shown_host_status(ctx, instance, around)) is not None:
-        view["host_status"] = shown
-    if version >= (2, 19):
-        view["description"] = instance.description
-    if version >= (2, 26):
-        view["tags"] = list(instance.tags)
-    if version >= (2, 63):
-        view["trusted_image_certificates"] = list(asked.trusted_certs) if asked and asked.trusted_certs else None
-    if version >= (2, 71) and with_groups:
-        view["server_groups"] = [asked.group_uuid] if asked and asked.group_uuid else []
-    if version >= (2, 73):
-        view["locked_reason"] = instance.locked_reason
-    if version >= (2, 90):
-        view["OS-EXT-SRV-ATTR:hostname"] = instance.hostname
-    if version >= (2, 96):
-        view["pinned_availability_zone"] = asked.availability_zone if asked else None
-    if version >= (2, 100):
-        view["scheduler_hints"] = shown_hints(asked.hints if asked else {})
-    return view
+class Views:
+    """Servers as one request is shown them. What is the same for many servers of a page is worked out once."""
 
+    def __init__(self, ctx: Context, request: Request, around: Surroundings) -> None:
+        self._ctx = ctx
+        self._request = request
+        self._version = request.version
+        self._around = around
+        self._default_zone = ctx.backend.settings.compute.default_availability_zone
+        self._rights: dict[str, _Rights] = {}
+        self._images: dict[str, dict[str, Any]] = {}
+        #: By the identity of a flavor, which many servers share; nothing but the page keeps them alive.
+        self._flavors: dict[int, dict[str, Any]] = {}
 
-def updated_view(ctx: Context, request: Request, instance: Instance, around: Surroundings) -> dict[str, Any]:
-    """Return a server as it is shown to whoever has just changed it: from 2.75 on all of it."""
-    view = detail_view(ctx, request, instance, around, with_groups=True)
-    if request.version >= Version(2, 75):
+    def detail(self, instance: Instance, *, with_groups: bool = False) -> dict[str, Any]:
+        """Return a server as ``GET /servers/detail`` and, with groups, ``GET /servers/{id}`` show it."""
+        version = self._version  # compared with constants here: a page has a thousand servers
+        status = status_of(instance.vm_state, instance.task_state)
+        asked = self._around.requests.get(instance.uuid)
+        rights = self._rights.get(instance.project_id) or self._rights_in(instance.project_id)
+        created = whole_seconds(instance.created_at)
+        view: dict[str, Any] = {
+            "id": instance.uuid,
+            "name": instance.name,
+            "links": bookmark_links(self._request, f"servers/{instance.uuid}"),
+            "status": status,
+            "tenant_id": instance.project_id,
+            "user_id": instance.user_id,
+            "metadata": instance.metadata,
+            "hostId": host_id(instance.project_id, instance.host),
+            "image": self._image(instance.image_ref, asked) if instance.image_ref else "",
+            "flavor": self._flavors.get(id(instance.flavor)) or self._flavor(instance.flavor),
+            "created": created,
+            "updated": created if instance.updated_at is None else whole_seconds(instance.updated_at),
+            "addresses": {},
+            "accessIPv4": instance.access_ip_v4 or "",
+            "accessIPv6": instance.access_ip_v6 or "",
+            "OS-DCF:diskConfig": instance.disk_config,
+            "OS-EXT-AZ:availability_zone": self._zone(instance),
+            "config_drive": instance.config_drive,
+            "key_name": instance.key_name,
+            "OS-SRV-USG:launched_at": stored_time(instance.launched_at),
+            "OS-SRV-USG:terminated_at": stored_time(instance.terminated_at),
+            "OS-EXT-STS:task_state": instance.task_state,
+            "OS-EXT-STS:vm_state": instance.vm_state,
+            "OS-EXT-STS:power_state": instance.power_state,
+            "os-extended-volumes:volumes_attached": [],
+        }
+        if status in _SHOWS_PROGRESS:
+            view["progress"] = instance.progress
+        if instance.fault is not None and instance.vm_state in {VmState.ERROR, VmState.DELETED}:
+            view["fault"] = _fault(self._ctx, instance.fault)
+        if rights.attributes:
+            _add_administrators_part(view, instance, asked, version)
+        if version >= (2, 9):
+            view["locked"] = instance.locked_by is not None
+        if rights.host_status is not _HostStatus.HIDDEN:
+            shown = host_status(instance, self._around)
+            if rights.host_status is _HostStatus.SHOWN or shown == "UNKNOWN":
+                view["host_status"] = shown
+        if version >= (2, 19):
+            view["description"] = instance.description
+        if version >= (2, 26):
+            view["tags"] = instance.tags
+        if version >= (2, 63):
+            view["trusted_image_certificates"] = (asked and asked.trusted_certs) or None
+        if version >= (2, 71) and with_groups:
+            view["server_groups"] = [asked.group_uuid] if asked and asked.group_uuid else []
+        if version >= (2, 73):
+            view["locked_reason"] = instance.locked_reason
+        if version >= (2, 90):
+            view["OS-EXT-SRV-ATTR:hostname"] = instance.hostname
+        if version >= (2, 96):
+            view["pinned_availability_zone"] = asked.availability_zone if asked else None
+        if version >= (2, 100):
+            view["scheduler_hints"] = shown_hints(asked.hints) if asked else {}
         return view
-    return {name: value for name, value in view.items() if not name.startswith(_NOT_AFTER_A_CHANGE)}
+
+    def updated(self, instance: Instance) -> dict[str, Any]:
+        """Return a server as it is shown to whoever has just changed it: from 2.75 on all of it."""
+        view = self.detail(instance, with_groups=True)
+        if self._version >= (2, 75):
+            return view
+        return {name: value for name, value in view.items() if not name.startswith(_NOT_AFTER_A_CHANGE)}
+
+    def _rights_in(self, project_id: str) -> "_Rights":
+        """Return what the caller may see of servers of a project."""
+        may = functools.partial(self._ctx.may, project_id=project_id)
+        status = _HostStatus.HIDDEN
+        if self._version >= (2, 16):
+            if may(_HOST_STATUS):
+                status = _HostStatus.SHOWN
+            elif may(f"{_HOST_STATUS}:unknown-only"):
+                status = _HostStatus.UNKNOWN_ONLY
+        rights = self._rights[project_id] = _Rights(may("os_compute_api:os-extended-server-attributes"), status)
+        return rights
+
+    def _zone(self, instance: Instance) -> str:
+        if instance.host:
+            return self._around.zones.get(instance.host, self._default_zone)
+        return instance.availability_zone or ""
+
+    def _image(self, image_ref: str, asked: ShownRequest | None) -> dict[str, Any]:
+        view = self._images.get(image_ref)
+        if view is None:
+            bookmark = bookmark_links(self._request, f"images/{image_ref}")[1:]
+            view = self._images[image_ref] = {"id": image_ref, "links": bookmark}
+        if self._version >= (2, 98):
+            return {**view, "properties": asked.image_properties if asked else {}}
+        return view
+
+    def _flavor(self, flavor: Flavor) -> dict[str, Any]:
+        view = self._flavors[id(flavor)] = self._flavor_view(flavor)
+        return view
+
+    def _flavor_view(self, flavor: Flavor) -> dict[str, Any]:
+        if self._version < (2, 47):
+            links = bookmark_links(self._request, f"flavors/{flavor.flavor_id}")[1:]
+            return {"id": flavor.flavor_id, "links": links}
+        view: dict[str, Any] = {
+            "vcpus": flavor.vcpus,
+            "ram": flavor.memory_mib,
+            "disk": flavor.root_gib,
+            "ephemeral": flavor.ephemeral_gib,
+            "swap": flavor.swap_mib,
+            "original_name": flavor.name,
+        }
+        if self._ctx.may("os_compute_api:servers:show:flavor-extra-specs"):
+            view["extra_specs"] = flavor.extra_specs
+        return view
 
 
+@functools.lru_cache(_HOSTS_REMEMBERED)
 def host_id(project_id: str, host: str | None) -> str:
     """Return a digest that tells a tenant which servers share a host without naming it; empty without a host."""
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
@@ -137,73 +225,24 @@ def host_status(instance: Instance, around: Surroundings) -> str:
     return "UP" if service.is_up else "UNKNOWN"
 
 
-def _shown_host_status(ctx: Context, instance: Instance, around: Surroundings) -> str | None:
-    """Return the state of the host as far as the caller may see it: all of it, only that it is unknown, or nothing."""
-    rule = "os_compute_api:servers:show:host_status"
-    if ctx.may(rule, project_id=instance.project_id):
-        return host_status(instance, around)
-    if ctx.may(f"{rule}:unknown-only", project_id=instance.project_id):
-        status = host_status(instance, around)
-        return status if status == "UNKNOWN" else None
-    return None
-
-
-def _zone(ctx: Context, instance: Instance, around: Surroundings) -> str:
-    if instance.host:
-        return around.zones.get(instance.host, ctx.backend.settings.compute.default_availability_zone)
-    return instance.availability_zone or ""
-
-
-def _image(request: Request, instance: Instance, asked: ShownRequest | None) -> Any:
-    if not instance.image_ref:
-        return ""
-    bookmark = bookmark_links(request, f"images/{instance.image_ref}")[1:]
-    view: dict[str, Any] = {"id": instance.image_ref, "links": bookmark}
-    if request.version >= (2, 98):
-        view["properties"] = dict(asked.image_properties) if asked else {}
-    return view
-
-
-def _flavor(ctx: Context, request: Request, instance: Instance) -> dict[str, Any]:
-    flavor = instance.flavor
-    if request.version < (2, 47):
-        return {"id": flavor.flavor_id, "links": bookmark_links(request, f"flavors/{flavor.flavor_id}")[1:]}
-    view: dict[str, Any] = {
-        "vcpus": flavor.vcpus,
-        "ram": flavor.memory_mib,
-        "disk": flavor.root_gib,
-        "ephemeral": flavor.ephemeral_gib,
-        "swap": flavor.swap_mib,
-        "original_name": flavor.name,
-    }
-    if ctx.may("os_compute_api:servers:show:flavor-extra-specs"):
-        view["extra_specs"] = dict(flavor.extra_specs)
-    return view
-
-
-def _fault(ctx: Context, instance: Instance) -> dict[str, Any]:
-    fault = instance.fault
-    assert fault is not None
+def _fault(ctx: Context, fault: Fault) -> dict[str, Any]:
     view: dict[str, Any] = {"code": fault.code, "message": fault.message, "created": whole_seconds(fault.created_at)}
     if fault.details and (fault.code != 500 or ctx.may("os_compute_api:servers:show:fault_details")):
         view["details"] = fault.details
     return view
 
 
-def _administrators_part(instance: Instance, asked: ShownRequest | None, version: Version) -> dict[str, Any]:
-    view: dict[str, Any] = {
-        "OS-EXT-SRV-ATTR:host": instance.host,
-        "OS-EXT-SRV-ATTR:hypervisor_hostname": instance.node,
-        "OS-EXT-SRV-ATTR:instance_name": instance.instance_name,
-    }
+def _add_administrators_part(
+    view: dict[str, Any], instance: Instance, asked: ShownRequest | None, version: Version
+) -> None:
+    view["OS-EXT-SRV-ATTR:host"] = instance.host
+    view["OS-EXT-SRV-ATTR:hypervisor_hostname"] = instance.node
+    view["OS-EXT-SRV-ATTR:instance_name"] = instance.instance_name
     if version >= (2, 3):
-        view |= {
-            "OS-EXT-SRV-ATTR:hostname": instance.hostname,
-            "OS-EXT-SRV-ATTR:kernel_id": "",
-            "OS-EXT-SRV-ATTR:ramdisk_id": "",
-            "OS-EXT-SRV-ATTR:launch_index": instance.launch_index,
-            "OS-EXT-SRV-ATTR:reservation_id": instance.reservation_id,
-            "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda",
-            "OS-EXT-SRV-ATTR:user_data": asked.user_data if asked else None,
-        }
-    return view
+        view["OS-EXT-SRV-ATTR:hostname"] = instance.hostname
+        view["OS-EXT-SRV-ATTR:kernel_id"] = ""
+        view["OS-EXT-SRV-ATTR:ramdisk_id"] = ""
+        view["OS-EXT-SRV-ATTR:launch_index"] = instance.launch_index
+        view["OS-EXT-SRV-ATTR:reservation_id"] = instance.reservation_id
+        view["OS-EXT-SRV-ATTR:root_device_name"] = "/dev/vda"
+        view["OS-EXT-SRV-ATTR:user_data"] = asked.user_data if asked else None

@@ -5,7 +5,7 @@ from kilonova.api.compute.access_addresses import read_addresses
 from kilonova.api.compute.server_create import create_server
 from kilonova.api.compute.server_lists import list_servers, list_servers_detail
 from kilonova.api.compute.server_states import check_unlocked
-from kilonova.api.compute.server_views import detail_view, surroundings, updated_view
+from kilonova.api.compute.server_views import Views, surroundings
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, action, rule
 from kilonova.api.schemas import servers as schemas
@@ -64,7 +64,7 @@ def show_server(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:show")
     with ctx.backend.database.read() as connection:
         around = surroundings(connection, [instance], request.version)
-    return Reply(200, {"server": detail_view(ctx, request, instance, around, with_groups=True)})
+    return Reply(200, {"server": Views(ctx, request, around).detail(instance, with_groups=True)})
 
 
 def update_server(ctx: Context, request: Request) -> Reply:
@@ -88,7 +88,7 @@ def update_server(ctx: Context, request: Request) -> Reply:
     old_name = before.name if before.name != instance.name else None
     states = instance.vm_state, instance.task_state
     ctx.announce(ServerChanged(instance, *states, Source.API, old_name=old_name))
-    return Reply(200, {"server": updated_view(ctx, request, instance, around)})
+    return Reply(200, {"server": Views(ctx, request, around).updated(instance)})
 
 
 def _pin(ctx: Context, tx: Transaction, instance: Instance, zone: str | None) -> None:

@@ -144,11 +144,19 @@ class VirtDriver(Protocol):
     def resume(self, uuid: str) -> None:
         """Let a suspended guest go on with its memory; one that runs is success. Raises: DriverError."""
 
-    def rescue(self, guest: GuestSpec, image_ref: str, image: ImageData | None, admin_password: str) -> None:
+    def rescue(
+        self,
+        guest: GuestSpec,
+        image_ref: str,
+        image: ImageData | None,
+        admin_password: str,
+        patience: ShutdownPatience | None = None,
+    ) -> None:
         """Start a guest from an image, with its own disk beside it; one that is rescued with it is success.
 
-        ``image``: how the host gets it. ``admin_password``: for whoever logs in to it.
-        A start or a hard reboot takes its own disk again. Raises: DriverError; then the guest is as it was.
+        ``image``: how the host gets it. ``admin_password``: for whoever logs in to it. ``patience``: see :meth:`stop`.
+        A start or a hard reboot takes its own disk again. Raises: DriverError, AgentStopsError; then it is as it was,
+        or off.
         """
 
     def unrescue(self, uuid: str) -> None:
@@ -182,8 +190,11 @@ class VirtDriver(Protocol):
     def close(self) -> None:
         """Let go of what ends with this process anyway: connections, listening sockets. Guests stay as they are."""
 
-    def move_away(self, uuid: str, destination: str) -> None:
-        """Power a guest off and keep it; one that is kept already is success. Raises: DriverError."""
+    def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
+        """Power a guest off, as in :meth:`stop`, and keep it; one that is kept already is success.
+
+        Raises: DriverError, AgentStopsError.
+        """
 
     def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
         """Make the guest that ``source`` keeps, with the size in ``guest``; one that a move made already is success.

@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake.guests import Origin
 from kilonova.compute.virt.fake.hypervisor import AWAKE, SimulatedHypervisor
 from kilonova.errors import DriverError
@@ -12,8 +13,11 @@ from kilonova.model.instance import GuestSpec, PowerState
 class ColdMoves(SimulatedHypervisor):
     """Moves a guest away or here, and keeps what a move can still go back to."""
 
-    def move_away(self, uuid: str, destination: str) -> None:
+    def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
         self._take(self._host.move_delay_s)
+        guest = self._guests.guest(uuid)
+        if guest is not None and guest.state is PowerState.RUNNING and self._guests.kept(uuid) is None:
+            self._shut_down(patience)
         with self._lock:
             guest = self._guests.guest(uuid)
             is_made_here = destination == self._host.name and guest is not None and guest.origin is Origin.MOVED

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kilonova.compute.images import HostImages
+from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake.disks import Disks
 from kilonova.compute.virt.fake.drives import Drives
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
@@ -73,6 +74,12 @@ class SimulatedHypervisor:
     def _take(self, seconds: float) -> None:
         if seconds:
             self._sleep(seconds)
+
+    def _shut_down(self, patience: ShutdownPatience | None) -> None:
+        """Take the time that a guest takes to shut down, as far as somebody waits for that. Raises: AgentStopsError."""
+        takes_s = self._host.shutdown_delay_s
+        if takes_s and patience is not None:
+            patience.wait(takes_s if takes_s > 0 else float("inf"))
 
     def _spawn(self, guest: GuestSpec) -> None:
         data = None

@@ -18,9 +18,8 @@ class Power(SimulatedHypervisor):
     def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
         with self._lock:
             runs = self._present(uuid).state is PowerState.RUNNING
-        takes_s = self._host.shutdown_delay_s
-        if runs and takes_s and patience is not None:
-            patience.wait(takes_s if takes_s > 0 else float("inf"))
+        if runs:
+            self._shut_down(patience)
         self._set_state(uuid, PowerState.SHUTDOWN)
 
     def _power_on(self, uuid: str, how: str) -> None:

@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake.hypervisor import AWAKE, SimulatedHypervisor
 from kilonova.errors import DriverError
 from kilonova.model.image_data import ImageData
@@ -12,11 +13,22 @@ from kilonova.model.instance import GuestSpec, PowerState
 class Rescues(SimulatedHypervisor):
     """Starts a guest from another image beside its own disk, and back; reaches into a guest."""
 
-    def rescue(self, guest: GuestSpec, image_ref: str, image: ImageData | None, admin_password: str) -> None:
+    def rescue(
+        self,
+        guest: GuestSpec,
+        image_ref: str,
+        image: ImageData | None,
+        admin_password: str,
+        patience: ShutdownPatience | None = None,
+    ) -> None:
         del admin_password  # nobody logs in to a simulated guest
         self._take(self._host.spawn_delay_s)
         if self._images is not None and image is not None:
             self._images.fetch(image)
+        with self._lock:
+            present = self._present(guest.uuid)
+        if present.state is PowerState.RUNNING and present.rescue_image_ref != image_ref:
+            self._shut_down(patience)
         with self._lock:
             present = self._present(guest.uuid)
             if present.rescue_image_ref != image_ref or present.state is not PowerState.RUNNING:

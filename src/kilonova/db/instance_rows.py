@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the table of instances as instances, with their faults and tags, which have tables of their own.
+
+A page of a list has a thousand of them, so rows are read by position, and without a call for every enum.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db import flavors
+from kilonova.db import tables as t
+from kilonova.db.prepared import Prepared
+from kilonova.deadline import heeding
+from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
+
+_I, _T, _F = t.instances.c, t.instance_tags.c, t.instance_faults.c
+#: What the table has of an instance, in the order of its fields, of which the last two are in other tables.
+_COLUMNS = tuple(field.name for field in fields(Instance))[:-2]
+_UUID, _VM_STATE, _TASK_STATE, _POWER_STATE, _FLAVOR, _METADATA, _IMAGE_PROPERTIES = (
+    _COLUMNS.index(name)
+    for name in ("uuid", "vm_state", "task_state", "power_state", "flavor", "metadata", "image_properties")
+)
+#: Reads rows as :func:`complete` takes them: JSON as text, since the same flavor need not be read again.
+ROWS = sa.select(*(sa.cast(_I[name], sa.Text) if isinstance(_I[name].type, sa.JSON) else _I[name] for name in _COLUMNS))
+_VM_STATES = {state.value: state for state in VmState}
+_TASK_STATES: Mapping[str | None, TaskState | None] = {None: None, **{state.value: state for state in TaskState}}
+_POWER_STATES = {state.value: state for state in PowerState}
+_TAGS = Prepared(
+    sa.select(_T.instance_uuid, _T.tag)
+    .where(_T.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(_T.tag)
+)
+_TOGETHER = 500
+
+
+def complete(connection: Connection, rows: Sequence[Sequence[Any]]) -> tuple[Instance, ...]:
+    """Return what :data:`ROWS` gave as instances, with their faults and tags."""
+    failed = [row[_UUID] for row in rows if row[_VM_STATE] in {VmState.ERROR, VmState.DELETED}]
+    faults: dict[str, Fault] = {}
+    for start in range(0, len(failed), _TOGETHER):
+        wanted = sa.select(t.instance_faults).where(_F.instance_uuid.in_(failed[start : start + _TOGETHER]))
+        for row in connection.execute(wanted):
+            faults[row.instance_uuid] = Fault(row.code, row.message, row.details, row.created_at)
+    tags: dict[str, tuple[str, ...]] = {}
+    for start in range(0, len(rows), _TOGETHER):
+        for uuid, tag in _TAGS.rows(connection, uuids=[row[_UUID] for row in rows[start : start + _TOGETHER]]):
+            tags[uuid] = (*tags.get(uuid, ()), tag)
+    return tuple([instance_of(row, tags.get(row[_UUID], ()), faults.get(row[_UUID])) for row in heeding(rows)])
+
+
+def instance_of(row: Sequence[Any], tags: tuple[str, ...] = (), fault: Fault | None = None) -> Instance:
+    """Return what :data:`ROWS` gave of one instance."""
+    values = [*row, tags, fault]
+    values[_VM_STATE] = _VM_STATES[values[_VM_STATE]]
+    values[_TASK_STATE] = _TASK_STATES[values[_TASK_STATE]]
+    values[_POWER_STATE] = _POWER_STATES[values[_POWER_STATE]]
+    values[_FLAVOR] = flavors.from_text(values[_FLAVOR])
+    values[_METADATA] = orjson.loads(values[_METADATA])
+    values[_IMAGE_PROPERTIES] = orjson.loads(values[_IMAGE_PROPERTIES] or "null") or {}
+    return Instance(*values)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A private libvirtd: apart from the system's, the same node again after each start, and survived by its guests."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+from xml.etree import ElementTree as ET
+
+import libvirt
+import pytest
+
+from kilonova.companions.libvirtd import Libvirtd
+from kilonova.errors import ConfigurationError
+from support.libvirt_node import LibvirtNode
+from support.waiting import wait_until
+
+_GUEST = """\
+<domain type='qemu'><name>{name}</name><memory unit='MiB'>32</memory>
+<os><type arch='x86_64' machine='pc'>hvm</type></os>
+<devices><channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel></devices></domain>"""
+_STARTS_A_GUEST = """\
+import sys, libvirt
+from pathlib import Path
+from support.libvirt_node import LibvirtNode
+node = LibvirtNode()
+node.start()
+libvirt.open(node.uri).createXML(sys.argv[1])
+print(node.folder, *node.guests().values(), node.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def started(node: Libvirtd) -> Iterator[Libvirtd]:
+    try:
+        node.start()
+        node.wait()
+        yield node
+    finally:
+        node.remove()
+
+
+def guest_of(node: Libvirtd, name: str | None = None) -> tuple[str, int]:
+    """Start a guest that stays defined. Returns its name and its process."""
+    name = name or f"guest-{uuid4()}"
+    connection = libvirt.open(node.uri)
+    connection.defineXML(_GUEST.format(name=name)).create()
+    connection.close()
+    return name, node.guests()[name]
+
+
+def remove(node: Libvirtd, name: str) -> None:
+    connection = libvirt.open(node.uri)
+    domain = connection.lookupByName(name)
+    with contextlib.suppress(libvirt.libvirtError):
+        domain.destroy()
+    domain.undefine()
+    connection.close()
+
+
+def identity(node: Libvirtd) -> str | None:
+    return ET.fromstring(libvirt.open(node.uri).getCapabilities()).findtext("host/uuid")
+
+
+def state(node: Libvirtd, name: str) -> int:
+    connection = libvirt.open(node.uri)
+    try:
+        return int(connection.lookupByName(name).state()[0])
+    finally:
+        connection.close()
+
+
+def is_alive(pid: int) -> bool:
+    """Say whether a process runs; one that has ended and was not reaped does not."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_libvirtd_that_starts_again_is_the_same_node_with_the_guests_of_before(
+    libvirt_node: LibvirtNode, end: str
+) -> None:
+    name, pid = guest_of(libvirt_node)
+    before = identity(libvirt_node)
+    getattr(libvirt_node, end)()
+    assert libvirt_node.ended()
+    assert not libvirt_node.answers()
+    assert libvirt_node.guests()[name] == pid
+    libvirt_node.start()
+    assert identity(libvirt_node) == before
+    assert state(libvirt_node, name) == libvirt.VIR_DOMAIN_RUNNING
+    assert libvirt_node.guests()[name] == pid
+    remove(libvirt_node, name)
+    wait_until(lambda: name not in libvirt_node.guests(), "the guest of before ends")
+
+
+def test_a_guest_that_was_ended_behind_its_back_is_found_shut_off(libvirt_node: LibvirtNode) -> None:
+    name, pid = guest_of(libvirt_node)
+    libvirt_node.stop()
+    libvirt_node.end_guests()
+    assert not libvirt_node.guests()
+    assert not is_alive(pid)
+    libvirt_node.start()
+    wait_until(lambda: state(libvirt_node, name) == libvirt.VIR_DOMAIN_SHUTOFF, "libvirtd finds the guest gone")
+    remove(libvirt_node, name)
+
+
+def test_two_on_one_machine_know_nothing_of_each_other(libvirt_node: LibvirtNode, tmp_path: Path) -> None:
+    name, pid = guest_of(libvirt_node, "instance-00000001")
+    with started(Libvirtd(tmp_path / "second", "node2")) as second:
+        assert identity(second) != identity(libvirt_node)
+        assert libvirt.open(second.uri).listAllDomains() == []
+        assert guest_of(second, name)[1] != pid
+        second.end_guests()
+        assert not second.guests()
+        assert libvirt_node.guests() == {name: pid}
+    assert not (tmp_path / "second").exists()
+    remove(libvirt_node, name)
+
+
+@pytest.mark.parametrize("part", ["a" * 90, "a" * 200, "two words"])
+def test_a_folder_may_have_any_path(tmp_path: Path, part: str) -> None:
+    folder = tmp_path / part / "libvirt"
+    with started(Libvirtd(folder)) as node:
+        assert len(node.socket) <= 107
+        name, pid = guest_of(node)
+        assert node.guests() == {name: pid}
+        way = Path(node.socket).parents[1]
+    assert not folder.exists()
+    assert not way.is_symlink()
+
+
+def test_it_is_nobody_elses_business(libvirt_node: LibvirtNode) -> None:
+    assert libvirt_node.folder.stat().st_mode & 0o077 == 0
+    assert Path(libvirt_node.socket).stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_that_qemu_may_not_enter_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    os.chown(tmp_path, 65534, 65534)
+    with pytest.raises(ConfigurationError, match=f"may not enter {tmp_path}"):
+        Libvirtd(tmp_path / "libvirt").start()
+
+
+def test_libvirtd_and_guests_of_a_test_that_is_killed_end(tmp_path: Path) -> None:
+    tests = Path(__file__).parents[1]
+    with subprocess.Popen(
+        [sys.executable, "-c", _STARTS_A_GUEST, _GUEST.format(name="left-alone")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tests), "TMPDIR": str(tmp_path)},
+    ) as test:
+        assert test.stdout is not None
+        folder, *processes = test.stdout.readline().split()
+        assert len(processes) == 2
+        assert all(map(is_alive, map(int, processes)))
+        test.send_signal(signal.SIGKILL)
+    wait_until(lambda: not any(map(is_alive, map(int, processes))), "libvirtd and the guest end", at_most_s=20)
+    wait_until(lambda: not _of(Path(folder)), "nothing of them is left", at_most_s=20)
+
+
+def _of(folder: Path) -> list[str]:
+    return [entry.name for entry in os.scandir("/proc") if entry.name.isdecimal() and _names(entry, str(folder))]
+
+
+def _names(process: "os.DirEntry[str]", folder: str) -> bool:
+    with contextlib.suppress(OSError):
+        return folder.encode() in Path(process.path, "cmdline").read_bytes()
+    return False

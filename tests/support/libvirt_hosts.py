@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What libvirt says of some hosts, as recorded and shortened: tests/fixtures/libvirt."""
+
+from pathlib import Path
+
+from kilonova.compute.virt.libvirt.capabilities import HostCapabilities
+from kilonova.compute.virt.libvirt.capabilities_xml import HostFacts, read_capabilities, read_host
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "libvirt"
+#: Some of the devices of QEMU 7.2 for PCs.
+PC_DEVICES = (
+    *("virtio-net-pci", "e1000", "e1000e", "ne2k_pci", "pcnet", "rtl8139", "vmxnet3", "virtio-scsi-pci", "lsi53c895a"),
+    *("nec-usb-xhci", "qemu-xhci", "sb16", "ES1370", "isa-pcspk", "AC97", "intel-hda", "ich9-intel-hda", "usb-audio"),
+    *("intel-iommu", "virtio-iommu-pci", "usb-tablet", "virtio-tablet-pci", "i6300esb", "virtio-rng-pci"),
+)
+ARM_DEVICES = ("virtio-net-pci", "virtio-scsi-pci", "qemu-xhci", "arm-smmuv3", "usb-tablet", "virtio-rng-pci")
+
+
+def text_of(host: str, name: str) -> str:
+    """Return a recorded text."""
+    return (FIXTURES / host / f"{name}.xml").read_text()
+
+
+def facts_of(host: str) -> HostFacts:
+    """Return what a host says of itself."""
+    return read_host(text_of(host, "capabilities"))
+
+
+def debian_12() -> HostCapabilities:
+    """Return a machine without KVM: libvirt 9.0, QEMU 7.2; its PCs, and its Q35s."""
+    host = facts_of("debian-12")
+    domains = {name: text_of("debian-12", "q35" if "q35" in name else "pc") for name in host.machines.values()}
+    return read_capabilities(
+        host,
+        domains,
+        PC_DEVICES,
+        default=text_of("debian-12", "pc"),
+        virt_type="qemu",
+        libvirt_version=9_000_000,
+        qemu_version=7_002_022,
+    )
+
+
+def two_sockets() -> HostCapabilities:
+    """Return a machine with two NUMA cells, hyperthreads and huge pages, whose libvirt and QEMU are newer."""
+    host = facts_of("two-sockets")
+    q35 = text_of("two-sockets", "q35")
+    return read_capabilities(
+        host,
+        {"pc-q35-10.1": q35},
+        ("virtio-net-pci", "virtio-sound-pci", "AC97", "virtio-scsi-pci"),
+        default=q35,
+        virt_type="kvm",
+        libvirt_version=11_010_000,
+        qemu_version=10_001_000,
+    )
+
+
+def arm() -> HostCapabilities:
+    """Return an ARM server."""
+    host = facts_of("arm")
+    virt = text_of("arm", "virt")
+    return read_capabilities(
+        host,
+        {"virt-7.2": virt},
+        ARM_DEVICES,
+        default=virt,
+        virt_type="kvm",
+        libvirt_version=9_000_000,
+        qemu_version=7_002_000,
+    )

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A libvirtd for tests, one a session, in a folder of its own. It and its guests end with the test process."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kilonova.companions.libvirtd import Libvirtd
+
+_PREFIX = "kn-node-"
+
+
+class LibvirtNode(Libvirtd):
+    """A started libvirtd, and a folder for the disks of guests. A test removes the guests that it makes."""
+
+    def __init__(self, host: str = "node1") -> None:
+        _remove_leftovers()
+        place = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+        super().__init__(place / "libvirt", host, guests_end_with_parent=True)
+        self.instances = place / "instances"
+        self.instances.mkdir()
+
+    def start(self) -> None:
+        """Start libvirtd, maybe after ``kill()``, and wait until it takes connections."""
+        super().start()
+        self.wait()
+
+    def remove(self) -> None:
+        super().remove()
+        shutil.rmtree(self.folder.parent, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def libvirt_node() -> Iterator[LibvirtNode]:
+    """The libvirtd of the session. ``kill()`` and ``start()`` are for tests of crashes."""
+    node = LibvirtNode()
+    try:
+        node.start()
+        yield node
+    finally:
+        node.remove()
+
+
+def _remove_leftovers() -> None:
+    """Remove the folders of processes that were killed; their guests died with them."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        if not Path(f"/proc/{folder.name.removeprefix(_PREFIX).split('-')[0]}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
