@@ -1,35 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk image of 4 KiB that says what it is and halts: enough to see a server start, small enough to make here."""
+"""A disk image of 512 KiB with a guest that counts its boots: enough to see a server live, small enough to make here.
+
+A PC with a BIOS starts it from any disk, and from a CD. It writes a line to the first serial port and to the screen,
+such as ``Kilonova test image: boot 2, disks 1``; the count is kept on its disk. It powers off for the power button and
+for the key ``q``, and ``r`` resets it. It needs no memory to speak of, and next to no processor time.
+"""
 
 import struct
 
 NAME = "tiny"
+#: The variant that does not notice the power button. It is not in a new cloud by itself.
+DEAF_NAME = "tiny-deaf"
 DISK_FORMAT = "raw"
-SIZE_BYTES = 4096
+SIZE_BYTES = 512 * 1024  # SeaBIOS starts nothing from a disk of less than one cylinder, which is 504 KiB
 
 _SECTOR_BYTES = 512
+_OBEYS_ACPI = 445
 _PARTITION_TABLE = 446
-_MESSAGE = b"Kilonova test image: nothing more to start.\r\n\0"
 
-# A boot sector for a PC: print _MESSAGE through the BIOS, then halt.
+#: ``tiny_image.S``, assembled; tests/guests compares them.
 _CODE = bytes.fromhex(
-    "31c0"  # xor  ax, ax
-    "8ed8"  # mov  ds, ax
-    "be157c"  # mov  si, 0x7c15       the message, right after this code
-    "ac"  # lodsb                  next character
-    "84c0"  # test al, al
-    "7406"  # jz   halt
-    "b40e"  # mov  ah, 0x0e           teletype output
-    "cd10"  # int  0x10
-    "ebf5"  # jmp  next character
-    "f4"  # hlt                    halt
-    "ebfd"  # jmp  halt
+    "fa31c08ed88ec08ed0bc007cfbfcea137c00008816057db80102e8a0007308c706007e0000eb0aff06007eb80103e88c0080"
+    "3ebd7d007407ba0206b80001efbe067de89f00be1c7de89900a1007ee87b00be227de88d000fb6067504e86d00be467de87f"
+    "00f4bafd03eca8017406baf803eceb0ab401cd16740c30e4cd163c7174203c727431803ebd7d0074d8ba0006edf6c40174cf"
+    "be067de84800be2b7de84200be067de83c00be3a7de83600ba0406b80020efebaeb0fee664eba8bb007eb902008a16057d30"
+    "f6cd13c3bb0a0031c931d2f7f3524185c075f6580430e80e00e2f8c3ac84c07405e80300ebf6c350bb0700b40ecd10bafd03"
+    "eca82074fb58baf803eec3004b696c6f6e6f7661207465737420696d6167653a2000626f6f7420002c206469736b73200070"
+    "6f77657220627574746f6e0d0a00706f776572696e67206f66660d0a00"
 )
 
+# A CD begins with 16 sectors for the system that it starts. Then a boot record says where the catalogue is from which
+# the BIOS learns what to load: here the boot sector of the disk. (El Torito, version 1.0)
+_CD_SECTOR_BYTES = 2048
+_CD_BOOT_RECORD = 17
+_CD_CATALOGUE = 18
+_CD_LOADS_SECTORS = 4  # of 512 bytes
 
-def tiny_image() -> bytes:
-    """Build the image: a boot sector with one partition, as image services expect of a disk, then zeros."""
+
+def tiny_image(*, obeys_acpi: bool = True) -> bytes:
+    """Build the image: a boot sector with one partition, as image services expect of a disk, and what starts a CD.
+
+    ``obeys_acpi``: whether the guest notices the power button.
+    """
+    image = bytearray(SIZE_BYTES)
+    image[: len(_CODE)] = _CODE
+    image[_OBEYS_ACPI] = obeys_acpi
     sectors = SIZE_BYTES // _SECTOR_BYTES
     partition = struct.pack("<B3xB3xII", 0x80, 0x83, 1, sectors - 1)  # active, Linux, all but the boot sector
-    boot = (_CODE + _MESSAGE).ljust(_PARTITION_TABLE, b"\0") + partition
-    return (boot.ljust(_SECTOR_BYTES - 2, b"\0") + b"\x55\xaa").ljust(SIZE_BYTES, b"\0")
+    image[_PARTITION_TABLE : _PARTITION_TABLE + len(partition)] = partition
+    image[_SECTOR_BYTES - 2 : _SECTOR_BYTES] = b"\x55\xaa"
+    record = _CD_BOOT_RECORD * _CD_SECTOR_BYTES
+    image[record : record + 30] = b"\0CD001\1EL TORITO SPECIFICATION"
+    struct.pack_into("<I", image, record + 0x47, _CD_CATALOGUE)
+    catalogue = _CD_CATALOGUE * _CD_SECTOR_BYTES
+    validation = struct.pack("<BB2x24sHBB", 1, 0, b"Kilonova", 0, 0x55, 0xAA)  # for a PC; the words add up to 0
+    checksum = -sum(struct.unpack("<16H", validation)) % 0x10000
+    struct.pack_into("<32s", image, catalogue, validation)
+    struct.pack_into("<H", image, catalogue + 28, checksum)
+    struct.pack_into("<BBHBxHI", image, catalogue + 32, 0x88, 0, 0, 0, _CD_LOADS_SECTORS, 0)  # as it is, at sector 0
+    return bytes(image)

@@ -2,6 +2,7 @@
 """The images of a host: each is fetched once, checked, and kept in a folder; and the way of new ones to the cloud.
 
 A file under its final name is whole and has been checked. What is being fetched has another name, which nobody reads.
+Several processes may share the folder: whatever is made or removed there, is under a lock.
 """
 
 import contextlib
@@ -10,15 +11,17 @@ import hashlib
 import logging
 import os
 import random
+import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
+from kilonova.compute.file_locks import held, is_lock
 from kilonova.errors import DriverError, ImageUnusable, TransferBroken, TransferPostponed
 from kilonova.model.image_data import ImageData
 
@@ -26,6 +29,14 @@ LOG = logging.getLogger(__name__)
 _PIECE = 1 << 20
 _PAUSE_S, _LONGEST_PAUSE_S, _DOUBLED = 0.5, 8.0, 4
 _UNFINISHED = ".part"
+#: Nobody is at work any more on what has not changed for so long.
+_ABANDONED_S = 86_400.0
+#: An image may be kept in one of these, then with its name at the end of that of the file.
+FORMATS = ("raw", "qcow2", "iso")
+#: Others may get to a file whose name they know, as an emulator does that has a user of its own, and list nothing.
+_FOLDER_MODE = 0o711
+#: What is no image, but made for several guests: an empty file system.
+EPHEMERAL_PREFIX = "ephemeral_"
 
 
 class ImageTransfers(Protocol):
@@ -45,6 +56,7 @@ class HostImages:
 
     ``retries``: how often a transfer is tried again. ``verify``: how the control plane's certificate is checked.
     ``transfers``: how data comes and goes; None stands for HTTP.
+    ``in_use``: the names of the files that guests need without having a hard link to them.
     """
 
     def __init__(
@@ -56,6 +68,7 @@ class HostImages:
         verify: bool | str = True,
         sleep: Callable[[float], None] = time.sleep,
         transfers: ImageTransfers | None = None,
+        in_use: Callable[[], AbstractSet[str]] = frozenset,
     ) -> None:
         self._folder = folder
         self._max_bytes = max_bytes
@@ -63,46 +76,56 @@ class HostImages:
         self._verify = verify
         self._sleep = sleep
         self._given_transfers = transfers
-        self._lock = threading.Lock()
-        self._fetching: dict[Path, threading.Lock] = {}
+        self._in_use = in_use
 
     def fetch(self, image: ImageData) -> Path:
         """Return the file of an image, which is fetched unless it is there.
 
         Raises: DriverError; ImageUnusable, which says that it is not the host's fault.
         """
-        file = self._folder / _name_of(image)
-        if self._is_there(file):
+        name = self.name_of(image)
+        file = self.find(name)
+        if file is not None:
             return file
-        with self._lock:
-            fetching = self._fetching.setdefault(file, threading.Lock())
-        with fetching:
-            if self._is_there(file):
-                return file
-            try:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._fetch_into(file, image)
-                self._make_room(file)
-            except OSError as error:
-                raise DriverError(f"The host cannot store image {image.image_id}: {error.strerror}.") from error
-        with self._lock:
-            self._fetching.pop(file, None)
-        return file
+        with self.locked(name):
+            return self.fetch_locked(image)
+
+    def fetch_locked(self, image: ImageData) -> Path:
+        """Do what :meth:`fetch` does, for one who holds the lock of its name."""
+        name = self.name_of(image)
+        file = self.find(name)
+        if file is not None:
+            return file
+        with self.draft(name) as draft:
+            self._fetch_into(draft, image)
+            return self.put(name, draft)
 
     def has(self, image: ImageData) -> bool:
         """Tell whether an image is there; one that is asked for is one that is used."""
-        return self._is_there(self._folder / _name_of(image))
+        return self.find(self.name_of(image)) is not None
 
-    def forget_unused(self, min_age_s: float) -> tuple[str, ...]:
-        """Remove the images that no guest is made of, and that nobody has used for so long; return their names."""
+    def forget_unused(self, min_age_s: float, ephemeral_min_age_s: float | None = None) -> tuple[str, ...]:
+        """Remove the images that no guest is made of, and that nobody has used for so long; return their names.
+
+        ``ephemeral_min_age_s``: the same for empty file systems. What nobody finishes any more goes, too.
+        Raises: DriverError, where it is not known what guests need.
+        """
+        in_use = self._in_use()
         gone: list[str] = []
         now = time.time()
         for name, stat, path in self._all():
-            if stat.st_nlink > 1:
-                os.utime(path)
-            elif now - stat.st_mtime > min_age_s:
-                path.unlink(missing_ok=True)
+            age_s = min_age_s
+            if ephemeral_min_age_s is not None and name.startswith(EPHEMERAL_PREFIX):
+                age_s = ephemeral_min_age_s
+            if stat.st_nlink > 1 or name in in_use:
+                with contextlib.suppress(FileNotFoundError):
+                    os.utime(path)
+            elif now - stat.st_mtime > age_s and self._remove(name):
                 gone.append(name)
+        for path in list(self._folder.glob(f"*{_UNFINISHED}")):
+            with contextlib.suppress(FileNotFoundError):
+                if now - path.stat().st_mtime > _ABANDONED_S:
+                    path.unlink()
         return tuple(gone)
 
     def upload(self, image: ImageData, file: Path, check: Callable[[], None] = lambda: None) -> None:
@@ -132,23 +155,65 @@ class HostImages:
 
     # --- one image ----------------------------------------------------------------------------------------------------
 
-    def _is_there(self, file: Path) -> bool:
-        """Tell whether a file is there; one that is asked for is one that is used."""
+    @staticmethod
+    def name_of(image: ImageData) -> str:
+        """Return the name of the file of an image. Other data has another name."""
+        return ".".join(filter(None, (quote(image.image_id, safe=""), image.hash_value[:32])))
+
+    def find(self, name: str) -> Path | None:
+        """Return the file of a name, None where it is not there; one that is asked for is one that is used."""
+        file = self._folder / name
         try:
             os.utime(file)
         except OSError:
-            return False
-        return True
+            return None
+        return file
+
+    @contextmanager
+    def locked(self, name: str) -> Iterator[None]:
+        """Keep others from making and removing the files of an image, in each format. Raises: DriverError."""
+        with self._storing(name):
+            self._folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+            with held(self._folder, _without_format(name)):
+                yield
+
+    @contextmanager
+    def draft(self, name: str) -> Iterator[Path]:
+        """Give an empty file that is gone afterwards, unless it was :meth:`put`. Raises: DriverError."""
+        with self._storing(name):
+            descriptor, draft = tempfile.mkstemp(dir=self._folder, prefix=name, suffix=_UNFINISHED)
+            os.close(descriptor)
+            try:
+                yield Path(draft)
+            finally:
+                Path(draft).unlink(missing_ok=True)
+
+    def put(self, name: str, draft: Path) -> Path:
+        """Have a file that is whole under its final name, and make room for it. Raises: OSError."""
+        with draft.open("rb") as data:
+            os.fsync(data.fileno())
+        file = draft.replace(self._folder / name)
+        os.utime(file)
+        self._make_room(file)
+        return file
+
+    def capacity_bytes(self) -> int:
+        """Return the size of the file system that the images are on. Raises: OSError."""
+        return shutil.disk_usage(self._folder).total
+
+    @contextmanager
+    def _storing(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise DriverError(f"The host cannot store image {name}: {error.strerror}.") from error
 
     def _fetch_into(self, file: Path, image: ImageData) -> None:
-        with _draft(file) as draft:
+        with file.open("r+b") as draft:
             taken = _Draft(draft, image)
             if not self._copied(taken, image):
                 self._until_done(image, lambda: self._download(taken, image))
             taken.require_whole()
-            draft.flush()
-            os.fsync(draft.fileno())
-            Path(draft.name).replace(file)
         LOG.info("Image %s is here: %d bytes", image.image_id, taken.size)
 
     def _copied(self, taken: "_Draft", image: ImageData) -> bool:
@@ -203,20 +268,30 @@ class HostImages:
         Of one that a guest is made of, nothing would be gained.
         """
         found = [each for each in self._all() if each[0] != newest.name]
-        room = self._max_bytes - newest.stat().st_size - sum(stat.st_size for _, stat, _ in found)
-        for _, stat, path in sorted(found, key=lambda each: each[1].st_mtime):
+        room = self._max_bytes - _size(newest.stat()) - sum(_size(stat) for _, stat, _ in found)
+        if room >= 0:
+            return
+        in_use = self._in_use()
+        for name, stat, _ in sorted(found, key=lambda each: each[1].st_mtime):
             if room >= 0:
                 return
-            if stat.st_nlink == 1:
-                path.unlink(missing_ok=True)
-                room += stat.st_size
+            if stat.st_nlink == 1 and name not in in_use and self._remove(name):
+                room += _size(stat)
+
+    def _remove(self, name: str) -> bool:
+        """Remove a file unless somebody has begun to use it, or is about to; tell whether it is gone."""
+        with held(self._folder, _without_format(name), wait=False) as is_ours:
+            if not is_ours or name in self._in_use():
+                return False
+            (self._folder / name).unlink(missing_ok=True)
+            return True
 
     def _all(self) -> Iterator[tuple[str, os.stat_result, Path]]:
         """Yield the files of all images, with their names. Disks of guests are further names of such a file."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
-                    if not entry.name.endswith(_UNFINISHED):
+                    if not entry.name.endswith(_UNFINISHED) and not is_lock(entry.name) and entry.is_file():
                         yield entry.name, entry.stat(), Path(entry.path)
 
 
@@ -268,19 +343,16 @@ class _Draft:
             raise ImageUnusable(f"Image {image.image_id} is damaged: it does not have its {image.hash_algo} checksum.")
 
 
-@contextmanager
-def _draft(file: Path) -> Iterator[IO[bytes]]:
-    """Give a file beside ``file`` that is gone afterwards, unless it was renamed."""
-    with tempfile.NamedTemporaryFile(dir=file.parent, prefix=file.name, suffix=_UNFINISHED, delete=False) as draft:
-        try:
-            yield draft
-        finally:
-            Path(draft.name).unlink(missing_ok=True)
+def _without_format(name: str) -> str:
+    """Return the name of the file of an image, of that of the same one in a format."""
+    for format_ in FORMATS:
+        name = name.removesuffix(f".{format_}")
+    return name
 
 
-def _name_of(image: ImageData) -> str:
-    """Return the name of the file of an image. Other data has another name."""
-    return ".".join(filter(None, (quote(image.image_id, safe=""), image.hash_value[:32])))
+def _size(stat: os.stat_result) -> int:
+    """Return how much room a file takes: holes take none, and what is left of its last block is not counted."""
+    return min(stat.st_blocks * 512, stat.st_size)
 
 
 def _hash_of(algorithm: str) -> Any:

@@ -12,11 +12,13 @@ from kilonova.config.api import ApiSettings, BodyLimits
 from kilonova.config.chores import ChoreSettings
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.conductor import ConductorSettings
+from kilonova.config.console_proxy import ConsoleProxySettings
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.glance import GlanceSettings
 from kilonova.config.health import HealthSettings
+from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.images import ImageCacheSettings, ImageSettings
 from kilonova.config.ineffective import INEFFECTIVE
 from kilonova.config.keystone import KeystoneSettings
@@ -43,10 +45,12 @@ class Settings:
     chores: ChoreSettings = field(default_factory=ChoreSettings)
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     conductor: ConductorSettings = field(default_factory=ConductorSettings)
+    console_proxy: ConsoleProxySettings = field(default_factory=ConsoleProxySettings)
     consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
     fake: FakeSettings = field(default_factory=FakeSettings)
     glance: GlanceSettings = field(default_factory=GlanceSettings)
     health: HealthSettings = field(default_factory=HealthSettings)
+    host_resources: HostResourceSettings = field(default_factory=HostResourceSettings)
     image_cache: ImageCacheSettings = field(default_factory=ImageCacheSettings)
     images: ImageSettings = field(default_factory=ImageSettings)
     keystone: KeystoneSettings = field(default_factory=KeystoneSettings)

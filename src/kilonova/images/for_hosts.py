@@ -32,6 +32,7 @@ class ImagesForHosts:
             image.size_bytes,
             image.hash_algo,
             image.hash_value,
+            image.disk_format,
         )
 
     def to_write(self, host: str, image_id: str) -> ImageData:

@@ -14,6 +14,7 @@ has learnt it.
  4    the actions about one guest where it is, its moves, rebuilds and images, questions about it (ADR 24)
       and its config drive (ADR 29)
  5    the address of a guest's console, and how a guest is doing (ADR 30)
+ 6    the format of an image
 ====  ==================================================================
 """
 
@@ -26,7 +27,7 @@ import msgspec
 from kilonova.errors import AgentTooOld
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, HostsRegistered, Question
 
-VERSION = 5
+VERSION = 6
 NEEDS = 2
 #: The version of the release before this one: agents that know less are two releases old, and refused.
 OLDEST = 3
@@ -57,8 +58,9 @@ _OF_VERSION_4 = _OF_VERSION_2 | {
     "ResumeGuest", "SetAdminPassword", "SnapshotGuest", "SuspendGuest", "TaskReached", "TriggerCrashDump",
     "UnpauseGuest", "UnrescueGuest", "UploadSnapshot",
 }  # fmt: skip
+_OF_VERSION_5 = _OF_VERSION_4 | {"AskConsoleAddress", "AskDiagnostics", "ConsoleAddress", "Diagnostics"}
 #: Earlier version → the messages that it knows. Those that are in none of them came with ``VERSION``.
-KNOWN: Mapping[int, frozenset[str]] = {2: _OF_VERSION_2, 3: _OF_VERSION_2, 4: _OF_VERSION_4}
+KNOWN: Mapping[int, frozenset[str]] = {2: _OF_VERSION_2, 3: _OF_VERSION_2, 4: _OF_VERSION_4, 5: _OF_VERSION_5}
 
 
 @dataclass(frozen=True, slots=True)

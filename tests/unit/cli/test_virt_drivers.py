@@ -67,7 +67,7 @@ def test_by_default_hosts_are_simulated_and_keep_their_guests_below_instances_pa
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("libvirt.LibvirtDriver", "cannot use 'libvirt.LibvirtDriver' (No module named 'libvirt')"),
+        ("vmwareapi.VMwareVCDriver", "cannot use 'vmwareapi.VMwareVCDriver' (No module named 'vmwareapi')"),
         ("audited_driver.NoDriver", "has no attribute 'NoDriver'"),
         ("half.Half", "'half.Half' has no report, list_guests"),
         ("half.value", "'half.value' is no class"),

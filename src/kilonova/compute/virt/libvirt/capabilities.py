@@ -94,7 +94,7 @@ class HostCapabilities:
     properties, such as virtio or e1000e. ``cpu_models``: names that a guest may ask for.
     ``default_machine``: the board that the emulator takes when a guest names none.
     ``cpu_modes``: host-passthrough, host-model, maximum, custom. ``host_model``: what host-model stands for here.
-    ``device_types``: every device of the emulator, as it calls them itself.
+    ``guest_features``: the features of a guest's CPU. ``device_types``: every device of the emulator, in its own words.
     """
 
     architecture: str
@@ -108,6 +108,7 @@ class HostCapabilities:
     default_machine: str = ""
     cpu_modes: frozenset[str] = frozenset()
     host_model: CpuModel | None = None
+    guest_features: frozenset[str] = frozenset()
     device_types: frozenset[str] = frozenset()
     cpu: HostCpu = field(default_factory=HostCpu)
     cells: tuple[CellFacts, ...] = ()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that a host runs for its disks, within limits. They end with the thread that waits for them."""
+
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from kilonova.errors import DriverError
+
+_POLL_S = 0.1
+_SAID_BYTES = 300
+#: Where programs are that make file systems; the path of a service does not always have it.
+_SYSTEM_PATH = "/usr/sbin:/sbin"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a program may use. Units: seconds and bytes.
+
+    ``output_bytes``: of any file that it writes, its standard output included; None stands for any number.
+    """
+
+    wall_s: float = 60.0
+    cpu_s: int = 30
+    memory_bytes: int = 1 << 30
+    output_bytes: int | None = 1 << 20
+
+
+#: For what only reads a header or writes one.
+SHORT = Limits(output_bytes=None)
+#: For what copies a whole disk.
+LONG = Limits(wall_s=6 * 3600.0, cpu_s=6 * 3600, memory_bytes=4 << 30, output_bytes=None)
+
+
+class CommandFailed(DriverError):
+    """A program said no, took too long, or is not there."""
+
+
+def run(command: Sequence[str | PurePath], limits: Limits = SHORT, check: Callable[[], None] = lambda: None) -> bytes:
+    """Run a program and return its standard output. Raises: CommandFailed, and what ``check`` raises, which ends it."""
+    name = str(command[0])
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            child = subprocess.Popen(  # noqa: S603 - no shell, and paths are ours
+                [*_confined(limits), *(str(each) for each in command)],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                umask=0o077,
+                env={"PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:{_SYSTEM_PATH}", "LC_ALL": "C"},
+            )
+        except OSError as error:
+            raise CommandFailed(f"{name} cannot be run: {error.strerror}.") from error
+        try:
+            status = _wait(child, limits.wall_s, check)
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+        if status is None:
+            raise CommandFailed(f"{name} took longer than {limits.wall_s:.0f} seconds.")
+        if status:
+            err.seek(0)
+            raise CommandFailed(_complaint(name, status, err.read(_SAID_BYTES).decode("utf-8", "replace")))
+        out.seek(0)
+        return out.read()
+
+
+def _wait(child: "subprocess.Popen[bytes]", seconds: float, check: Callable[[], None]) -> int | None:
+    until = time.monotonic() + seconds
+    ended = os.pidfd_open(child.pid)
+    try:
+        poll = select.poll()
+        poll.register(ended, select.POLLIN)
+        while (left := until - time.monotonic()) > 0:
+            if poll.poll(1000 * min(left, _POLL_S)):
+                return child.wait()
+            check()
+        return None
+    finally:
+        os.close(ended)
+
+
+def _confined(limits: Limits) -> list[str]:
+    confined = ["setpriv", "--pdeathsig", "KILL", "prlimit", f"--cpu={limits.cpu_s}", f"--as={limits.memory_bytes}"]
+    if limits.output_bytes is not None:
+        confined.append(f"--fsize={limits.output_bytes}")
+    return confined
+
+
+def _complaint(name: str, status: int, said: str) -> str:
+    if status == -signal.SIGXCPU:
+        return f"{name} used more CPU time than it may."
+    said = " ".join(said.split())
+    return f"{name} failed with status {status}{': ' if said else ''}{said or '.'}"
