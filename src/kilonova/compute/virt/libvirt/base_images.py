@@ -20,8 +20,8 @@ from kilonova.compute.virt.libvirt.disk_tool import QCOW2, RAW
 from kilonova.compute.virt.libvirt.file_systems import make_file_system
 from kilonova.compute.virt.libvirt.image_checks import CheckedImage, checked
 from kilonova.config.libvirt import LibvirtSettings
-from kilonova.errors import DriverError, ImageUnusable
-from kilonova.model.image_data import ImageData
+from kilonova.errors import ImageUnusable
+from kilonova.model.image_data import CacheResult, ImageData
 
 LOG = logging.getLogger(__name__)
 _GIB = 1 << 30
@@ -49,9 +49,12 @@ class BaseImages:
         self._images = images
         self._settings = settings
 
-    def has(self, image: ImageData) -> bool:
-        """Tell whether disks can be made of an image at once."""
-        return self._find(self._images.name_of(image)) is not None
+    def cache(self, image: ImageData) -> CacheResult:
+        """See to it that disks can be made of an image at once. Raises: DriverError, ImageUnusable."""
+        if self._find(self._images.name_of(image)) is not None:
+            return CacheResult.EXISTING
+        with self.use(image):
+            return CacheResult.CACHED
 
     @contextmanager
     def use(self, image: ImageData, root_gib: int = 0) -> Iterator[Base]:
@@ -101,8 +104,8 @@ class BaseImages:
 
     def _converted(self, image: ImageData, fetched: Path, found: CheckedImage, name: str) -> Path:
         capacity_bytes = self._images.capacity_bytes()
-        if found.virtual_bytes > capacity_bytes:
-            raise DriverError(
+        if found.virtual_bytes > capacity_bytes:  # which is no fault of the host: nobody asks for a disk like that
+            raise ImageUnusable(
                 f"Image {image.image_id} has a virtual size of {found.virtual_bytes} bytes, and the file system of "
                 f"the host's images has {capacity_bytes}."
             )
