@@ -29,6 +29,8 @@ Q35 = MachineType(
     video_models=_VIDEO,
     firmware=frozenset({"bios", "efi"}),
     max_vcpus=288,
+    loaders=("/ovmf/OVMF_CODE.secboot.fd", "/ovmf/OVMF_CODE.ms.fd", "/ovmf/OVMF_CODE.fd"),
+    secure_boot=True,
 )
 HOST = HostCapabilities(
     architecture="x86_64",
@@ -78,6 +80,7 @@ def described(
     consoles: ConsoleSettings | None = None,
     rescue: Mapping[str, str] | None = None,
     serial_tcp_ports: tuple[int, ...] = (),
+    shared_cpus: frozenset[int] = frozenset(),
 ) -> Domain:
     """Describe a guest; without disks, one with a root disk."""
     return describe(
@@ -90,6 +93,7 @@ def described(
         mark="<ours xmlns='urn:test'/>",
         rescue=rescue,
         serial_tcp_ports=serial_tcp_ports,
+        shared_cpus=shared_cpus,
     )
 
 

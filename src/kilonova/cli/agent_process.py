@@ -77,6 +77,7 @@ def _agent_of_driver(settings: AgentSettings, bus: AgentBus, may_act: Callable[[
         raise ConfigurationError("[DEFAULT] instances_path must be set for a compute_driver from outside.")
     make_folder(folder, "[DEFAULT] instances_path")
     name = compute.host or socket.gethostname()
-    setup = HostSetup(name, folder, host_images(folder, settings.image_cache), ratios_of(compute))
+    images, ratios = host_images(folder, settings.image_cache), ratios_of(compute)
+    setup = HostSetup(name, folder, images, ratios, settings.host_resources)
     driver = virt_drivers.make_driver(compute.compute_driver.strip(), setup, settings.options_of)
     return agent_for(name, driver, compute, bus, may_act)

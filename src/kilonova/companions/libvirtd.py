@@ -57,7 +57,16 @@ security_default_confined = 0
 cgroup_controllers = []
 namespaces = []
 stdio_handler = "file"
+swtpm_user = "root"
+swtpm_group = "root"
 """
+#: Ports of the screens of guests. Each libvirtd of a machine has some of its own: two that look for a free one at the
+#: same time would find the same.
+_SCREENS = """\
+remote_display_port_min = {first}
+remote_display_port_max = {last}
+"""
+_FIRST_PORT, _PORTS, _PORT_RANGES = 5900, 200, 130
 
 
 def missing_programs() -> tuple[str, ...]:
@@ -263,11 +272,16 @@ class Libvirtd:
         conf = _LIBVIRTD_CONF.format(uuid=identity.read_text(encoding="utf-8").strip(), log=log)
         if self._private:
             write_private(self.folder / "etc" / "libvirtd.conf", f'{conf}unix_sock_group = "root"\n')
-            write_private(self.folder / "etc" / "qemu.conf", _QEMU_CONF)
+            write_private(self.folder / "etc" / "qemu.conf", _QEMU_CONF + self._screens())
             write_private(self.folder / "etc" / "libvirt.conf", "")
         else:
             write_private(self.folder / "libvirtd.conf", conf)
-            write_private(self.folder / "libvirt" / "qemu.conf", 'stdio_handler = "file"\n')
+            write_private(self.folder / "libvirt" / "qemu.conf", 'stdio_handler = "file"\n' + self._screens())
+
+    def _screens(self) -> str:
+        number = int(hashlib.sha256(os.fsencode(self.folder)).hexdigest(), 16) % _PORT_RANGES
+        first = _FIRST_PORT + number * _PORTS
+        return _SCREENS.format(first=first, last=first + _PORTS - 1)
 
     def _environment(self) -> dict[str, str]:
         kept = {

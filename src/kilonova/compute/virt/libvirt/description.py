@@ -91,9 +91,13 @@ class CpuTuning:
 
 @dataclass(frozen=True, slots=True)
 class Firmware:
-    """What boots the guest. ``efi``: UEFI, else the BIOS of the board. ``stateless``: it keeps no variables."""
+    """What boots the guest. ``efi``: UEFI, else the BIOS of the board. ``stateless``: it keeps no variables.
+
+    ``loader``: path of the program, None for one that libvirt chooses.
+    """
 
     efi: bool = False
+    loader: str | None = None
     secure_boot: bool = False
     stateless: bool = False
     boot_menu: bool = False
@@ -106,6 +110,7 @@ class Features:
     ``hyperv``: what Windows knows of hypervisors. ``hidden``: whether the guest is not to see that it is one.
     """
 
+    apic: bool = True
     hyperv: bool = False
     hidden: bool = False
     pmu: bool | None = None

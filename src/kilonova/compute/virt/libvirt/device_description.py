@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A file that is a disk. ``device``: disk, cdrom, floppy or lun. ``target``: vda, as libvirt calls it.
+    """A file that is a disk. ``device``: disk, cdrom or floppy. ``target``: vda, as libvirt calls it.
 
     ``boot_order``: from 1. ``limits``: libvirt's name of a limit, such as read_iops_sec → its value.
     """
@@ -22,7 +22,6 @@ class Disk:
     read_only: bool = False
     cache: str | None = None
     discard: str | None = None
-    serial: str | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -64,8 +64,6 @@ def _add_disk(parent: ET.Element, disk: Disk) -> None:
             child(limits, name, value)
     if disk.read_only:
         child(element, "readonly")
-    if disk.serial is not None:
-        child(element, "serial", disk.serial)
     if disk.boot_order is not None:
         child(element, "boot", order=disk.boot_order)
 

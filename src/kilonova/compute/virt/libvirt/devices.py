@@ -31,8 +31,8 @@ _SOUND_MODELS = ("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virt
 _VIOMMU_MODELS = ("intel", "smmuv3", "virtio", "auto")
 _TPM_MODELS = ("tpm-tis", "tpm-crb")
 _AGENT = "org.qemu.guest_agent.0"
-#: libvirt and QEMU of and above which there are virtio sound cards.
-_VIRTIO_SOUND = (10_004_000, 8_002_000)
+#: libvirt and QEMU of and above which there are virtio sound cards, and QEMU from which libvirt has no PC speaker.
+_VIRTIO_SOUND, _NO_SPEAKER = (10_004_000, 8_002_000), 7_001_000
 _ADDRESS_BITS = "48"
 _NO = frozenset({"no", "false", "0", "off", "n", "f"})
 
@@ -83,8 +83,9 @@ def describe_watchdog(options: GuestOptions) -> Watchdog | None:
 
 def describe_sound(options: GuestOptions, host: HostCapabilities) -> str | None:
     model = one_of("hw:sound_model", options.agreed("sound_model"), _SOUND_MODELS)
-    if model == "virtio" and (host.libvirt_version, host.qemu_version) < _VIRTIO_SOUND:
-        raise UnsupportedGuest("hw:sound_model=virtio is not supported by this host.")
+    too_old = host.libvirt_version < _VIRTIO_SOUND[0] or host.qemu_version < _VIRTIO_SOUND[1]
+    if (model == "virtio" and too_old) or (model == "pcspk" and host.qemu_version >= _NO_SPEAKER):
+        raise UnsupportedGuest(f"hw:sound_model={model} is not supported by this host.")
     return model
 
 
@@ -105,13 +106,13 @@ def describe_tpm(options: GuestOptions, settings: LibvirtSettings) -> Tpm | None
     return Tpm(version, model)
 
 
-def describe_iommu(options: GuestOptions, board: Board, host: HostCapabilities) -> Iommu | None:
+def describe_iommu(options: GuestOptions, board: Board, virt_type: str) -> Iommu | None:
     """Return an IOMMU for the guest. Raises: UnsupportedGuest naming the property."""
     asked = options.spec("hw:viommu_model") or options.property("hw_viommu_model")
     model = one_of("hw:viommu_model", asked, _VIOMMU_MODELS)
     if model is None:
         return None
-    if host.architecture in {"x86_64", "i686"}:
+    if board.is_x86:
         if not board.is_q35:
             raise UnsupportedGuest(f"hw:viommu_model={model} needs hw_machine_type=q35.")
         one_of("hw:viommu_model", model, ("auto", "intel", "virtio"))
@@ -119,7 +120,7 @@ def describe_iommu(options: GuestOptions, board: Board, host: HostCapabilities) 
         model = "virtio"
     if model != "intel":
         return Iommu(model)
-    by_kvm = "on" if host.virt_type == VirtType.KVM else None
+    by_kvm = "on" if virt_type == VirtType.KVM else None
     options_of_driver = {"intremap": by_kvm, "caching_mode": "on", "eim": by_kvm, "iotlb": "on"}
     given = {name: value for name, value in options_of_driver.items() if value is not None}
     return Iommu(model, {**given, "aw_bits": _ADDRESS_BITS})

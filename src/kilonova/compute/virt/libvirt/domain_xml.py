@@ -14,6 +14,8 @@ from kilonova.model.cpu_set import cpus_text
 
 _HYPERV = ("relaxed", "vapic", "vpindex", "runtime", "synic", "reset", "frequencies", "tlbflush", "ipi")
 _SPINLOCK_RETRIES = 8191
+#: What guests find in place of the hypervisor's own name: twelve letters, as they are all.
+_VENDOR = "KilonovaVirt"
 
 
 def domain_xml(domain: Domain) -> str:
@@ -97,16 +99,20 @@ def _add_numa_memory(root: ET.Element, cpu: Cpu) -> None:
 
 
 def _add_firmware(root: ET.Element, domain: Domain) -> None:
-    """Write what boots the guest: libvirt chooses the program of UEFI, and where the guest's variables are kept."""
+    """Write what boots the guest. Where its variables are kept is libvirt's choice."""
     firmware = domain.firmware
-    element = child(root, "os", firmware="efi" if firmware.efi else None)
+    chosen_by_libvirt = firmware.efi and firmware.loader is None
+    element = child(root, "os", firmware="efi" if chosen_by_libvirt else None)
     child(element, "type", "hvm", arch=domain.architecture, machine=domain.machine)
-    if firmware.efi:
-        secure = flag(firmware.secure_boot, otherwise="no")
+    if firmware.loader is not None:
+        stateless = flag(firmware.stateless)
+        child(element, "loader", firmware.loader, readonly="yes", type="pflash", stateless=stateless)
+    elif firmware.efi:
         options = child(element, "firmware")
         for name in ("enrolled-keys", "secure-boot"):  # signatures count only by keys that are there already
-            child(options, "feature", enabled=secure, name=name)
-        child(element, "loader", secure=secure, stateless=flag(firmware.stateless))
+            child(options, "feature", enabled=flag(firmware.secure_boot, otherwise="no"), name=name)
+        if firmware.secure_boot or firmware.stateless:
+            child(element, "loader", secure=flag(firmware.secure_boot), stateless=flag(firmware.stateless))
     if firmware.boot_menu:
         child(element, "bootmenu", enable="yes")
     if domain.system:
@@ -116,14 +122,15 @@ def _add_firmware(root: ET.Element, domain: Domain) -> None:
 def _add_features(root: ET.Element, features: Features, firmware: Firmware) -> None:
     element = child(root, "features")
     child(element, "acpi")
-    child(element, "apic")
+    if features.apic:
+        child(element, "apic")
     if features.hyperv:
         hyperv = child(element, "hyperv")
         for name in _HYPERV:
             child(hyperv, name, state="on")
         child(hyperv, "spinlocks", state="on", retries=_SPINLOCK_RETRIES)
         if features.hidden:
-            child(hyperv, "vendor_id", state="on", value="1234567890ab")
+            child(hyperv, "vendor_id", state="on", value=_VENDOR)
     if features.hidden:
         child(child(element, "kvm"), "hidden", state="on")
     if features.pmu is not None:

@@ -53,6 +53,8 @@ def describe_cpu(guest: GuestSpec, options: GuestOptions, host: HostCapabilities
     topology = choose_topology(guest.vcpus, options)
     mode: str | None = settings.cpu_mode or ("host-passthrough" if host.architecture == "aarch64" else "host-model")
     mode = None if mode == "none" else mode
+    if mode is not None and host.cpu_modes and mode not in host.cpu_modes:
+        raise UnsupportedGuest(f"[libvirt] cpu_mode={mode} is not supported by this host with {host.virt_type}.")
     model = settings.cpu_models[0] if mode == "custom" and settings.cpu_models else None
     if model is not None and host.cpu_models and model not in host.cpu_models:
         raise UnsupportedGuest(f"[libvirt] cpu_models={model} is not supported by this host.")
@@ -70,23 +72,37 @@ def describe_cpu(guest: GuestSpec, options: GuestOptions, host: HostCapabilities
         mode=mode,
         model=model,
         features=tuple(flags.items()),
-        cells=_cells(guest),
+        cells=_cells(guest, host),
         address_mode=address_mode,
         address_bits=bits if address_mode is not None else None,
     )
 
 
-def describe_tuning(guest: GuestSpec, options: GuestOptions, settings: LibvirtSettings) -> CpuTuning:
+def describe_tuning(
+    guest: GuestSpec,
+    options: GuestOptions,
+    host: HostCapabilities,
+    settings: LibvirtSettings,
+    shared_cpus: frozenset[int] = frozenset(),
+) -> CpuTuning:
     """Return where the CPUs run and how much they get. Raises: UnsupportedGuest naming the extra spec."""
     pins: dict[int, frozenset[int]] = {}
     emulator: set[int] = set()
     realtime = realtime_vcpus(guest, options)
     for cell in guest.reserved.cells:
+        near = _cpus_of(host, cell.host_cell)
+        shared = near & shared_cpus if shared_cpus else near
+        pins.update((vcpu, shared) for vcpu in cell.vcpus if shared)
         pins.update((vcpu, frozenset({cpu})) for vcpu, cpu in cell.pinning)
         emulator |= cell.emulator
+    if not emulator and options.spec("hw:emulator_threads_policy") == "share":
+        if realtime and not shared_cpus:
+            raise UnsupportedGuest("hw:emulator_threads_policy=share needs [compute] cpu_shared_set on this host.")
+        emulator = set(shared_cpus)
     if not emulator:
         emulator = {cpu for vcpu, cpus in pins.items() if vcpu not in realtime for cpu in cpus}
     return CpuTuning(
+        floating=frozenset() if guest.reserved.cells else shared_cpus,
         pins=tuple(sorted(pins.items())),
         emulator=frozenset(emulator),
         realtime=realtime,
@@ -124,17 +140,23 @@ def memory_is_locked(guest: GuestSpec, options: GuestOptions) -> bool:
     return bool(locked) or bool(realtime_vcpus(guest, options))
 
 
-def _cells(guest: GuestSpec) -> tuple[NumaCell, ...]:
+def _cells(guest: GuestSpec, host: HostCapabilities) -> tuple[NumaCell, ...]:
+    small = min((size for facts in host.cells for size in facts.pages), default=_SMALL_PAGE_KIB)
     return tuple(
         NumaCell(
             index,
             cell.vcpus,
             cell.memory_mib,
             cell.host_cell,
-            cell.page_size_kib if cell.page_size_kib is not None and cell.page_size_kib > _SMALL_PAGE_KIB else None,
+            cell.page_size_kib if cell.page_size_kib is not None and cell.page_size_kib > small else None,
         )
         for index, cell in enumerate(guest.reserved.cells)
     )
+
+
+def _cpus_of(host: HostCapabilities, cell: int) -> frozenset[int]:
+    """Return the CPUs of a cell of the host, as far as they are known."""
+    return frozenset(cpu.id for facts in host.cells if facts.id == cell for cpu in facts.cpus)
 
 
 def _limit(part: str, options: GuestOptions) -> int:

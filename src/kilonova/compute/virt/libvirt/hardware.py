@@ -5,10 +5,13 @@ Reads nothing but its arguments. The parts are in ``board``, ``guest_cpus``, ``d
 ``devices``.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from uuid import UUID
 
 from kilonova.compute.virt.libvirt.board import (
+    Board,
     choose_board,
     describe_clock,
     describe_features,
@@ -17,7 +20,7 @@ from kilonova.compute.virt.libvirt.board import (
 )
 from kilonova.compute.virt.libvirt.capabilities import HostCapabilities
 from kilonova.compute.virt.libvirt.description import DiskFile, Domain
-from kilonova.compute.virt.libvirt.device_description import Devices
+from kilonova.compute.virt.libvirt.device_description import Devices, Iommu
 from kilonova.compute.virt.libvirt.devices import (
     describe_balloon,
     describe_channels,
@@ -45,6 +48,10 @@ from kilonova.errors import UnsupportedGuest
 from kilonova.model.image_values import canonical_vif_model
 from kilonova.model.instance import GuestSpec
 
+#: So many vCPUs have numbers that interrupts reach by themselves.
+_MOST_VCPUS = 255
+#: Names that are safe in the paths that libvirt makes of them.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 #: What guests may ask for and no host of this kind gives: extra specs and properties that must not be set …
 _NEVER = {
     "accel:device_profile": "Accelerators",
@@ -70,22 +77,23 @@ def describe(
     mark: str = "",
     rescue: Mapping[str, str] | None = None,
     serial_tcp_ports: tuple[int, ...] = (),
+    shared_cpus: frozenset[int] = frozenset(),
 ) -> Domain:
     """Return the description of a guest. Raises: UnsupportedGuest naming the property.
 
     ``mark``: XML of our metadata. ``rescue``: properties of the image that is booted for a rescue; the disk of it is
     among ``disks``. ``serial_tcp_ports``: free ports for serial consoles, where operators have switched those on.
+    ``shared_cpus``: host CPUs for vCPUs that have none of their own; empty stands for all of them.
     """
     consoles = ConsoleSettings() if consoles is None else consoles
     options = GuestOptions(guest)
-    _require_possible(options, host)
+    _require_possible(guest, options, host)
     board = choose_board(options, host, settings)
-    if board.facts is not None and 0 < board.facts.max_vcpus < guest.vcpus:
-        raise UnsupportedGuest(f"{guest.vcpus} vCPUs are more than {board.name} machines have here.")
     disk_devices = describe_disks(disks, options, board, settings, rescue)
     graphics = describe_graphics(consoles)
-    inputs = describe_inputs(options, settings, graphics)
-    iommu = describe_iommu(options, board, host)
+    inputs = describe_inputs(options, board, settings, graphics)
+    iommu = describe_iommu(options, board, host.virt_type)
+    _require_room(guest, board, iommu)
     return Domain(
         uuid=guest.uuid,
         name=guest.name,
@@ -98,13 +106,13 @@ def describe(
         memory_mib=guest.memory_mib,
         vcpus=guest.vcpus,
         cpu=describe_cpu(guest, options, host, settings),
-        tuning=describe_tuning(guest, options, settings),
+        tuning=describe_tuning(guest, options, host, settings, shared_cpus),
         locked_memory=memory_is_locked(guest, options),
         merged_memory=not realtime_vcpus(guest, options),
         firmware=describe_firmware(options, board),
-        features=describe_features(options, host.virt_type, settings),
-        clock=describe_clock(options, host.virt_type),
-        system=describe_system(guest, settings),
+        features=describe_features(options, board, host.virt_type, settings, iommu),
+        clock=describe_clock(options, board, host.virt_type),
+        system=describe_system(guest, settings) if board.is_x86 else {},
         devices=Devices(
             disks=disk_devices,
             controllers=(
@@ -128,8 +136,19 @@ def describe(
     )
 
 
-def _require_possible(options: GuestOptions, host: HostCapabilities) -> None:
+def _require_room(guest: GuestSpec, board: Board, iommu: Iommu | None) -> None:
+    """Raise UnsupportedGuest for more vCPUs than the board has, or can interrupt."""
+    if board.facts is not None and 0 < board.facts.max_vcpus < guest.vcpus:
+        raise UnsupportedGuest(f"{guest.vcpus} vCPUs are more than {board.name} machines have here.")
+    extended = iommu is not None and iommu.options.get("eim") == "on"
+    if board.is_x86 and guest.vcpus > _MOST_VCPUS and not extended:
+        raise UnsupportedGuest(f"{guest.vcpus} vCPUs need hw:viommu_model=intel, and KVM.")
+
+
+def _require_possible(guest: GuestSpec, options: GuestOptions, host: HostCapabilities) -> None:
     """Raise UnsupportedGuest for what no guest of this host has."""
+    if _NAME.fullmatch(guest.name) is None or not _is_uuid(guest.uuid):
+        raise UnsupportedGuest(f"The guest {shown(guest.name)} ({shown(guest.uuid)}) has a name that is none here.")
     for name, what in _NEVER.items():
         value = options.spec(name) if ":" in name else options.property(name)
         if value is not None:
@@ -140,3 +159,10 @@ def _require_possible(options: GuestOptions, host: HostCapabilities) -> None:
     card = options.property("hw_vif_model")
     if card is not None and host.nic_models:
         one_of("hw_vif_model", canonical_vif_model(card), host.nic_models)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

@@ -37,7 +37,9 @@ def describe_video(options: GuestOptions, board: Board, graphics: Graphics | Non
     return Video(model.lower(), vram_mib * 1024 or None)
 
 
-def describe_inputs(options: GuestOptions, settings: LibvirtSettings, graphics: Graphics | None) -> tuple[Input, ...]:
+def describe_inputs(
+    options: GuestOptions, board: Board, settings: LibvirtSettings, graphics: Graphics | None
+) -> tuple[Input, ...]:
     """Return pointer and keyboard beside those of the board. Raises: UnsupportedGuest naming the property."""
     bus = one_of("hw_input_bus", options.property("hw_input_bus"), _INPUT_BUSES)
     pointer = one_of("hw_pointer_model", options.property("hw_pointer_model"), ("usbtablet",))
@@ -45,7 +47,8 @@ def describe_inputs(options: GuestOptions, settings: LibvirtSettings, graphics: 
         return ()
     if bus is not None:
         return Input("tablet", bus), Input("keyboard", bus)
-    return (Input("tablet", "usb"),) if pointer or settings.pointer_model == "usbtablet" else ()
+    tablet = (Input("tablet", "usb"),) if pointer or settings.pointer_model == "usbtablet" else ()
+    return tablet if board.is_x86 else (*tablet, Input("keyboard", "usb"))
 
 
 def usb_controller(options: GuestOptions, disks: Sequence[Disk], inputs: Sequence[Input]) -> Controller:

@@ -123,10 +123,13 @@ def test_what_cannot_be_had_is_refused_by_name(specs: dict[str, str], properties
     assert "\n" not in refused.value.message
 
 
-def test_more_vcpus_than_a_board_has() -> None:
+def test_more_vcpus_than_a_board_has_or_than_interrupts_reach() -> None:
     with pytest.raises(UnsupportedGuest, match="256 vCPUs"):
         described(guest_of(vcpus=256))
-    assert described(guest_of(vcpus=256, properties={"hw_machine_type": "q35"})).vcpus == 256
+    with pytest.raises(UnsupportedGuest, match="256 vCPUs need hw:viommu_model=intel"):
+        described(guest_of(vcpus=256, properties={"hw_machine_type": "q35"}))
+    reaching = guest_of({"hw:viommu_model": "intel"}, {"hw_machine_type": "q35"}, vcpus=256)
+    assert described(reaching, host=replace(HOST, virt_type="kvm")).features.ioapic_by_emulator
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\x00b", "\ud800", "\x1b[2J", "\x85"])
