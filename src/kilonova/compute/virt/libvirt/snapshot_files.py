@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kilonova.compute.virt.disk_copies import DiskCopies
+from kilonova.compute.disk_copies import DiskCopies
 from kilonova.compute.virt.libvirt import disk_tool
 from kilonova.compute.virt.libvirt.description import DiskFile
 from kilonova.compute.virt.libvirt.disk_tool import QCOW2, RAW
