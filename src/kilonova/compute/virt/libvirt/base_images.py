@@ -21,7 +21,7 @@ from kilonova.compute.virt.libvirt.file_systems import make_file_system
 from kilonova.compute.virt.libvirt.image_checks import CheckedImage, checked
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ImageUnusable
-from kilonova.model.image_data import CacheResult, ImageData
+from kilonova.model.image_data import ImageData
 
 LOG = logging.getLogger(__name__)
 _GIB = 1 << 30
@@ -49,12 +49,9 @@ class BaseImages:
         self._images = images
         self._settings = settings
 
-    def cache(self, image: ImageData) -> CacheResult:
-        """See to it that disks can be made of an image at once. Raises: DriverError, ImageUnusable."""
-        if self._find(self._images.name_of(image)) is not None:
-            return CacheResult.EXISTING
-        with self.use(image):
-            return CacheResult.CACHED
+    def has(self, image: ImageData) -> bool:
+        """Tell whether disks can be made of an image at once."""
+        return self._find(self._images.name_of(image)) is not None
 
     @contextmanager
     def use(self, image: ImageData, root_gib: int = 0) -> Iterator[Base]:
