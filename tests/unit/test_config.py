@@ -7,6 +7,7 @@ import pytest
 
 from kilonova.config.address import parse_address
 from kilonova.config.configuration import public_options
+from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.load import load_settings
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
@@ -202,6 +203,20 @@ def test_aliases_of_pci_devices(tmp_path: Path) -> None:
     lines = "".join(f"alias = {value}\n" for value in values)
     assert read(tmp_path, f"{MINIMAL}[pci]\n{lines}").scheduler.pci_alias == tuple(values)
     assert read(tmp_path, f"[DEFAULT]\npci_alias = {values[0]}\n{MINIMAL}").scheduler.pci_alias == (values[0],)
+
+
+def test_what_hosts_of_real_guests_offer(tmp_path: Path) -> None:
+    content = MINIMAL + (
+        "[compute]\ncpu_shared_set = 0-3,^2\ncpu_dedicated_set = 8\nimage_type_exclude_list = vmdk\n"
+        '[pci]\ndevice_spec = {"vendor_id": "10de"}\npassthrough_whitelist = {"vendor_id": "8086"}\n'
+    )
+    resources = read(tmp_path, content).host_resources
+    assert (resources.cpu_shared_set, resources.cpu_dedicated_set) == ({0, 1, 3}, {8})
+    assert resources.image_type_exclude_list == ("vmdk",)
+    assert '{"vendor_id": "10de"}' in resources.device_spec
+    assert read(tmp_path, MINIMAL).host_resources == HostResourceSettings()
+    with pytest.raises(ConfigurationError, match=r"\[compute\] cpu_shared_set cannot be read"):
+        read(tmp_path, MINIMAL + "[compute]\ncpu_shared_set = all\n")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from kilonova.compute.virt.base import VirtDriver
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.consoles import ConsoleSettings
+from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.images import ImageCacheSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ConfigurationError
@@ -34,6 +35,8 @@ class HostSettings(Protocol):
     def image_cache(self) -> ImageCacheSettings: ...
     @property
     def consoles(self) -> ConsoleSettings: ...
+    @property
+    def host_resources(self) -> HostResourceSettings: ...
     @property
     def libvirt(self) -> LibvirtSettings: ...
 
@@ -57,7 +60,8 @@ def agent_of_driver(
         raise ConfigurationError("[DEFAULT] instances_path must be set for a host that is not simulated.")
     make_folder(folder, "[DEFAULT] instances_path")
     name = compute.host or socket.gethostname()
-    setup = HostSetup(name, folder, host_images(folder, settings.image_cache, transfers), ratios_of(compute))
+    images = host_images(folder, settings.image_cache, transfers)
+    setup = HostSetup(name, folder, images, ratios_of(compute), settings.host_resources)
     return agent_for(name, _driver(settings, options_of, setup), compute, bus, may_act)
 
 

@@ -30,6 +30,7 @@ from kilonova.companions.rabbitmq import RabbitMQ
 from kilonova.companions.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.consoles import ConsoleSettings
+from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.images import ImageCacheSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
@@ -46,10 +47,16 @@ if TYPE_CHECKING:
 
 _HOST = "127.0.0.1"
 _CONTROL = "control"
+_SECTIONS_OF_AGENTS = (
+    ComputeSettings,
+    ConsoleSettings,
+    HostResourceSettings,
+    ImageCacheSettings,
+    LibvirtSettings,
+    LogSettings,
+)
 _OPTIONS_OF_AGENTS = frozenset(
-    (setting.group, setting.oslo.name)
-    for section in (ComputeSettings, ConsoleSettings, ImageCacheSettings, LibvirtSettings, LogSettings)
-    for setting in settings_of(section)
+    (setting.group, setting.oslo.name) for section in _SECTIONS_OF_AGENTS for setting in settings_of(section)
 )
 #: How often it is looked whether hosts are up.
 _READ_EVERY_S = 0.2

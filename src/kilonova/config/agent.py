@@ -8,6 +8,7 @@ from typing import Any
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.fake import FakeSettings
+from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.images import ImageCacheSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
@@ -33,6 +34,7 @@ class AgentSettings:
     image_cache: ImageCacheSettings = field(default_factory=ImageCacheSettings)
     consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
     libvirt: LibvirtSettings = field(default_factory=LibvirtSettings)
+    host_resources: HostResourceSettings = field(default_factory=HostResourceSettings)
     log: LogSettings = field(default_factory=LogSettings)
     needless: tuple[str, ...] = ()
     options_of: Callable[[type[Any]], Mapping[str, Any]] = _no_options

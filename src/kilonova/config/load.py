@@ -11,6 +11,7 @@ from kilonova.config.compute import ComputeSettings
 from kilonova.config.configuration import Configuration, public_options
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.fake import FakeSettings
+from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.images import ImageCacheSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
@@ -49,6 +50,7 @@ def load_agent_settings(files: Sequence[str]) -> AgentSettings:
             read_section(ImageCacheSettings, conf),
             read_section(ConsoleSettings, conf),
             read_section(LibvirtSettings, conf),
+            read_section(HostResourceSettings, conf),
             read_section(LogSettings, conf),
             tuple(f"[{group}] {name}" for group, name in _NEEDLESS if _is_set(conf, group, name)),
             conf.options_of,

@@ -17,6 +17,7 @@ from kilonova.config.database import DatabaseSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.glance import GlanceSettings
 from kilonova.config.health import HealthSettings
+from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.images import ImageCacheSettings, ImageSettings
 from kilonova.config.ineffective import INEFFECTIVE
 from kilonova.config.keystone import KeystoneSettings
@@ -47,6 +48,7 @@ class Settings:
     fake: FakeSettings = field(default_factory=FakeSettings)
     glance: GlanceSettings = field(default_factory=GlanceSettings)
     health: HealthSettings = field(default_factory=HealthSettings)
+    host_resources: HostResourceSettings = field(default_factory=HostResourceSettings)
     image_cache: ImageCacheSettings = field(default_factory=ImageCacheSettings)
     images: ImageSettings = field(default_factory=ImageSettings)
     keystone: KeystoneSettings = field(default_factory=KeystoneSettings)
