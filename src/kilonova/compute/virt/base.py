@@ -210,7 +210,10 @@ class VirtDriver(Protocol):
         """
 
     def confirm_move(self, uuid: str) -> None:
-        """Drop what is kept, and nothing else; absent is success. Raises: DriverError."""
+        """Drop what is kept, and nothing else; absent is success. Raises: DriverError.
+
+        What the move made on the same host is a guest as if no move had brought it.
+        """
 
     def abandon_move(self, uuid: str) -> None:
         """Drop the guest that a move made or was about to make here, and nothing else; absent is success.

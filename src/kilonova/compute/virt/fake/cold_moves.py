@@ -54,7 +54,10 @@ class ColdMoves(SimulatedHypervisor):
 
     def confirm_move(self, uuid: str) -> None:
         with self._lock:
-            self._guests.put(uuid, kept=None)
+            guest = self._guests.guest(uuid)
+            if guest is not None and guest.origin is Origin.MOVED:  # from now on it is here like any other
+                guest = replace(guest, origin=Origin.SPAWNED)
+            self._guests.put(uuid, guest=guest, kept=None)
 
     def abandon_move(self, uuid: str) -> None:
         with self._lock:

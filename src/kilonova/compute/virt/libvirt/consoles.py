@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What real guests have written to their serial port, and where their consoles are reached."""
+
+from xml.etree import ElementTree as ET
+
+from kilonova.compute.virt.libvirt.connection import explained
+from kilonova.compute.virt.libvirt.console_logs import NAME, end_of
+from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
+from kilonova.errors import DriverError, GuestNotRunning, Unsupported
+from kilonova.model.console import ConsoleEnd, ConsoleProtocol
+from kilonova.model.instance import PowerState
+
+_LISTENS_FOR = {ConsoleProtocol.VNC: "vnc", ConsoleProtocol.SPICE: "spice"}
+
+
+class Consoles(LibvirtHost):
+    """Reads the log of the serial port, and finds the VNC server of a guest."""
+
+    def console_output(self, uuid: str, lines: int | None) -> str:
+        self._domains.get(uuid)
+        try:
+            text = end_of(self._disks.folder(uuid) / NAME).decode("utf-8", "replace")
+        except OSError as error:
+            raise DriverError(f"The console of guest {uuid} cannot be read: {error.strerror}.") from error
+        if lines is None:
+            return text
+        return "\n".join(text.rstrip("\n").split("\n")[-lines:]) if lines else ""
+
+    def console_end(self, uuid: str, protocol: ConsoleProtocol) -> ConsoleEnd:
+        if protocol not in _LISTENS_FOR:
+            raise Unsupported(f"Guests of this host have no {protocol.value.upper()} console.")
+        domain = self._domains.get(uuid)
+        if domain.power_state() not in {PowerState.RUNNING, PowerState.PAUSED}:
+            raise GuestNotRunning(uuid)
+        with explained(f"tell where the console of guest {uuid} is"):
+            graphics = ET.fromstring(domain.handle.XMLDesc(0)).find(  # noqa: S314 - from libvirt
+                f"devices/graphics[@type='{_LISTENS_FOR[protocol]}']"
+            )
+        port = -1 if graphics is None else int(graphics.get("port", "-1"))
+        if port <= 0:
+            raise Unsupported(f"Guest {uuid} has no {protocol.value.upper()} console.")
+        return ConsoleEnd(self._consoles.vnc_reached_at, port)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The disk of a guest that runs is copied as it was at one moment, while the guest writes on."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import libvirt
+
+from kilonova.compute.virt.base import SnapshotMonitor
+from kilonova.compute.virt.libvirt.connection import explained
+from kilonova.compute.virt.libvirt.domains import OwnDomain
+from kilonova.errors import DriverError
+
+LOG = logging.getLogger(__name__)
+_LOOK_S = 0.1
+
+
+def copy_of_running(domain: OwnDomain, disk: Path, target: Path, monitor: SnapshotMonitor) -> None:
+    """Copy a disk with all that it was made of to a qcow2 file, which is not there yet.
+
+    Raises: SnapshotCancelled, AgentStopsError, DriverError; then the file is of no use.
+    """
+    with explained(f"copy the disk of guest {domain.uuid}"):
+        _give_up(domain)  # what an agent began that was killed
+        with _quiet(domain):
+            domain.handle.backupBegin(_order(_device_of(domain, disk), target), None, 0)
+        try:
+            while _is_under_way(domain):
+                monitor.check()
+                time.sleep(_LOOK_S)
+        except BaseException:
+            with suppress(libvirt.libvirtError):
+                _give_up(domain)
+            raise
+        if not domain.handle.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED).get("success", False):
+            raise DriverError(f"The hypervisor could not copy the disk of guest {domain.uuid} to its end.")
+
+
+def _is_under_way(domain: OwnDomain) -> bool:
+    return bool(domain.handle.jobStats()["type"] != libvirt.VIR_DOMAIN_JOB_NONE)
+
+
+def _give_up(domain: OwnDomain) -> None:
+    if domain.handle.jobStats().get("operation") == libvirt.VIR_DOMAIN_JOB_OPERATION_BACKUP:
+        domain.handle.abortJob()
+        while _is_under_way(domain):
+            time.sleep(_LOOK_S)
+
+
+def _device_of(domain: OwnDomain, disk: Path) -> str:
+    """Return what the guest has a file as, vda for instance. Raises: DriverError."""
+    for found in ET.fromstring(domain.handle.XMLDesc(0)).iterfind("devices/disk"):  # noqa: S314 - from libvirt
+        source, target = found.find("source"), found.find("target")
+        if source is not None and target is not None and source.get("file") == str(disk):
+            return target.get("dev", "")
+    raise DriverError(f"Guest {domain.uuid} does not run from its own disk.")
+
+
+def _order(device: str, target: Path) -> str:
+    root = ET.Element("domainbackup", mode="push")
+    disk = ET.SubElement(ET.SubElement(root, "disks"), "disk", name=device, type="file")
+    ET.SubElement(disk, "driver", type="qcow2")
+    ET.SubElement(disk, "target", file=str(target))
+    return ET.tostring(root, "unicode")
+
+
+@contextmanager
+def _quiet(domain: OwnDomain) -> Iterator[None]:
+    """Have the agent inside a guest freeze its file systems, if there is one. Raises: DriverError if that must be."""
+    try:
+        domain.handle.fsFreeze()
+    except libvirt.libvirtError as error:
+        if domain.mark.must_be_quiet:
+            raise DriverError(f"No agent inside guest {domain.uuid} freezes its file systems.") from error
+        yield
+        return
+    try:
+        yield
+    finally:
+        try:
+            domain.handle.fsThaw()
+        except libvirt.libvirtError:
+            LOG.exception("The file systems of guest %s may still be frozen", domain.uuid)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What our domains bear: whose guest it is, and by which order it was made. Nothing without it is touched."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from xml.etree import ElementTree as ET
+
+from kilonova.model.image_properties import read_property
+from kilonova.model.instance import GuestSpec
+
+#: Of the element in a domain's metadata, with the prefix that it has in there.
+NAMESPACE, PREFIX = "urn:kilonova:guest:1", "kilonova"
+_TAG = f"{{{NAMESPACE}}}guest"
+
+
+class Origin(StrEnum):
+    """How a guest came to its host."""
+
+    SPAWNED = "spawned"
+    MOVED = "moved"
+
+
+@dataclass(frozen=True, slots=True)
+class GuestMark:
+    """``ordered_at``: when it was ordered that the guest be made, in UTC without a zone.
+
+    ``rescue_image``: what it runs from, while it is rescued. ``administrator``: whose password is set in it.
+    ``must_be_quiet``: its agent has to freeze its file systems while its disk is copied.
+    The rest is for those who look at the host.
+    """
+
+    uuid: str
+    ordered_at: datetime
+    origin: Origin = Origin.SPAWNED
+    rescue_image: str | None = None
+    name: str = ""
+    flavor: str = ""
+    image: str = ""
+    project: str = ""
+    user: str = ""
+    administrator: str = "root"
+    must_be_quiet: bool = False
+
+    @classmethod
+    def of(cls, guest: GuestSpec, origin: Origin) -> "GuestMark":
+        return cls(
+            guest.uuid,
+            guest.ordered_at or datetime.now(UTC).replace(tzinfo=None),  # a conductor of before says nothing
+            origin,
+            name=guest.config_drive.display_name if guest.config_drive else guest.hostname,
+            flavor=f"{guest.vcpus} VCPU, {guest.memory_mib} MiB, {guest.root_gib} GiB",
+            image=guest.image_ref or "",
+            project=guest.project_id,
+            user=guest.user_id,
+            administrator=_administrator(guest),
+            must_be_quiet=_is_true(read_property(guest.image_properties, "os_require_quiesce")),
+        )
+
+    def xml(self) -> str:
+        """Return the element as a domain's metadata has it."""
+        ET.register_namespace(PREFIX, NAMESPACE)
+        return ET.tostring(ET.Element(_TAG, self._attributes()), "unicode")
+
+    def bare_xml(self) -> str:
+        """Return the element as libvirt takes it when it is given the namespace apart from it."""
+        return ET.tostring(ET.Element("guest", self._attributes()), "unicode")
+
+    def _attributes(self) -> dict[str, str]:
+        values = {
+            "uuid": self.uuid,
+            "orderedAt": self.ordered_at.isoformat(),
+            "origin": self.origin.value,
+            "rescueImage": self.rescue_image or "",
+            "name": self.name,
+            "flavor": self.flavor,
+            "image": self.image,
+            "project": self.project,
+            "user": self.user,
+            "administrator": self.administrator,
+            "mustBeQuiet": "yes" if self.must_be_quiet else "",
+        }
+        return {name: value for name, value in values.items() if value}
+
+
+def read_mark(text: str) -> GuestMark | None:
+    """Return the mark in an element, or in the metadata of a whole domain; None where there is none of ours."""
+    root = ET.fromstring(text)  # noqa: S314 - from libvirt, which has parsed it itself
+    found = root if root.tag in {_TAG, "guest"} else root.find(f"metadata/{_TAG}")
+    if found is None:
+        return None
+    try:
+        ordered_at, origin = datetime.fromisoformat(found.get("orderedAt", "")), Origin(found.get("origin", ""))
+    except ValueError:
+        return None
+    return GuestMark(
+        uuid=found.get("uuid", ""),
+        ordered_at=ordered_at,
+        origin=origin,
+        rescue_image=found.get("rescueImage"),
+        name=found.get("name", ""),
+        flavor=found.get("flavor", ""),
+        image=found.get("image", ""),
+        project=found.get("project", ""),
+        user=found.get("user", ""),
+        administrator=found.get("administrator", "root"),
+        must_be_quiet=found.get("mustBeQuiet") == "yes",
+    )
+
+
+def _administrator(guest: GuestSpec) -> str:
+    named = read_property(guest.image_properties, "os_admin_user")
+    is_windows = (read_property(guest.image_properties, "os_type") or "").lower() == "windows"
+    return named or ("Administrator" if is_windows else "root")
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "").lower() in {"true", "yes", "on", "1"}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real guests are started, stopped, paused and suspended."""
+
+from time import monotonic
+
+from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.libvirt.connection import explained
+from kilonova.compute.virt.libvirt.domains import OwnDomain
+from kilonova.compute.virt.libvirt.rescued import RescuedGuests
+from kilonova.errors import DriverError
+from kilonova.model.instance import PowerState
+
+#: How often it is looked whether a guest has shut down, and after how long its power button is pressed again, at first
+#: and at most.
+_LOOK_S, _PRESS_AGAIN_S, _LONGEST_S = 0.1, 1.0, 10.0
+
+
+class Power(RescuedGuests):
+    """Changes the power state of a guest."""
+
+    def start(self, uuid: str) -> None:
+        with self._changes.ordered(uuid, PowerState.RUNNING):
+            self._start(self._domains.get(uuid))
+
+    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
+        with self._changes.ordered(uuid, PowerState.SHUTDOWN):
+            self._stop(self._domains.get(uuid), patience)
+
+    def pause(self, uuid: str) -> None:
+        with self._changes.ordered(uuid, PowerState.PAUSED):
+            domain = self._require(uuid, PowerState.RUNNING, PowerState.PAUSED)
+            if domain is not None:
+                with explained(f"pause guest {uuid}"):
+                    domain.handle.suspend()
+
+    def unpause(self, uuid: str) -> None:
+        with self._changes.ordered(uuid, PowerState.RUNNING):
+            domain = self._require(uuid, PowerState.PAUSED, PowerState.RUNNING)
+            if domain is not None:
+                with explained(f"unpause guest {uuid}"):
+                    domain.handle.resume()
+
+    def suspend(self, uuid: str) -> None:
+        with self._changes.ordered(uuid, PowerState.SUSPENDED):
+            domain = self._require(uuid, PowerState.RUNNING, PowerState.SUSPENDED)
+            if domain is not None:
+                with explained(f"suspend guest {uuid}"):
+                    domain.handle.managedSave()
+
+    def resume(self, uuid: str) -> None:
+        with self._changes.ordered(uuid, PowerState.RUNNING):
+            domain = self._require(uuid, PowerState.SUSPENDED, PowerState.RUNNING)
+            if domain is not None:
+                domain.power_on()
+
+    def _start(self, domain: OwnDomain) -> None:
+        """Have a guest run from its own disk, whatever state it is in. Raises: DriverError."""
+        state = domain.power_state()
+        if state is PowerState.RUNNING:
+            return
+        if state in {PowerState.PAUSED, PowerState.CRASHED}:
+            domain.power_off()
+        self._from_own_disk(domain).power_on()
+
+    def _stop(self, domain: OwnDomain, patience: ShutdownPatience | None) -> None:
+        """Have a guest that runs shut down as long as there is ``patience``, then power it off.
+
+        Raises: DriverError, AgentStopsError.
+        """
+        if patience is not None and domain.power_state() is PowerState.RUNNING:
+            _wait_for_shutdown(domain, patience)
+        domain.power_off()
+
+    def _require(self, uuid: str, before: PowerState, after: PowerState) -> OwnDomain | None:
+        """Return a guest that is in the state ``before``, None for one that is in ``after``. Raises: DriverError."""
+        domain = self._domains.get(uuid)
+        state = domain.power_state()
+        if state is after:
+            return None
+        if state is not before:
+            raise DriverError(f"Guest {uuid} is {state.name.lower()}, not {before.name.lower()}.")
+        return domain
+
+
+def _wait_for_shutdown(domain: OwnDomain, patience: ShutdownPatience) -> None:
+    """Ask a guest to shut down, and ask again: one that has just started does not hear it. Raises: AgentStopsError."""
+    press_at, pause_s = monotonic(), _PRESS_AGAIN_S
+    while domain.power_state() is PowerState.RUNNING:
+        if monotonic() >= press_at:
+            domain.ask_to_shut_down()
+            press_at, pause_s = monotonic() + pause_s, min(2 * pause_s, _LONGEST_S)
+        if not patience.wait(_LOOK_S):
+            return

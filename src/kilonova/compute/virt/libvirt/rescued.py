@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real guests run from their own disk, or while they are rescued from another one."""
+
+from dataclasses import replace
+
+from kilonova.compute.virt.libvirt.domains import OwnDomain
+from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
+from kilonova.compute.virt.libvirt.marks import read_mark
+from kilonova.errors import DriverError
+
+
+class RescuedGuests(LibvirtHost):
+    """Brings a rescued guest back to its own disk. What a guest is like otherwise is noted beside its disks."""
+
+    def _from_own_disk(self, domain: OwnDomain) -> OwnDomain:
+        """Return a guest that is off as it is when it is not rescued. Raises: DriverError."""
+        if domain.mark.rescue_image is None:
+            return domain
+        noted = self._noted(domain.uuid)
+        mark = None if noted is None else read_mark(noted)
+        if noted is None or mark is None:
+            raise DriverError(f"It is not known any more what guest {domain.uuid} was like before its rescue.")
+        domain.undefine()
+        own = self._domains.define(noted, replace(mark, rescue_image=None))
+        self._disks.drop_rescue(domain.uuid)
+        return own

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real guests are made, made anew, and removed."""
+
+import logging
+
+from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
+from kilonova.compute.virt.libvirt.marks import Origin
+from kilonova.errors import DriverError
+from kilonova.model.instance import GuestSpec, PowerState
+
+LOG = logging.getLogger(__name__)
+
+
+class Spawns(LibvirtHost):
+    """Makes guests of images, and removes them with all that they have."""
+
+    def spawn(self, guest: GuestSpec) -> None:
+        with self._changes.ordered(guest.uuid, PowerState.RUNNING):
+            domain = self._domains.find(guest.uuid)
+            if domain is not None and domain.power_state() is PowerState.RUNNING:
+                return
+            self._require_possible(guest)
+            try:
+                if domain is not None:  # an agent was killed when it had made it, and had not started it
+                    domain.undefine()
+                self._define(guest, self._disks.make(guest), Origin.SPAWNED).power_on()
+            except BaseException:
+                self._clear_away(guest.uuid)
+                raise
+
+    def destroy(self, uuid: str) -> None:
+        with self._changes.ordered(uuid, PowerState.NOSTATE):
+            domain = self._domains.find(uuid)
+            if domain is not None:
+                domain.undefine()
+            self._disks.remove(uuid)
+
+    def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
+        after = PowerState.RUNNING if power_on else PowerState.SHUTDOWN
+        with self._changes.ordered(guest.uuid, after):
+            domain = self._domains.find(guest.uuid)
+            is_made = domain is not None and domain.mark.ordered_at == guest.ordered_at
+            if domain is None or not is_made:
+                self._require_possible(guest)
+                self._disks.fetch(guest)  # whatever may be wrong with an image is found before anything is removed
+                if domain is not None:
+                    domain.undefine()
+                try:
+                    self._disks.remove(guest.uuid)
+                    domain = self._define(guest, self._disks.make(guest), Origin.SPAWNED)
+                except BaseException:
+                    self._clear_away(guest.uuid)
+                    raise
+            if power_on:
+                domain.power_on()
+            else:
+                domain.power_off()
+
+    def _remake(self, guest: GuestSpec) -> None:
+        """Make a guest that libvirt has lost, of the disks that it had if these are there. Raises: DriverError."""
+        disks = self._disks.present(guest.uuid)
+        self._define(guest, disks or self._disks.make(guest), Origin.SPAWNED).power_on()
+
+    def _clear_away(self, uuid: str) -> None:
+        """Remove what there is of a guest that could not be made; what fails now is removed with its server."""
+        try:
+            domain = self._domains.find(uuid)
+            if domain is not None:
+                domain.undefine()
+            self._disks.remove(uuid)
+        except DriverError:
+            LOG.exception("Something is left of guest %s, which could not be made", uuid)
