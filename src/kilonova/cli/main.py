@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "up": "kilonova.cli.up:up",
     "api": "kilonova.cli.api:api",
     "compute": "kilonova.cli.compute:app",
+    "console-proxy": "kilonova.cli.console_proxy:console_proxy",
     "db": "kilonova.cli.db:app",
     "backup": "kilonova.cli.backup:backup",
     "restore": "kilonova.cli.backup:restore",

@@ -6,19 +6,19 @@
     kilonova up ── keystone      identity, http://HOST:5000/identity
                ├── glance        images,   http://HOST:9292
                ├── kilonova api  compute and placement, simulated hosts
+               ├── kilonova console-proxy  consoles, http://HOST:6080 and ws://HOST:6083 (``up_consoles.py``)
                └── with --agents, the broker and the processes that have the hosts instead (``up_agents.py``)
 
 One folder holds everything. All children stop when the supervisor stops, however it stops; when one ends, all end.
 """
 
-import configparser
 import contextlib
 import os
 import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -33,14 +33,17 @@ from kilonova.cli.cloud_files import (
     Cloud,
     accounts,
     lock_folder,
+    login_of,
     make_folder,
     write_clouds_yaml,
     write_companion_settings,
     write_conf,
 )
+from kilonova.cli.operator_file import operator_options
 from kilonova.cli.scenario_file import find_scenario
 from kilonova.cli.start_progress import StartProgress
 from kilonova.cli.up_agents import AgentSide, Sections, require_possible, share_out
+from kilonova.cli.up_consoles import ConsolePart, is_possible
 from kilonova.errors import NO_ROOM, ConfigurationError, Unavailable, full_disk
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import Scenario, default_hosts
@@ -66,6 +69,7 @@ class UpOptions:
     scenario: Path | None = None
     config_file: Path | None = None
     companions: bool = True
+    consoles: ConsolePart | None = None
 
 
 def default_folder() -> Path:
@@ -94,6 +98,8 @@ def up(
     ] = "127.0.0.1:8774",
     identity_port: Annotated[int, typer.Option(min=1, max=65535, help="Keystone's port.")] = 5000,
     image_port: Annotated[int, typer.Option(min=1, max=65535, help="Glance's port.")] = 9292,
+    novnc_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of VNC consoles.")] = 6080,
+    serial_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of serial consoles.")] = 6083,
     scenario: Annotated[
         str | None, typer.Option(metavar="NAME|FILE", help="Scenario: shapes the hosts, sets options.")
     ] = None,
@@ -104,6 +110,9 @@ def up(
         bool,
         typer.Option("--companions/--no-companions", help="Start Keystone and Glance, or use those of --config-file."),
     ] = True,
+    console_proxy: Annotated[
+        bool, typer.Option("--console-proxy/--no-console-proxy", help="Start a proxy of consoles (40 MiB of memory).")
+    ] = True,
 ) -> None:
     """Start a cloud on this machine and keep it running until Ctrl-C."""
     compute = addresses.parse(bind, "--bind")
@@ -111,8 +120,10 @@ def up(
         raise ConfigurationError(f"--config-file {config_file} is not a file")
     if not companions and config_file is None:
         raise ConfigurationError("--no-companions needs --config-file with your own identity and image services")
+    folder = (data or default_folder()).expanduser().absolute()
+    vnc, serial = Address(compute.host, novnc_port), Address(compute.host, serial_port)
     options = UpOptions(
-        folder=(data or default_folder()).expanduser().absolute(),
+        folder=folder,
         compute=compute,
         identity=Address(compute.host, identity_port),
         image=Address(compute.host, image_port),
@@ -122,6 +133,7 @@ def up(
         scenario=find_scenario(scenario) if scenario else None,
         config_file=config_file.absolute() if config_file else None,
         companions=companions,
+        consoles=ConsolePart(folder, vnc, serial) if console_proxy else None,
     )
     try:
         run(options)
@@ -137,6 +149,8 @@ def run(options: UpOptions) -> None:
     options = _with_configured_bind(options)
     scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
     operator = operator_options(options.config_file)
+    if not options.companions and not is_possible(operator):
+        options = replace(options, consoles=None)  # nobody could ask what tokens lead to
     hosts = [host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts))]
     if options.agents:
         require_possible(options.agents, len(hosts), operator)
@@ -162,7 +176,9 @@ def run(options: UpOptions) -> None:
         people = accounts(options.folder) if options.companions else None
         if options.agents:
             side = AgentSide(options.folder, share_out(hosts, options.agents), options.scenario)
-        write_conf(cloud, people, scenario.options, operator, None if side is None else side.broker.options())
+        broker = None if side is None else side.broker.options()
+        consoles = None if options.consoles is None else options.consoles.options()
+        write_conf(cloud, people, scenario.options, operator, broker, consoles)
         if people is not None:
             write_companion_settings(cloud, people)
             write_clouds_yaml(cloud, people)
@@ -170,7 +186,7 @@ def run(options: UpOptions) -> None:
             watched: list[Watched] = [side.broker] if side else []
             for each in watched:
                 _show_start(each, progress)
-            for child in _start_children(options, cloud, scenario, operator, side):
+            for child in _start_children(options, cloud, people, scenario, operator, side):
                 children.append(child)
                 watched.append(child)
                 _show_start(child, progress)
@@ -226,23 +242,10 @@ def _with_configured_bind(options: UpOptions) -> UpOptions:
     return replace(options, compute=addresses.parse(bind, f"[api] bind in {options.config_file}"))
 
 
-def operator_options(file: Path | None) -> Mapping[str, Mapping[str, str]]:
-    """Return section → option → value of the operator's own file. Raises: ConfigurationError."""
-    parser = configparser.ConfigParser(
-        strict=False, interpolation=None, allow_no_value=True, default_section="(no defaults)"
-    )
-    if file is not None:
-        try:
-            parser.read(file, encoding="utf-8")
-        except (configparser.Error, OSError, UnicodeDecodeError) as error:
-            first = str(error).splitlines()[0]
-            raise ConfigurationError(f"--config-file {file} cannot be read: {first}") from error
-    return {section: dict(parser.items(section)) for section in parser.sections()}
-
-
 def _needed(options: UpOptions) -> dict[str, Address]:
     companions = {"Keystone (--identity-port)": options.identity, "Glance (--image-port)": options.image}
-    return {"the control process (--bind)": options.compute, **(companions if options.companions else {})}
+    consoles = options.consoles.needed() if options.consoles is not None else {}
+    return {"the control process (--bind)": options.compute, **(companions if options.companions else {}), **consoles}
 
 
 def _show_start(child: Watched, progress: StartProgress) -> None:
@@ -250,7 +253,12 @@ def _show_start(child: Watched, progress: StartProgress) -> None:
 
 
 def _start_children(
-    options: UpOptions, cloud: Cloud, scenario: Scenario, operator: Sections, side: AgentSide | None
+    options: UpOptions,
+    cloud: Cloud,
+    people: Accounts | None,
+    scenario: Scenario,
+    operator: Sections,
+    side: AgentSide | None,
 ) -> Iterator[Child]:
     """Start one child after the other, the slowest first, without waiting for any."""
     companion = (sys.executable, "-m")
@@ -280,6 +288,9 @@ def _start_children(
         cloud.folder,
         scenario.python_path,
     )
+    if options.consoles is not None:
+        login = None if people is None else login_of(cloud, people.console)
+        yield options.consoles.start(f"{options.compute.local_url}/compute/v2.1", login, operator)
     if side is not None:
         yield from side.start_agents((scenario.options, operator), scenario.python_path)
 
