@@ -5,7 +5,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -164,14 +164,15 @@ def write_conf(
     people: Accounts | None,
     scenario_options: Mapping[str, Mapping[str, Any]] | None = None,
     operator_options: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
     broker: Mapping[str, Mapping[str, Any]] | None = None,
-    consoles: Mapping[str, Mapping[str, Any]] | None = None,
+    parts: Sequence[Mapping[str, Mapping[str, Any]]] = (),
 ) -> None:
     """Write ``kilonova.conf``: what this supervisor knows, then what the scenario adds to it, then rules.
 
     ``operator_options``: what the operator's own file says; it is read by itself, after this one.
-    ``broker``: what leads to the hosts where these are not in the control process.
-    ``consoles``: what leads users to the proxy of consoles.
+    ``broker``: what leads to the hosts where these are not in the control process. ``parts``: what tells it of others
+    that belong to the cloud.
 
     Without accounts it says nothing of identity and images, which are the operator's.
     """
@@ -207,8 +208,8 @@ def write_conf(
     if broker is not None:
         sections["fake"] = {}
         sections = dict(with_defaults(sections, broker))
-    if consoles is not None:
-        sections = dict(with_defaults(sections, consoles))
+    for part in parts:
+        sections = dict(with_defaults(sections, part))
     header = "# Written at every start by `kilonova up`; put settings of your own in a file for --config-file.\n"
     rules = rule_options(scenario_options or {}, operator_options or {})
     write_private(cloud.conf, header + conf_text(with_defaults(with_defaults(sections, scenario_options or {}), rules)))

@@ -30,18 +30,18 @@ class Snapshots(SimulatedHypervisor):
         self._disks.copy(uuid, image_id, disk, monitor.check)
 
     def upload_snapshot(self, uuid: str, image: ImageData, monitor: SnapshotMonitor) -> None:
-        if self._disks.has_brought(uuid, image.image_id):
-            self._disks.note_brought(uuid, image.image_id)
+        if self._disks.copies.has_brought(uuid, image.image_id):
+            self._disks.copies.note_brought(uuid, image.image_id)
             return
-        copy = self._disks.copied(uuid, image.image_id)
+        copy = self._disks.copies.copied(uuid, image.image_id)
         if copy is None or self._images is None:
             raise DriverError(f"Host {self._host.name} has no snapshot of guest {uuid} for image {image.image_id}.")
         monitor.check()
         self._images.upload(image, copy, monitor.check)
-        self._disks.note_brought(uuid, image.image_id)
+        self._disks.copies.note_brought(uuid, image.image_id)
 
     def discard_snapshot(self, uuid: str) -> None:
-        self._disks.discard(uuid)
+        self._disks.copies.discard(uuid)
 
     def cache_image(self, image: ImageData) -> CacheResult:
         if self._images is None:

@@ -20,7 +20,7 @@ from kilonova.compute.virt.libvirt.disk_tool import QCOW2, RAW
 from kilonova.compute.virt.libvirt.file_systems import make_file_system
 from kilonova.compute.virt.libvirt.image_checks import CheckedImage, checked
 from kilonova.config.libvirt import LibvirtSettings
-from kilonova.errors import DriverError, ImageUnusable
+from kilonova.errors import ImageUnusable
 from kilonova.model.image_data import ImageData
 
 LOG = logging.getLogger(__name__)
@@ -101,8 +101,8 @@ class BaseImages:
 
     def _converted(self, image: ImageData, fetched: Path, found: CheckedImage, name: str) -> Path:
         capacity_bytes = self._images.capacity_bytes()
-        if found.virtual_bytes > capacity_bytes:
-            raise DriverError(
+        if found.virtual_bytes > capacity_bytes:  # which is no fault of the host: nobody asks for a disk like that
+            raise ImageUnusable(
                 f"Image {image.image_id} has a virtual size of {found.virtual_bytes} bytes, and the file system of "
                 f"the host's images has {capacity_bytes}."
             )

@@ -42,7 +42,7 @@ def _family(host: HostCapabilities, prefix: str, settings: LibvirtSettings = _NO
         ("COMPUTE_VIOMMU_MODEL_", {"AUTO", "INTEL", "VIRTIO"}, set(), {"SMMUV3"}),
         (
             "COMPUTE_SOUND_MODEL_",
-            {"AC97", "ES1370", "ICH6", "ICH9", "PCSPK", "SB16", "USB"},
+            {"AC97", "ES1370", "ICH6", "ICH9", "SB16", "USB"},
             {"AC97", "VIRTIO"},
             set(),
         ),
