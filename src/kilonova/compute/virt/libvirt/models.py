@@ -52,7 +52,8 @@ def supported_models(host: HostCapabilities, settings: LibvirtSettings) -> Mappi
         "hw_firmware_type": frozenset({"bios": "bios", "efi": "uefi"}[each] for each in firmware),
         "os_secure_boot": frozenset({"disabled", "optional"})
         | ({"required"} if any(board.secure_boot for board in boards) else frozenset()),
-        "hw_firmware_stateless": _versioned(host, _STATELESS_FIRMWARE, "true") | {"false"},
+        "hw_firmware_stateless": (_versioned(host, _STATELESS_FIRMWARE, "true") if "efi" in firmware else frozenset())
+        | {"false"},
         "hw_maxphysaddr_mode": _versioned(host, _ADDRESS_SPACE, "emulate", "passthrough"),
     }
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from kilonova.compute.virt.libvirt.capabilities import HostCapabilities
-from kilonova.compute.virt.libvirt.cpu_traits import cpu_traits
+from kilonova.compute.virt.libvirt.cpu_traits import _CALLED, _X86, cpu_traits
 from kilonova.compute.virt.libvirt.traits import traits_of
 from kilonova.config.libvirt import LibvirtSettings
+from kilonova.model.device_models import STANDARD_TRAITS
 from support.libvirt_hosts import arm, debian_12, two_sockets
 
 _NO_TPM, _TPM = LibvirtSettings(), LibvirtSettings(swtpm_enabled=True)
@@ -113,6 +114,12 @@ def test_what_an_older_libvirt_cannot_do() -> None:
     assert "COMPUTE_SECURITY_STATELESS_FIRMWARE" not in traits_of(host, _NO_TPM)
 
 
+def test_firmware_that_keeps_nothing_needs_firmware() -> None:
+    host = debian_12()
+    boards = {name: replace(board, firmware=frozenset({"bios"})) for name, board in host.machines.items()}
+    assert "COMPUTE_SECURITY_STATELESS_FIRMWARE" not in traits_of(replace(host, machines=boards), _NO_TPM)
+
+
 def test_image_types_that_operators_exclude() -> None:
     named = traits_of(debian_12(), _NO_TPM, ("vmdk", "iso"))
     assert {"COMPUTE_IMAGE_TYPE_VMDK", "COMPUTE_IMAGE_TYPE_ISO"}.isdisjoint(named)
@@ -143,6 +150,10 @@ def test_hyperthreads() -> None:
 )
 def test_features_of_cpus(architecture: str, feature: str, traits: set[str]) -> None:
     assert cpu_traits(architecture, [feature]) == traits
+
+
+def test_every_name_that_differs_is_that_of_a_standard_trait() -> None:
+    assert {_X86 + name for names in _CALLED.values() for name in names} <= STANDARD_TRAITS
 
 
 def test_the_features_are_those_of_guests() -> None:
