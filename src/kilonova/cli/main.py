@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "whatif": "kilonova.cli.whatif:whatif",
     "audit": "kilonova.cli.audit:app",
     "hosts": "kilonova.cli.hosts:app",
+    "images": "kilonova.cli.images:images",
     "servers": "kilonova.cli.servers:app",
     "simulate": "kilonova.cli.simulate:app",
     "workflows": "kilonova.cli.workflows:app",

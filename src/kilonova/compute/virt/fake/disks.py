@@ -55,6 +55,14 @@ class Disks:
         file = self._folder / uuid
         return file if file.exists() else None
 
+    def users(self) -> dict[int, list[str]]:
+        """Return inode → the guests whose disk it is."""
+        found: dict[int, list[str]] = {}
+        for file in self._folder.glob("*"):
+            if file.is_file() and not file.name.endswith(_DRAFT):
+                found.setdefault(file.stat().st_ino, []).append(file.name)
+        return found
+
     def take_from(self, source: str, uuid: str) -> None:
         """Make a guest's disk of the one that it has on another host of this process, if it has one there."""
         file = self._all / quote(source, safe="") / uuid

@@ -5,7 +5,8 @@ import logging
 
 from kilonova.compute.virt.base import SnapshotMonitor
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
-from kilonova.errors import DriverError
+from kilonova.errors import DriverError, Unsupported
+from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import CacheResult, ImageData
 
 LOG = logging.getLogger(__name__)
@@ -54,3 +55,9 @@ class Snapshots(SimulatedHypervisor):
             LOG.warning("Host %s: %s", self._host.name, error.message)
             return CacheResult.ERROR
         return CacheResult.CACHED
+
+    def cached_images(self) -> tuple[CachedImage, ...]:
+        if self._images is None:
+            raise Unsupported(f"Host {self._host.name} keeps no images.")
+        users = self._disks.users()
+        return self._images.list(lambda _name, stat: users.get(stat.st_ino, ()))

@@ -6,6 +6,7 @@ import logging
 from kilonova.compute.virt.base import SnapshotMonitor
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.errors import DriverError, Unsupported
+from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import CacheResult, ImageData
 
 LOG = logging.getLogger(__name__)
@@ -36,3 +37,6 @@ class Snapshots(LibvirtHost):
         except DriverError as error:
             LOG.warning("Host %s: %s", self._setup.host, error.message)
             return CacheResult.ERROR
+
+    def cached_images(self) -> tuple[CachedImage, ...]:
+        return self._disks.cached_images()
