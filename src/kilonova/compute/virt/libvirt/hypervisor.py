@@ -61,7 +61,8 @@ class LibvirtHost:
 
     def _require_possible(self, guest: GuestSpec) -> None:
         """Raises: UnsupportedGuest, naming what the host lacks; DriverError."""
-        reason = why_not(guest, self._report.capabilities(self._connection.use()), self._settings)
+        host = self._report.capabilities(self._connection.use())
+        reason = why_not(guest, host, self._settings, self._setup.resources.cpu_shared_set or frozenset())
         if reason is not None:
             raise UnsupportedGuest(reason)
 
@@ -88,6 +89,7 @@ class LibvirtHost:
             consoles=self._consoles,
             mark=mark.xml(),
             rescue=rescue,
+            shared_cpus=self._setup.resources.cpu_shared_set or frozenset(),
         )
         return domain_xml(domain)
 
