@@ -228,6 +228,8 @@ def run(options: UpOptions) -> None:
             if people is not None and not (options.folder / "seeded").exists():
                 _fill(cloud, people, progress)
         _say(_announcement(cloud, options, time.monotonic() - started).text())
+        if options.consoles is not None and options.consoles.lacks_novnc(operator):
+            _say("Browsers show consoles once noVNC is installed, on Debian and Ubuntu: apt-get install novnc")
         raise Unavailable(wait_for_an_end(watched).obituary())
     except KeyboardInterrupt:
         _say("\nstopping")

@@ -30,7 +30,7 @@ _TAKEN_OVER = (
 )
 #: Who asks about tokens, where that is not an account of the cloud itself.
 _USERS = ("nova", "service_user")
-_PAGE = "vnc_lite.html"
+_PAGE, _WEB = "vnc_lite.html", "/usr/share/novnc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,16 @@ class ConsolePart:
         }
 
     def start(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Child:
-        """Write its file, and start it. ``login``: of its user; None where the operator's file says who that is."""
+        """Write its file, and start it: see :meth:`write`."""
+        file = self.write(compute_url, login, operator)
+        command = (sys.executable, "-m", "kilonova", "console-proxy", "--config-file", str(file))
+        return Child("console-proxy", command, self.log, f"{self.vnc.local_url}/healthcheck", self.folder)
+
+    def write(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Path:
+        """Write its file, and return that.
+
+        ``login``: of its user; None where ``operator``, the operator's own file, says who that is.
+        """
         users = {name: operator[name] for name in _USERS if name in operator} if login is None else {"nova": login}
         taken: dict[str, dict[str, Any]] = {}
         for group, name in _TAKEN_OVER:
@@ -83,8 +92,12 @@ class ConsolePart:
         file = self.folder / "console-proxy.conf"
         text = conf_text(with_defaults(with_defaults(users, own), taken))
         write_private(file, f"# Written at every start by `kilonova up`.\n{text}")
-        command = (sys.executable, "-m", "kilonova", "console-proxy", "--config-file", str(file))
-        return Child("console-proxy", command, self.log, f"{self.vnc.local_url}/healthcheck", self.folder)
+        return file
+
+    def lacks_novnc(self, operator: Sections) -> bool:
+        """Whether browsers are told to look for noVNC elsewhere."""
+        folder = operator.get("DEFAULT", {}).get("web", _WEB)
+        return bool(folder) and not (Path(folder) / _PAGE).is_file()
 
 
 def is_possible(operator: Sections) -> bool:
