@@ -200,15 +200,24 @@ class Libvirtd:
     def guests(self) -> dict[str, int]:
         """Return the guests that run, whether libvirtd does or not, with their processes."""
         found = {}
-        for pid, words in self._processes():
+        for pid, words in self.processes():
             if "-name" in words[:-1] and Path(words[0]).name.startswith("qemu"):
                 options = words[words.index("-name") + 1].split(",")
                 found.update({option.removeprefix("guest="): pid for option in options if option.startswith("guest=")})
         return found
 
+    def processes(self) -> Iterator[tuple[int, list[str]]]:
+        """Find the processes that belong to this folder, of any libvirtd that ever ran in it, and their commands."""
+        for entry in os.scandir("/proc"):
+            if entry.name.isdecimal() and self._is_ours(int(entry.name)):
+                with contextlib.suppress(OSError):
+                    words = Path(entry.path, "cmdline").read_bytes().decode(errors="replace").split("\0")
+                    if words[0]:
+                        yield int(entry.name), words
+
     def end_guests(self) -> None:
         """Kill every guest, and whatever else libvirtd has left behind."""
-        for pid, words in self._processes():
+        for pid, words in self.processes():
             if Path(words[0]).name.startswith(("qemu", "swtpm")):
                 with contextlib.suppress(OSError):
                     pidfd = os.pidfd_open(pid)
@@ -247,15 +256,6 @@ class Libvirtd:
         poll = select.poll()
         poll.register(self.pidfd, select.POLLIN)
         poll.poll(patience_s * 1000)
-
-    def _processes(self) -> Iterator[tuple[int, list[str]]]:
-        """Find the processes that belong to this folder, of any libvirtd that ever ran in it."""
-        for entry in os.scandir("/proc"):
-            if entry.name.isdecimal() and self._is_ours(int(entry.name)):
-                with contextlib.suppress(OSError):
-                    words = Path(entry.path, "cmdline").read_bytes().decode(errors="replace").split("\0")
-                    if words[0]:
-                        yield int(entry.name), words
 
     def _is_ours(self, pid: int) -> bool:
         """Tell a process by the folder that it sees at libvirt's place, or by a folder that it is told of."""
