@@ -5,13 +5,16 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from kilonova.compute.agent import Agent
 from kilonova.compute.images import HostImages
 from kilonova.compute.sessions import start_agents
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.driver import LibvirtDriver
+from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.libvirt import LibvirtSettings
+from kilonova.db import tables as t
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import StepReply
 from kilonova.model.image import Image
@@ -82,3 +85,32 @@ def test_without_it_servers_are_undone_and_scheduled_anew(cloud: Cell, libvirt_n
     assert sum("e1000e" in error for error in errors) == 2, "the libvirt host names what it has"
     assert len(libvirt_node.guests()) == 2
     assert set(cloud.failed_builds().values()) == {0}
+
+
+@pytest.mark.parametrize("cloud", [True], indirect=True)
+def test_its_provider_has_the_traits_that_it_reports_and_loses_what_it_reports_no_more(
+    cloud: Cell, libvirt_node: LibvirtNode, tmp_path: Path
+) -> None:
+    before = _traits(cloud, "metal")
+    assert {"COMPUTE_NODE", "OWNER_NOVA", "COMPUTE_NET_VIF_MODEL_E1000E", "COMPUTE_IMAGE_TYPE_VMDK"} <= before
+    resources = HostResourceSettings(image_type_exclude_list=("vmdk",))
+    folder = libvirt_node.instances / tmp_path.name
+    setup = HostSetup("metal", folder, HostImages(folder / "_base", max_bytes=0), _RATIOS, resources)
+    driver = LibvirtDriver(setup, LibvirtSettings(connection_uri=libvirt_node.uri, virt_type="qemu"))
+    start_agents([Agent("metal", driver, cloud.bus)], cloud.bus)
+    cloud.work_off()
+    driver.close()
+    assert before - _traits(cloud, "metal") == {"COMPUTE_IMAGE_TYPE_VMDK"}
+
+
+def _traits(cell: Cell, host_name: str) -> set[str]:
+    """Return the traits of a host's provider, as the Placement API would."""
+    of_host = sa.select(t.compute_nodes.c.uuid).where(t.compute_nodes.c.host == host_name)
+    wanted = (
+        sa.select(t.traits.c.name)
+        .join(t.resource_provider_traits, t.resource_provider_traits.c.trait_id == t.traits.c.id)
+        .join(t.resource_providers, t.resource_providers.c.id == t.resource_provider_traits.c.resource_provider_id)
+        .where(t.resource_providers.c.uuid.in_(of_host))
+    )
+    with cell.database.read() as connection:
+        return set(connection.execute(wanted).scalars())

@@ -124,6 +124,8 @@ class Writer:
         self._clock = clock
         self._announce = announce
         self._patience_s = patience_s
+        #: How many writes happened, or may have, whose callers had been told that this is not known.
+        self.unheard = 0
         self._queue: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         #: Wakes the writer thread: there are jobs (True), or there will be no more (False).
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -241,6 +243,7 @@ class Writer:
         except _OutcomeUnknown as error:
             LOG.exception("It is not known whether %d writes happened", len(attempt.batch))
             self._begun.popleft()
+            self.unheard += len(attempt.batch)
             for job in attempt.batch:
                 unknown = Unavailable(_UNKNOWN)
                 unknown.__cause__ = error
@@ -266,6 +269,7 @@ class Writer:
         if done.commit is not None:
             self._announce(done.commit)
         for job, outcome in zip(attempt.batch, done.outcomes, strict=True):
+            self.unheard += job.future.done()
             job.resolve(outcome)
 
     def _tell_of_full_disk(self, error: StorageFull) -> None:

@@ -20,6 +20,7 @@ from kilonova.compute.virt.libvirt.late_check import why_not
 from kilonova.compute.virt.libvirt.marks import GuestMark, Origin, read_mark
 from kilonova.compute.virt.libvirt.power_changes import PowerChanges
 from kilonova.compute.virt.libvirt.report import HostReport
+from kilonova.compute.virt.libvirt.snapshot_files import SnapshotFiles
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import DriverError, UnsupportedGuest
@@ -38,6 +39,7 @@ class LibvirtHost:
         self._connection = Connection(settings.connection_uri, self._happened, self._reopened)
         self._domains = Domains(self._connection)
         self._disks = GuestDisks(setup.folder, setup.images, settings)
+        self._copies = SnapshotFiles(setup.folder / "snapshots")
         self._report = HostReport(setup, settings)
         self._changes = PowerChanges(self._states)
         self._console_logs = console_logs.ConsoleLogs(setup.folder)

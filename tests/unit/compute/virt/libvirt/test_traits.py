@@ -121,7 +121,7 @@ def test_firmware_that_keeps_nothing_needs_firmware() -> None:
 
 
 def test_image_types_that_operators_exclude() -> None:
-    named = traits_of(debian_12(), _NO_TPM, ("vmdk", "iso"))
+    named = traits_of(debian_12(), _NO_TPM, ("VMDK", " iso"))
     assert {"COMPUTE_IMAGE_TYPE_VMDK", "COMPUTE_IMAGE_TYPE_ISO"}.isdisjoint(named)
     assert "COMPUTE_IMAGE_TYPE_QCOW2" in named
 
