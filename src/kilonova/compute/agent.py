@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kilonova.compute import reboots
+from kilonova.compute.image_reports import with_images
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
 from kilonova.compute.questions import Questions
@@ -50,6 +51,7 @@ from kilonova.messaging.messages import (
     TaskReached,
 )
 from kilonova.model.found_guest import Removal
+from kilonova.model.host import NodeReport
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import PowerState, TaskState
 
@@ -74,6 +76,7 @@ class Agent:
     ``running_deleted``: what becomes of guests of deleted servers. ``shutdown_times``: how long guests may take to shut
     down. None stands for the defaults.
     ``max_snapshots``: how many disks it copies or uploads at once; 0 stands for any number.
+    ``reports_images``: whether it tells the scheduler which images its host keeps.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class Agent:
         limits: HostLimits | None = None,
         max_snapshots: int = 0,
         shutdown_times: ShutdownTimes | None = None,
+        reports_images: bool = False,
     ) -> None:
         self.host = host
         self.driver = driver
@@ -99,6 +103,7 @@ class Agent:
         #: act again: nobody can do anything about it before.
         self._untold: list[tuple[StepReply | StepStatus, bool]] = []
         self._turnstile: Turnstile[_Waiting] = Turnstile(limits or HostLimits())
+        self._reports_images = reports_images
         self._steps = StepMemory()
         self._questions = Questions(host, driver)
         self._migrations = LiveMigrations(host, self._tell)
@@ -146,6 +151,11 @@ class Agent:
         if _ends_waiting(message):
             self._shutdowns.cut_short(uuid)
         return self._call_off(message.step.workflow)
+
+    def report(self) -> NodeReport:
+        """Describe the hypervisor, as the driver does, and the images it keeps. Raises: DriverError."""
+        report = self.driver.report()
+        return with_images(report, self.driver) if self._reports_images else report
 
     def begin_session(self) -> None:
         """Drop what waits: others may have gone on with it while this process was counted as dead."""
