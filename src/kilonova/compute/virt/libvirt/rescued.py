@@ -20,7 +20,7 @@ class RescuedGuests(LibvirtHost):
         mark = None if noted is None else read_mark(noted)
         if noted is None or mark is None:
             raise DriverError(f"It is not known any more what guest {domain.uuid} was like before its rescue.")
-        domain.undefine()
+        domain.undefine(for_good=False)
         own = self._domains.define(noted, replace(mark, rescue_image=None))
         self._disks.drop_rescue(domain.uuid)
         return own
