@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Protocol
 
 from kilonova.model.cached_image import CachedImage
@@ -152,10 +153,13 @@ class VirtDriver(Protocol):
         image: ImageData | None,
         admin_password: str,
         patience: ShutdownPatience | None = None,
+        image_properties: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Start a guest from an image, with its own disk beside it; one that is rescued with it is success.
 
-        ``image``: how the host gets it. ``admin_password``: for whoever logs in to it. ``patience``: see :meth:`stop`.
+        ``image``: how the host gets it; ``image_properties``: what it asks for. ``patience``: see :meth:`stop`.
+        ``admin_password``: for whoever logs in to it. The config drive of ``guest`` says it, too: as long as the rescue
+        lasts the guest has that drive instead of its own, and it is gone with the rescue.
         A start or a hard reboot takes its own disk again. Raises: DriverError, AgentStopsError; then it is as it was,
         or off.
         """

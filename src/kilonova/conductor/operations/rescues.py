@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What helps with a server that does not work: rescue, a new password, a crash dump."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from kilonova.conductor import story
@@ -27,9 +26,7 @@ class Rescues:
 
     def rescue(self, instance: Instance, image: Image, admin_password: str, who: Requester) -> None:
         """Start to have a server run from an image, with its own disk beside it."""
-        # Properties are of no use to the host, and may be many.
-        facts = RescueFacts(instance.host or "", replace(image, properties={}), admin_password)
-        self._start(RESCUE, facts, instance, who)
+        self._start(RESCUE, RescueFacts(instance.host or "", image, admin_password), instance, who)
 
     def unrescue(self, instance: Instance, who: Requester) -> None:
         """Start to have a server run from its own disk again."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orders that help with a guest that does not work: rescue, a new password, a crash dump."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kilonova.messaging.messages.steps import StepId
@@ -12,8 +13,9 @@ from kilonova.model.instance import GuestSpec
 class RescueGuest:
     """Start a guest from an image, with its own disk beside it.
 
-    ``image``: how the host gets it; None for a cloud without an image service.
-    ``admin_password``: for whoever logs in to it. It is part of nothing that is shown or logged.
+    ``image``: how the host gets it; None for a cloud without an image service. ``image_properties``: of that image.
+    ``admin_password``: for whoever logs in to it; the config drive of ``guest`` says it, too. It is part of nothing
+    that is shown or logged. ``timeout_s``: how long the guest may take to shut down, None: as long as its host says.
     """
 
     step: StepId
@@ -21,6 +23,8 @@ class RescueGuest:
     image_ref: str
     image: ImageData | None = None
     admin_password: str = field(default="", repr=False)
+    image_properties: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float | None = None
 
     @property
     def instance_uuid(self) -> str:

@@ -15,6 +15,7 @@ class RescuedGuests(LibvirtHost):
     def _from_own_disk(self, domain: OwnDomain) -> OwnDomain:
         """Return a guest that is off as it is when it is not rescued. Raises: DriverError."""
         if domain.mark.rescue_image is None:
+            self._disks.drop_rescue(domain.uuid)  # of a rescue that came to nothing
             return domain
         noted = self._noted(domain.uuid)
         mark = None if noted is None else read_mark(noted)
