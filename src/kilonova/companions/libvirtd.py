@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,6 +31,7 @@ from kilonova.errors import ConfigurationError, Unavailable
 _START_S = 30.0
 _STOP_S = 15.0
 _END_S = 15.0
+_QUIT_S = 5.0
 #: The longest path that libvirt makes a socket at, below the folder that is a user's configuration to it.
 _LONGEST = "/libvirt/qemu/channel/target/domain-10000-instance-00000001/org.qemu.guest_agent.0"
 _PROGRAMS = ("libvirtd", "qemu-system-x86_64", "qemu-img")
@@ -144,11 +145,7 @@ class Libvirtd:
 
     def ended(self) -> bool:
         """Say whether libvirtd is over, or has not been started."""
-        if self.pidfd < 0:
-            return True
-        poll = select.poll()
-        poll.register(self.pidfd, select.POLLIN)
-        return bool(poll.poll(0))
+        return self.pidfd < 0 or _wait_for_end(self.pidfd, 0)
 
     def answers(self) -> bool:
         """Say whether libvirtd takes connections."""
@@ -183,9 +180,9 @@ class Libvirtd:
     def stop(self) -> None:
         """End libvirtd in order, or after a while without. Guests go on running."""
         if not self.ended():
-            self._signal(signal.SIGCONT)  # it may be frozen
-            self._signal(signal.SIGTERM)
-            self._wait_for_end(_STOP_S)
+            _send(self.pidfd, signal.SIGCONT)  # it may be frozen
+            _send(self.pidfd, signal.SIGTERM)
+            _wait_for_end(self.pidfd, _STOP_S)
         self.kill()
         if not self.guests():
             self._unlink()
@@ -193,8 +190,8 @@ class Libvirtd:
     def kill(self) -> None:
         """End libvirtd as a crash would. It can be started again. Guests go on running."""
         if self.pidfd >= 0:
-            self._signal(signal.SIGKILL)
-            self._wait_for_end(_END_S)
+            _send(self.pidfd, signal.SIGKILL)
+            _wait_for_end(self.pidfd, _END_S)
             os.close(self.pidfd)
             self.pidfd = -1
         if self._keeper is not None:
@@ -220,17 +217,15 @@ class Libvirtd:
                         yield int(entry.name), words
 
     def end_guests(self) -> None:
-        """Kill every guest, and whatever else libvirtd has left behind."""
-        for pid, words in self.processes():
-            if Path(words[0]).name.startswith(("qemu", "swtpm")):
-                with contextlib.suppress(OSError):
-                    pidfd = os.pidfd_open(pid)
-                    try:
-                        if self._is_ours(pid):  # still
-                            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                            select.select([pidfd], [], [], _END_S)
-                    finally:
-                        os.close(pidfd)
+        """End every guest, as if its power was cut, and whatever else libvirtd has left behind."""
+        for number, patience_s in ((signal.SIGTERM, _QUIT_S), (signal.SIGKILL, _END_S)):  # the first one flushes disks
+            deadline = time.monotonic() + patience_s
+            pidfds = [pidfd for pid, words in self.processes() if _is_emulator(words) and (pidfd := self._open(pid))]
+            for pidfd in pidfds:
+                _send(pidfd, number)
+            for pidfd in pidfds:
+                _wait_for_end(pidfd, deadline - time.monotonic())
+                os.close(pidfd)
 
     def remove(self) -> None:
         """End everything and throw away the folder."""
@@ -266,14 +261,16 @@ class Libvirtd:
             if not (defined / f"{log.stem}.xml").exists():
                 log.unlink()
 
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.pidfd, number)
-
-    def _wait_for_end(self, patience_s: float) -> None:
-        poll = select.poll()
-        poll.register(self.pidfd, select.POLLIN)
-        poll.poll(patience_s * 1000)
+    def _open(self, pid: int) -> int | None:
+        """Return a descriptor of a process, unless another one has its id meanwhile."""
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError:
+            return None
+        if self._is_ours(pid):
+            return pidfd
+        os.close(pidfd)
+        return None
 
     def _is_ours(self, pid: int) -> bool:
         """Tell a process by the folder that it sees at libvirt's place, or by a folder that it is told of."""
@@ -330,3 +327,19 @@ class Libvirtd:
             "XDG_CACHE_HOME": f"{self._base}/cache",
             "XDG_DATA_HOME": f"{self._base}/lib",
         }
+
+
+def _is_emulator(words: Sequence[str]) -> bool:
+    return Path(words[0]).name.startswith(("qemu", "swtpm"))
+
+
+def _send(pidfd: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, number)
+
+
+def _wait_for_end(pidfd: int, patience_s: float) -> bool:
+    """Tell whether a process ends in time."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(max(0.0, patience_s) * 1000))
