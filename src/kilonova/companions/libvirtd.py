@@ -36,7 +36,7 @@ _QUIT_S = 5.0
 _LONGEST = "/libvirt/qemu/channel/target/domain-10000-instance-00000001/org.qemu.guest_agent.0"
 _PROGRAMS = ("libvirtd", "qemu-system-x86_64", "qemu-img")
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
-_LAST_WORDS = 3000
+_LAST_LINES = 10
 _LIBVIRTD_CONF = """\
 # Written at every start.
 host_uuid = "{uuid}"
@@ -168,14 +168,15 @@ class Libvirtd:
 
     def obituary(self) -> str:
         """Say what libvirtd wrote last."""
-        return f"libvirtd ended: {self.last_words()}"
+        return "\n  ".join([f"{self.name} ended; the last lines of {self.log}:", *self.last_words().splitlines()])
 
     def last_words(self) -> str:
-        """Return the end of what libvirtd has written, the lines of its start before those of its log."""
+        """Return the last lines of what libvirtd has written, those of its start before those of its log."""
         texts = [
             path.read_text(errors="replace") for path in (self.folder / "log/start.log", self.log) if path.exists()
         ]
-        return "\n".join(filter(None, (text.strip()[-_LAST_WORDS:] for text in texts))) or "it wrote nothing"
+        lines = [line for text in texts for line in text.splitlines()[-_LAST_LINES:]]
+        return "\n".join(lines) or "it wrote nothing"
 
     def stop(self) -> None:
         """End libvirtd in order, or after a while without. Guests go on running."""
