@@ -265,6 +265,13 @@ def test_an_image_larger_than_the_root_disk_is_refused_with_both_sizes(
         disks.make(guest(image, "g2"))
 
 
+def test_a_raw_image_that_is_too_large_is_not_even_fetched(disks_with: MakeDisks, service: RealImages) -> None:
+    image = replace(service.make("image-1", "raw"), size_bytes=GIB + 1)
+    with pytest.raises(ImageUnusable, match=f"image-1, {GIB + 1} bytes"):
+        disks_with().make(guest(image))
+    assert service.asked == []
+
+
 # --- moves and rescues ------------------------------------------------------------------------------------------------
 
 
