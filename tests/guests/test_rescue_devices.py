@@ -28,7 +28,7 @@ Drive = tuple[str | None, str | None, bool]
 def driver(libvirt_node: LibvirtNode, tmp_path: Path) -> Iterator[LibvirtDriver]:
     folder = libvirt_node.instances / tmp_path.name
     folder.mkdir()
-    settings = LibvirtSettings(connection_uri=libvirt_node.uri, virt_type="qemu", default_ephemeral_format="ext4")
+    settings = LibvirtSettings(connection_uri=libvirt_node.uri, virt_type="qemu")
     made = LibvirtDriver(HostSetup("metal", folder, HostImages(folder / "_base", max_bytes=1 << 30)), settings)
     yield made
     for uuid in made.list_guests():
