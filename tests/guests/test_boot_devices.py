@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guest is rescued with the device that the image for it names, and its own disks keep their names meanwhile."""
+"""Guests boot from the device that their image is: a disk, a CD, or what an image for a rescue names."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +41,16 @@ def image(tmp_path: Path) -> ImageData:
     file = tmp_path / "tiny"
     file.write_bytes(tiny_image())
     return ImageData("tiny", file.as_uri(), size_bytes=file.stat().st_size, disk_format="raw")
+
+
+@pytest.fixture
+def iso(tmp_path: Path) -> ImageData:
+    """A CD that has the sector of a bootable disk, too, as those of most systems for PCs have."""
+    data = bytearray(tiny_image())
+    data[16 * 2048 : 16 * 2048 + 7] = b"\1CD001\1"
+    file = tmp_path / "iso"
+    file.write_bytes(data)
+    return ImageData("iso", file.as_uri(), size_bytes=len(data), disk_format="iso")
 
 
 @pytest.fixture
@@ -102,3 +112,25 @@ def test_a_device_that_cannot_be_had_leaves_the_guest_as_it_was(
         driver.rescue(guest, "tiny", image, "", None, {"hw_rescue_bus": "uml"})
     assert drives(libvirt_node, guest) == before
     assert driver.list_guests()[guest.uuid] is PowerState.RUNNING
+
+
+@pytest.mark.parametrize("board", ["pc", "q35"])
+def test_an_iso_image_is_a_cd_that_is_booted(
+    driver: LibvirtDriver, libvirt_node: LibvirtNode, iso: ImageData, board: str
+) -> None:
+    uuid = str(uuid4())
+    properties = {"hw_machine_type": board}
+    guest = guest_of(
+        {}, properties, uuid=uuid, name=f"instance-{uuid[:8]}", memory_mib=32, image_ref="iso", image=iso, swap_mib=8
+    )
+    driver.spawn(guest)
+    cd = ("hda", "ide", True) if board == "pc" else ("sda", "sata", True)
+    assert drives(libvirt_node, guest) == [cd, ("vda", "virtio", False)]
+    wait_until(lambda: boots(driver, guest) == 1, "the guest is up")
+
+
+def test_a_rescue_from_a_cd(driver: LibvirtDriver, libvirt_node: LibvirtNode, guest: GuestSpec, iso: ImageData) -> None:
+    wait_until(lambda: boots(driver, guest) == 1, "the guest is up")
+    driver.rescue(guest, "iso", iso, "", None, {"hw_rescue_device": "cdrom"})
+    assert drives(libvirt_node, guest) == [("hda", "ide", True), ("vda", "virtio", False), ("vdb", "virtio", False)]
+    wait_until(lambda: boots(driver, guest) == 2, "the rescue system is up")
