@@ -12,8 +12,8 @@ container process 1 may reap late or never, and libvirt takes a guest for runnin
 stays until the last guest of its libvirtd is gone.
 
 As root, libvirtd and QEMU get mount and UTS namespaces: `/run/libvirt` and its like are folders of the node there, the
-host's name is the node's, and there is the account that libvirtd looks for. Neither cgroups nor D-Bus are seen, by which
-libvirt would register the guests with the system. Nobody else is affected.
+host's name is the node's, and there is the account that libvirtd looks for. Neither cgroups nor D-Bus are seen, by
+which libvirt would register the guests with the system. Nobody else is affected.
 """
 
 import contextlib
