@@ -7,13 +7,15 @@ CODE := src tests benchmarks examples
 PARALLEL := -n logical --maxprocesses 8
 # Tests that fail run once more, alone, unless ARGS say which tests to run.
 TESTS := $(if $(ARGS),env KILONOVA_ONCE=1) tools/in_memory.sh tools/run_tests.sh
+# What a host of real guests needs is installed when one is asked for.
+HYPERVISOR = $(if $(findstring --hypervisor libvirt,$(subst =, ,$(strip $(ARGS)))),tools/hypervisor.sh &&)
 # Tests start some hundred processes, which would compile the same modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ; @sed -n "s/^\([a-z0-9-]*\):.*## /  make \1\t/p" Makefile | expand -t 16 ## say what there is
 setup: ; @tools/setup.sh ## make .venv from requirements.lock
 lock: setup ; @tools/hypervisor.sh && exec .venv/bin/python tools/lock_hashes.py ## take the hashes of what requirements.lock and requirements-libvirt.lock name
-run: setup ; @exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR'
+run: setup ; @$(HYPERVISOR) exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR', or with real guests ARGS='--hypervisor libvirt'
 test: setup ; @tools/test_servers.sh && exec $(TESTS) --ignore=tests/e2e --ignore=tests/guests $(ARGS) ## run the tests, on SQLite, PostgreSQL and MariaDB
 e2e: setup ; @exec $(TESTS) tests/e2e $(ARGS) ## start whole clouds and use them with the stock client
 guests: setup ; @tools/hypervisor.sh && exec $(TESTS) tests/guests $(ARGS) ## run real guests by libvirt and QEMU

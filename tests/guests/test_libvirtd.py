@@ -2,10 +2,13 @@
 """A private libvirtd: apart from the system's, the same node again after each start, and survived by its guests."""
 
 import contextlib
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -14,6 +17,7 @@ from xml.etree import ElementTree as ET
 import libvirt
 import pytest
 
+import kilonova
 from kilonova.companions.libvirtd import Libvirtd
 from kilonova.errors import ConfigurationError
 from support.libvirt_node import LibvirtNode
@@ -32,6 +36,29 @@ node.start()
 libvirt.open(node.uri).createXML(sys.argv[1])
 print(node.folder, *node.guests().values(), node.pid, flush=True)
 sys.stdin.read()
+"""
+#: What somebody sees who is not root: nothing but standard modules and those beside it.
+_STARTS_A_SESSION = """\
+import json, subprocess, sys
+from pathlib import Path
+from kilonova.companions.libvirtd import Libvirtd
+def virsh(*words):
+    return subprocess.run(["virsh", "-c", node.uri, *words], check=True, capture_output=True, text=True).stdout
+folder = Path(sys.argv[1], "with", "a", "path", "too", "long", "for", "the", "sockets", "that", "libvirt", "makes")
+node = Libvirtd(folder, guests_end_with_parent=True)
+node.start()
+node.wait()
+Path(sys.argv[1], "guest.xml").write_text(sys.argv[2])
+virsh("define", f"{sys.argv[1]}/guest.xml")
+virsh("start", "guest")
+seen = [node.uri, node.guests()]
+node.kill()
+seen.append(node.guests())
+node.start()
+node.wait()
+seen.append(virsh("domstate", "guest").strip())
+node.remove()
+print(json.dumps([*seen, node.guests(), folder.exists()]))
 """
 
 
@@ -111,6 +138,20 @@ def test_a_guest_that_was_ended_behind_its_back_is_found_shut_off(libvirt_node: 
     remove(libvirt_node, name)
 
 
+def test_a_process_that_has_the_id_of_an_ended_guest_by_now_is_left_alone(libvirt_node: LibvirtNode) -> None:
+    name, pid = guest_of(libvirt_node)
+    libvirt_node.stop()
+    libvirt_node.end_guests()
+    note = libvirt_node.folder / "run" / "qemu" / f"{name}.xml"
+    with subprocess.Popen(["sleep", "60"]) as other:
+        note.write_text(note.read_text().replace(f"pid='{pid}'", f"pid='{other.pid}'"))
+        libvirt_node.start()
+        assert state(libvirt_node, name) == libvirt.VIR_DOMAIN_SHUTOFF
+        assert other.poll() is None
+        other.kill()
+    remove(libvirt_node, name)
+
+
 def test_two_on_one_machine_know_nothing_of_each_other(libvirt_node: LibvirtNode, tmp_path: Path) -> None:
     name, pid = guest_of(libvirt_node, "instance-00000001")
     with started(Libvirtd(tmp_path / "second", "node2")) as second:
@@ -146,6 +187,48 @@ def test_a_folder_that_qemu_may_not_enter_is_refused(tmp_path: Path) -> None:
     os.chown(tmp_path, 65534, 65534)
     with pytest.raises(ConfigurationError, match=f"may not enter {tmp_path}"):
         Libvirtd(tmp_path / "libvirt").start()
+
+
+def test_somebody_who_is_not_root_has_a_session(place_for_nobody: Path) -> None:
+    source = Path(kilonova.__file__).parent
+    for name in ("__init__.py", "errors.py", "companions"):
+        copy = shutil.copytree if (source / name).is_dir() else shutil.copy
+        copy(source / name, place_for_nobody / "kilonova" / name)
+    python = sys.executable if _is_open_to_all(Path(sys.executable).resolve()) else "/usr/bin/python3"
+    account = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    done = subprocess.run(
+        [python, "-c", _STARTS_A_SESSION, str(place_for_nobody / "own"), _GUEST.format(name="guest")],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(place_for_nobody)},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        **account,
+    )
+    assert done.returncode == 0, done.stderr
+    uri, running, survived, found, left, there = json.loads(done.stdout)
+    assert uri.startswith("qemu+unix:///session?socket=")
+    assert list(running) == ["guest"]
+    assert survived == running
+    assert (found, left, there) == ("running", {}, False)
+
+
+@pytest.fixture
+def place_for_nobody() -> Iterator[Path]:
+    """A folder that everybody may look into, which those of ``tmp_path`` are not, with one that is nobody's own."""
+    with tempfile.TemporaryDirectory(prefix="kn-open-") as name:
+        place = Path(name)
+        place.chmod(0o755)
+        (place / "kilonova").mkdir()
+        (place / "own").mkdir()
+        if os.geteuid() == 0:
+            os.chown(place / "own", 65534, 65534)
+        yield place
+
+
+def _is_open_to_all(file: Path) -> bool:
+    return all(each.stat().st_mode & 1 for each in (file, *file.parents))
 
 
 def test_libvirtd_and_guests_of_a_test_that_is_killed_end(tmp_path: Path) -> None:

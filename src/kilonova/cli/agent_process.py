@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wire a process with agents: hypervisors, simulated or of a driver from outside, the broker, and nothing else."""
+"""Wire a process with agents: hypervisors, simulated or of another driver, the broker, and nothing else."""
 
-import socket
 from collections.abc import Callable
 from datetime import timedelta
 
-from kilonova.cli import virt_drivers
+from kilonova.cli.driver_host import agent_of_driver, is_simulated
 from kilonova.cli.simulated_hosts import (
-    agent_for,
     folder_of,
-    host_images,
     hosts_of,
     image_cache_of,
-    make_folder,
     power_reporting_of,
-    ratios_of,
     scenario_of,
     simulate,
 )
@@ -22,7 +17,6 @@ from kilonova.compute.agent import Agent
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.process import AgentProcess
 from kilonova.compute.report_timer import ReportTimer
-from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.config.agent import AgentSettings
 from kilonova.errors import ConfigurationError
 from kilonova.identifiers import new_uuid
@@ -53,31 +47,20 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
     compute = settings.compute
     power = PowerReports(bus, agents, power_reporting_of(compute))
     every_s, resources_s = compute.report_interval_s, compute.update_resources_interval_s
-    folder = folder_of(settings.fake, settings.compute)
-    cache = image_cache_of(folder if settings.fake.read_images else None, settings.image_cache)
+    if is_simulated(compute):
+        folder = folder_of(settings.fake, compute) if settings.fake.read_images else None
+    else:
+        folder = compute.instances_path
+    cache = image_cache_of([] if folder is None else [folder], settings.image_cache)
     return AgentProcess(agents, bus, lease, every_s, reports, power, resources_s=resources_s, image_cache=cache)
 
 
 def agents_of(settings: AgentSettings, bus: AgentBus, may_act: Callable[[], bool]) -> tuple[Agent, ...]:
     """Return an agent for each host of the process; none of them is started. Raises: ConfigurationError."""
     fake, compute = settings.fake, settings.compute
-    if compute.compute_driver.strip() not in virt_drivers.SIMULATED:
-        return (_agent_of_driver(settings, bus, may_act),)
+    if not is_simulated(compute):
+        return (agent_of_driver(settings, settings.options_of, bus, may_act),)
     hosts = hosts_of(fake, scenario_of(fake))
     if not hosts:
         raise ConfigurationError("[fake] hosts, host_names or scenario must say which hosts this process serves.")
     return simulate(hosts, fake, compute, settings.image_cache, settings.consoles, bus, may_act)
-
-
-def _agent_of_driver(settings: AgentSettings, bus: AgentBus, may_act: Callable[[], bool]) -> Agent:
-    """Return the agent of the one host that a driver from outside serves. Raises: ConfigurationError."""
-    compute = settings.compute
-    folder = compute.instances_path
-    if folder is None:
-        raise ConfigurationError("[DEFAULT] instances_path must be set for a compute_driver from outside.")
-    make_folder(folder, "[DEFAULT] instances_path")
-    name = compute.host or socket.gethostname()
-    images, ratios = host_images(folder, settings.image_cache), ratios_of(compute)
-    setup = HostSetup(name, folder, images, ratios, settings.host_resources)
-    driver = virt_drivers.make_driver(compute.compute_driver.strip(), setup, settings.options_of)
-    return agent_for(name, driver, compute, bus, may_act)

@@ -148,12 +148,15 @@ def write_conf(
     people: Accounts | None,
     scenario_options: Mapping[str, Mapping[str, Any]] | None = None,
     operator_options: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
     broker: Mapping[str, Mapping[str, Any]] | None = None,
+    own_host: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Write ``kilonova.conf``: what this supervisor knows, then what the scenario adds to it, then rules.
 
     ``operator_options``: what the operator's own file says; it is read by itself, after this one.
-    ``broker``: what leads to the hosts where these are not in the control process.
+    ``broker``: what leads to the hosts where these are not in the control process. ``own_host``: what makes it serve a
+    host that is not simulated.
 
     Without accounts it says nothing of identity and images, which are the operator's.
     """
@@ -198,6 +201,8 @@ def write_conf(
     if broker is not None:
         sections["fake"] = {}
         sections = dict(with_defaults(sections, broker))
+    if own_host is not None:
+        sections = dict(with_defaults(sections, own_host))
     header = "# Written at every start by `kilonova up`; put settings of your own in a file for --config-file.\n"
     rules = rule_options(scenario_options or {}, operator_options or {})
     write_private(cloud.conf, header + conf_text(with_defaults(with_defaults(sections, scenario_options or {}), rules)))

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO
 
 from kilonova.api.agents.application import AgentsApi
@@ -21,6 +22,7 @@ from kilonova.claims.claimer import Claimer
 from kilonova.cli.apis import application_of, policy_of
 from kilonova.cli.core import Core, Parts, start_core
 from kilonova.cli.database_lock import lock_database, warn_if_exposed
+from kilonova.cli.driver_host import is_simulated
 from kilonova.cli.image_tickets import image_session, image_store
 from kilonova.cli.ineffective_options import ineffective_options
 from kilonova.cli.metrics_listener import serve_metrics
@@ -176,8 +178,7 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
             core = start_core(settings, database, hosts, undo, parts)
         reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
         reports.start()
-        folder = folder_of(settings.fake, settings.compute)
-        image_cache = image_cache_of(folder if settings.fake.read_images else None, settings.image_cache)
+        image_cache = image_cache_of(_image_folders(settings), settings.image_cache)
         image_cache.start()
         undo.callback(image_cache.stop)
         undo.callback(reports.stop)
@@ -227,6 +228,14 @@ def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
         undo.pop_all()
     timers = reports, image_cache, power, resources
     return ControlProcess(settings, core, checkpointer, purger, chores, app, *timers, lock, metrics_server)
+
+
+def _image_folders(settings: Settings) -> list[Path]:
+    """Return where the hosts of this process keep images, for each kind of them."""
+    fake, compute = settings.fake, settings.compute
+    simulated = folder_of(fake, compute) if fake.read_images else None
+    served = compute.instances_path if compute.control_serves_host and not is_simulated(compute) else None
+    return [folder for folder in {simulated: None, served: None} if folder is not None]
 
 
 def _health(settings: Settings, core: Core) -> Health:

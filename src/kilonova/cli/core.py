@@ -16,6 +16,7 @@ import numpy as np
 import kilonova
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
+from kilonova.cli.driver_host import agent_of_driver, is_simulated
 from kilonova.cli.image_tickets import ImageOffers, image_keeper, ticket_office
 from kilonova.cli.notifications import Notifying, start_notifications
 from kilonova.cli.rules import Rules, load_rules
@@ -39,6 +40,7 @@ from kilonova.db import odd_guests, workflows
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count
+from kilonova.errors import ConfigurationError
 from kilonova.identifiers import new_uuid
 from kilonova.images.tickets import TicketOffice
 from kilonova.lease import Lease
@@ -183,16 +185,7 @@ def start_core(
         process=Process(owner, os.uname().nodename, None, kilonova.__version__, VERSION),
         directory=directory,
     )
-    agents = simulate(
-        hosts,
-        settings.fake,
-        settings.compute,
-        settings.image_cache,
-        settings.consoles,
-        bus,
-        lambda: conductor.runner.may_act,
-        parts.transfers,
-    )
+    agents = _agents(settings, hosts, bus, lambda: conductor.runner.may_act, parts.transfers)
 
     def announce() -> None:
         start_agents(agents, bus, owner)
@@ -228,6 +221,23 @@ def start_core(
     remover = None if keeper is None else ImageRemover(database, keeper)
     known = database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics, notifying, office
     return Core(*known, remover, replica)
+
+
+def _agents(
+    settings: Settings,
+    hosts: Sequence[SimulatedHost],
+    bus: Any,
+    may_act: Callable[[], bool],
+    transfers: ImageTransfers | None,
+) -> tuple[Agent, ...]:
+    compute = settings.compute
+    agents = simulate(hosts, settings.fake, compute, settings.image_cache, settings.consoles, bus, may_act, transfers)
+    if not compute.control_serves_host or is_simulated(compute):
+        return agents
+    served = agent_of_driver(settings, settings.conf.options_of, bus, may_act, transfers)
+    if any(agent.host == served.host for agent in agents):
+        raise ConfigurationError(f"[DEFAULT] host = {served.host} is the name of a simulated host, too.")
+    return (*agents, served)
 
 
 def _broker_of(transport: Transport | None) -> Connect | None:

@@ -135,9 +135,9 @@ def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTran
     )
 
 
-def image_cache_of(folder: Path | None, settings: ImageCacheSettings) -> ImageCacheManager:
-    """Return who looks after what :func:`host_images` keep below ``folder``; None where no images are read."""
-    images = None if folder is None else host_images(folder, settings)
+def image_cache_of(folders: Sequence[Path], settings: ImageCacheSettings) -> ImageCacheManager:
+    """Return who looks after what :func:`host_images` keep below each of the folders."""
+    images = tuple(host_images(folder, settings) for folder in folders)
     return ImageCacheManager(images, settings.manager_interval_s, settings.unused_min_age_s)
 
 

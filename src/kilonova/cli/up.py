@@ -5,28 +5,29 @@
 
     kilonova up ── keystone      identity, http://HOST:5000/identity
                ├── glance        images,   http://HOST:9292
-               ├── kilonova api  compute and placement, simulated hosts
-               └── with --agents, the broker and the processes that have the hosts instead (``up_agents.py``)
+               ├── kilonova api  compute and placement, hosts
+               ├── with --agents, the broker and the processes that have the hosts instead (``up_agents.py``)
+               └── with --hypervisor libvirt, the libvirtd of a host of real guests (``up_libvirt.py``)
 
 One folder holds everything. All children stop when the supervisor stops, however it stops; when one ends, all end.
 """
 
-import configparser
 import contextlib
 import os
 import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kilonova.cli import addresses, backup_files, tiny_image
+from kilonova.cli import addresses, backup_files
 from kilonova.cli.addresses import Address
+from kilonova.cli.announcement import Announcement
 from kilonova.cli.children import Child, Watched, stop, wait_for_an_end
 from kilonova.cli.cloud_files import (
     Accounts,
@@ -38,9 +39,11 @@ from kilonova.cli.cloud_files import (
     write_companion_settings,
     write_conf,
 )
+from kilonova.cli.operator_file import operator_options
 from kilonova.cli.scenario_file import find_scenario
 from kilonova.cli.start_progress import StartProgress
 from kilonova.cli.up_agents import AgentSide, Sections, require_possible, share_out
+from kilonova.cli.up_libvirt import GuestsOnStop, Hypervisor, LibvirtSide, host_name, require_libvirt
 from kilonova.errors import NO_ROOM, ConfigurationError, Unavailable, full_disk
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import Scenario, default_hosts
@@ -62,6 +65,8 @@ class UpOptions:
     image: Address
     control_command: Sequence[str]
     hosts: int = 3
+    hypervisor: Hypervisor = Hypervisor.SIMULATED
+    guests_on_stop: GuestsOnStop = GuestsOnStop.KEEP
     agents: int = 0
     scenario: Path | None = None
     config_file: Path | None = None
@@ -74,7 +79,21 @@ def default_folder() -> Path:
 
 
 def up(
-    hosts: Annotated[int, typer.Option(min=0, max=100_000, help="How many compute hosts to simulate.")] = 3,
+    hosts: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=100_000,
+            help="How many compute hosts to simulate.",
+            show_default="3, or 0 with --hypervisor libvirt",
+        ),
+    ] = None,
+    hypervisor: Annotated[
+        Hypervisor, typer.Option(help="libvirt: this machine is a host, too, with real guests by QEMU.")
+    ] = Hypervisor.SIMULATED,
+    guests_on_stop: Annotated[
+        GuestsOnStop, typer.Option(help="Whether real guests go on running when the cloud is stopped.")
+    ] = GuestsOnStop.KEEP,
     agents: Annotated[
         int,
         typer.Option(
@@ -117,7 +136,9 @@ def up(
         identity=Address(compute.host, identity_port),
         image=Address(compute.host, image_port),
         control_command=CONTROL_COMMAND,
-        hosts=hosts,
+        hosts=hosts if hosts is not None else (3 if hypervisor is Hypervisor.SIMULATED else 0),
+        hypervisor=hypervisor,
+        guests_on_stop=guests_on_stop,
         agents=agents,
         scenario=find_scenario(scenario) if scenario else None,
         config_file=config_file.absolute() if config_file else None,
@@ -138,8 +159,14 @@ def run(options: UpOptions) -> None:
     scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
     operator = operator_options(options.config_file)
     hosts = [host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts))]
+    own_host = None
+    if options.hypervisor is Hypervisor.LIBVIRT:
+        require_libvirt(operator)
+        own_host = host_name(operator)
+        if own_host in hosts:
+            raise ConfigurationError(f"a simulated host is called {own_host}, too; set [DEFAULT] host in --config-file")
     if options.agents:
-        require_possible(options.agents, len(hosts), operator)
+        require_possible(options.agents, len(hosts), operator, own_host)
     os.umask(0o077)  # also what Keystone and Glance write is nobody else's business
     if exposed := make_folder(options.folder):
         names = ", ".join(map(str, exposed[:3]))
@@ -148,6 +175,8 @@ def run(options: UpOptions) -> None:
     lock = lock_folder(options.folder)
     children: list[Child] = []
     side: AgentSide | None = None
+    real: LibvirtSide | None = None
+    left = ""
     try:
         _stop_on_signals()
         addresses.require_free(_needed(options))
@@ -160,14 +189,25 @@ def run(options: UpOptions) -> None:
             scenario=options.scenario,
         )
         people = accounts(options.folder) if options.companions else None
+        if own_host is not None:
+            real = LibvirtSide(options.folder, own_host, operator)
+            real.start()
         if options.agents:
-            side = AgentSide(options.folder, share_out(hosts, options.agents), options.scenario)
-        write_conf(cloud, people, scenario.options, operator, None if side is None else side.broker.options())
+            side = AgentSide(options.folder, share_out(hosts, options.agents, own_host), options.scenario, real)
+        write_conf(
+            cloud,
+            people,
+            scenario.options,
+            operator,
+            broker=None if side is None else side.broker.options(),
+            own_host=real.control_options() if real and not side else None,
+        )
         if people is not None:
             write_companion_settings(cloud, people)
             write_clouds_yaml(cloud, people)
         with StartProgress() as progress:
             watched: list[Watched] = [side.broker] if side else []
+            watched += [real.libvirtd] if real and real.libvirtd else []
             for each in watched:
                 _show_start(each, progress)
             for child in _start_children(options, cloud, scenario, operator, side):
@@ -177,7 +217,7 @@ def run(options: UpOptions) -> None:
             _wait_until_up(watched, progress)
             if people is not None and not (options.folder / "seeded").exists():
                 _fill(cloud, people, progress)
-        _announce(cloud, options, time.monotonic() - started)
+        _say(_announcement(cloud, options, time.monotonic() - started).text())
         raise Unavailable(wait_for_an_end(watched).obituary())
     except KeyboardInterrupt:
         _say("\nstopping")
@@ -187,8 +227,12 @@ def run(options: UpOptions) -> None:
         stop(children)
         if side is not None:
             side.stop()
+        if real is not None:
+            left = real.stop(options.guests_on_stop)
         _settle_databases(options.folder)
         os.close(lock)
+        if left:
+            _say(left)
     _say("stopped")
 
 
@@ -224,20 +268,6 @@ def _with_configured_bind(options: UpOptions) -> UpOptions:
     if not bind:
         return options
     return replace(options, compute=addresses.parse(bind, f"[api] bind in {options.config_file}"))
-
-
-def operator_options(file: Path | None) -> Mapping[str, Mapping[str, str]]:
-    """Return section → option → value of the operator's own file. Raises: ConfigurationError."""
-    parser = configparser.ConfigParser(
-        strict=False, interpolation=None, allow_no_value=True, default_section="(no defaults)"
-    )
-    if file is not None:
-        try:
-            parser.read(file, encoding="utf-8")
-        except (configparser.Error, OSError, UnicodeDecodeError) as error:
-            first = str(error).splitlines()[0]
-            raise ConfigurationError(f"--config-file {file} cannot be read: {first}") from error
-    return {section: dict(parser.items(section)) for section in parser.sections()}
 
 
 def _needed(options: UpOptions) -> dict[str, Address]:
@@ -315,30 +345,13 @@ def _fill(cloud: Cloud, people: Accounts, progress: StartProgress) -> None:
     progress.finish("contents", "flavors and image are there")
 
 
-def _announce(cloud: Cloud, options: UpOptions, seconds: float) -> None:
-    where = f"{cloud.compute.public_url}/compute/v2.1"
-    lines = [f"Kilonova is ready at {where} after {seconds:.1f} s. Ctrl-C stops it. Type next:"]
-    if options.companions:
-        lines += [
-            f"  export OS_CLIENT_CONFIG_FILE={shlex.quote(str(cloud.clouds_yaml))}",
-            "  export OS_CLOUD=kilonova",
-            f"  {_installed('openstack')} server create --flavor m1.tiny --image {tiny_image.NAME} --wait first",
-        ]
-        if options.config_file is None:
-            limit = f"{_installed('openstack')} quota set --instances 10 demo"
-            lines.append(f"Projects may have any number of servers here; limit one with: {limit}")
-    else:
-        lines[0] = lines[0].removesuffix(" Type next:")
-    if options.agents:
-        data = "" if cloud.folder == default_folder() else f" --data {shlex.quote(str(cloud.folder))}"
-        lines.append(f"Who has which hosts: {_installed('kilonova')} compute agents{data}")
-    print("\n".join(lines), flush=True)
-
-
-def _installed(name: str) -> str:
-    """Name a command that was installed with Kilonova, as short as a shell here understands it."""
-    client = Path(sys.executable).with_name(name)
-    if not client.exists():
-        return name
-    here = Path.cwd()
-    return shlex.quote(str(client.relative_to(here) if client.is_relative_to(here) else client))
+def _announcement(cloud: Cloud, options: UpOptions, seconds: float) -> Announcement:
+    return Announcement(
+        cloud,
+        seconds,
+        companions=options.companions,
+        unlimited=options.config_file is None,
+        real_guests=options.hypervisor is Hypervisor.LIBVIRT,
+        agents=options.agents > 0,
+        data="" if cloud.folder == default_folder() else f" --data {shlex.quote(str(cloud.folder))}",
+    )

@@ -23,11 +23,16 @@ from typing import TYPE_CHECKING, Any
 
 from kilonova.cli.agent_account import AgentAccount, url_text
 from kilonova.cli.children import Child, has_ended
+from kilonova.cli.up_libvirt import LibvirtSide
 from kilonova.companions import rabbitmq
 from kilonova.companions.private_file import write_private
 from kilonova.companions.rabbitmq import RabbitMQ
 from kilonova.companions.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.config.compute import ComputeSettings
+from kilonova.config.consoles import ConsoleSettings
+from kilonova.config.host_resources import HostResourceSettings
+from kilonova.config.images import ImageCacheSettings
+from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
 from kilonova.config.rabbit import RabbitSettings
 from kilonova.config.section import settings_of
@@ -42,8 +47,16 @@ if TYPE_CHECKING:
 
 _HOST = "127.0.0.1"
 _CONTROL = "control"
+_SECTIONS_OF_AGENTS = (
+    ComputeSettings,
+    ConsoleSettings,
+    HostResourceSettings,
+    ImageCacheSettings,
+    LibvirtSettings,
+    LogSettings,
+)
 _OPTIONS_OF_AGENTS = frozenset(
-    (setting.group, setting.oslo.name) for section in (ComputeSettings, LogSettings) for setting in settings_of(section)
+    (setting.group, setting.oslo.name) for section in _SECTIONS_OF_AGENTS for setting in settings_of(section)
 )
 #: How often it is looked whether hosts are up.
 _READ_EVERY_S = 0.2
@@ -55,22 +68,33 @@ _HEADER = "# Written at every start by `kilonova up`.\n"
 Sections = Mapping[str, Mapping[str, Any]]
 
 
-def require_possible(agents: int, hosts: int, operator: Sections) -> None:
-    """Refuse what cannot be started, before anything is. Raises: ConfigurationError."""
+def require_possible(agents: int, hosts: int, operator: Sections, own_host: str | None = None) -> None:
+    """Refuse what cannot be started, before anything is. Raises: ConfigurationError.
+
+    ``hosts``: how many are simulated. ``own_host``: the host of real guests, which has a process of its own.
+    """
     if not agents:
         return
     if not rabbitmq.is_installed():
         raise ConfigurationError(
             "--agents needs RabbitMQ, which is not installed. On Debian and Ubuntu: apt-get install rabbitmq-server"
         )
-    if agents > hosts:
-        raise ConfigurationError(f"--agents {agents} is more than there are hosts ({hosts}), and each needs one")
+    there_are = hosts + (own_host is not None)
+    if agents > there_are:
+        raise ConfigurationError(f"--agents {agents} is more than there are hosts ({there_are}), and each needs one")
+    if own_host is not None and hosts and agents == 1:
+        raise ConfigurationError("--agents 1 is too few: the host of real guests has a process of its own")
     if operator.get("DEFAULT", {}).get("transport_url"):
         raise ConfigurationError("--agents starts a broker of its own: take transport_url out of --config-file")
 
 
-def share_out(hosts: Sequence[str], agents: int) -> dict[str, tuple[str, ...]]:
-    """Return agent → its hosts: neighbours together, and as many for each as for any other, or one more."""
+def share_out(hosts: Sequence[str], agents: int, own_host: str | None = None) -> dict[str, tuple[str, ...]]:
+    """Return agent → its hosts: neighbours together, and as many for each as for any other, or one more.
+
+    ``own_host``: one that the last agent has alone.
+    """
+    if own_host is not None:
+        return {**(share_out(hosts, agents - 1) if hosts else {}), f"agent{agents}": (own_host,)}
     each, more = divmod(len(hosts), agents)
     shares: dict[str, tuple[str, ...]] = {}
     start = 0
@@ -127,13 +151,21 @@ class OwnBroker:
 
 
 class AgentSide:
-    """The broker of a cloud and the agents that it is for. ``shares``: agent → its hosts.
+    """The broker of a cloud and the agents that it is for. ``shares``: agent → its hosts. ``real``: one that is not
+    simulated.
 
     Starts the broker at once: from the main thread.
     """
 
-    def __init__(self, folder: Path, shares: Mapping[str, Sequence[str]], scenario: Path | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        shares: Mapping[str, Sequence[str]],
+        scenario: Path | None,
+        real: LibvirtSide | None = None,
+    ) -> None:
         self.shares = shares
+        self._real = real
         self.broker = OwnBroker(folder, shares)
         self._folder = folder
         self._scenario = scenario
@@ -205,12 +237,12 @@ class AgentSide:
                 "max_logfile_size_mb": LOG_BYTES // 2**20,
                 "max_logfile_count": LOGS_KEPT,
             },
-            "fake": {
-                "host_names": ",".join(hosts),
-                "state_dir": self._folder / "hypervisors",
-                **({"scenario": self._scenario} if self._scenario else {}),
-            },
         }
+        if self._real is not None and hosts == (self._real.name,):
+            sections = with_defaults(sections, self._real.options())
+        else:
+            fake = {"host_names": ",".join(hosts), "state_dir": self._folder / "hypervisors"}
+            sections = {**sections, "fake": {**fake, **({"scenario": self._scenario} if self._scenario else {})}}
         for more in options:
             sections = with_defaults(_for_agents(more), sections)
         write_private(files[1], _HEADER + conf_text(sections))

@@ -9,6 +9,7 @@ ones. Started again in the same folder it is the same node, and finds the guests
 import contextlib
 import hashlib
 import os
+import re
 import select
 import shutil
 import signal
@@ -110,6 +111,7 @@ class Libvirtd:
         """Start libvirtd and return at once. Raises: ConfigurationError, Unavailable."""
         self._make_folders()
         self._write_files()
+        self._forget_ended()
         conf = "/etc/libvirt/libvirtd.conf" if self._private else f"{self._base}/libvirtd.conf"
         pid_file = "/run/libvirt/libvirtd.pid" if self._private else f"{self._base}/run/libvirtd.pid"
         command = [shutil.which("libvirtd", path=_PATH) or "libvirtd", "-f", conf, "-p", pid_file]
@@ -224,6 +226,18 @@ class Libvirtd:
         shutil.rmtree(self.folder, ignore_errors=True)
         if self._base != str(self.folder):
             Path(self._base).unlink(missing_ok=True)
+
+    def _forget_ended(self) -> None:
+        """Let libvirtd forget processes of guests that have ended without it.
+
+        It expects its notes of them in memory, gone with the machine. These are not, and it would kill whoever has the
+        id of such a process by now.
+        """
+        notes = self.folder / ("run/qemu" if self._private else "run/libvirt/qemu/run")
+        for note in notes.glob("*.xml"):
+            found = re.search(rb"<domstatus [^>]*\bpid='([0-9]+)'", note.read_bytes())
+            if found is None or not self._is_ours(int(found[1])):
+                note.unlink()
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -2,6 +2,7 @@
 """The images that hosts keep grow old: those that no guest has used for long are removed from time to time."""
 
 import logging
+from collections.abc import Sequence
 
 from kilonova.compute.images import HostImages
 from kilonova.periodic import PeriodicThread
@@ -12,16 +13,16 @@ _DEFAULT_S = 60.0
 
 
 class ImageCacheManager:
-    """Looks after the images that all hosts of a process keep.
+    """Looks after the images that the hosts of a process keep, in each place where they keep some.
 
     ``interval_s``: seconds between two looks; a negative one stands for never. ``min_age_s``: for how long an image has
     to be unused before it is removed, None for none ever.
     """
 
-    def __init__(self, images: HostImages | None, interval_s: float, min_age_s: float | None) -> None:
+    def __init__(self, images: Sequence[HostImages], interval_s: float, min_age_s: float | None) -> None:
         self._images = images
         self._min_age_s = min_age_s
-        self._is_on = images is not None and min_age_s is not None and interval_s >= 0
+        self._is_on = bool(images) and min_age_s is not None and interval_s >= 0
         self._thread = PeriodicThread(
             "image cache", self.look, interval_s or _DEFAULT_S, complaint="Nobody looked for images that are not used"
         )
@@ -35,7 +36,8 @@ class ImageCacheManager:
 
     def look(self) -> None:
         """Remove what has not been used for long."""
-        if self._images is None or self._min_age_s is None:
+        if self._min_age_s is None:
             return
-        for name in self._images.forget_unused(self._min_age_s):
-            LOG.info("Image %s is removed from this machine: no guest uses it", name)
+        for images in self._images:
+            for name in images.forget_unused(self._min_age_s):
+                LOG.info("Image %s is removed from this machine: no guest uses it", name)

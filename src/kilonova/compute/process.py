@@ -53,7 +53,7 @@ class AgentProcess:
         self._bus = bus
         self._lease = lease
         self._reports = reports
-        self._image_cache = image_cache or ImageCacheManager(None, -1, None)
+        self._image_cache = image_cache or ImageCacheManager((), -1, None)
         self._power = power
         self._sessions = Sessions(agents, bus, lease, interval_s, on_begun=power.came_up)
         self._resources = ResourceTimer(bus, agents, lambda: self._sessions.session, resources_s)

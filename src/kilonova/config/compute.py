@@ -17,13 +17,21 @@ class ComputeSettings:
     compute_driver: Annotated[
         str,
         Option(
-            "What an agent process serves: fake.FakeDriver for the simulated hosts of [fake]; the name of an entry "
-            "point in kilonova.compute.drivers, or the dotted path of a class, for a hypervisor driver from outside."
+            "What an agent process serves: fake.FakeDriver for the simulated hosts of [fake]; libvirt.LibvirtDriver "
+            "for real guests of this machine; the name of an entry point in kilonova.compute.drivers, or the dotted "
+            "path of a class, for a hypervisor driver from outside."
         ),
     ] = "fake.FakeDriver"
     host: Annotated[
-        str | None, Option("Name of the host that a driver from outside serves; unset: that of the machine.")
+        str | None, Option("Name of the host that is served and not simulated; unset: that of the machine.")
     ] = None
+    control_serves_host: Annotated[
+        bool,
+        Option(
+            "Whether a control process serves the host of compute_driver, too, beside the simulated ones of [fake]; "
+            "one control process at most may do so (Kilonova's own)."
+        ),
+    ] = False
     instances_path: Annotated[
         Path | None, Option("Folder in which hosts keep their guests; for simulated ones [fake] state_dir wins.")
     ] = None

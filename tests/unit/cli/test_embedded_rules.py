@@ -12,7 +12,7 @@ from kilonova.cli.addresses import Address
 from kilonova.cli.cloud_files import Cloud, make_folder, write_conf
 from kilonova.cli.control import start_control_process
 from kilonova.cli.embedded_rules import FILTERS, rule_options
-from kilonova.cli.up import operator_options
+from kilonova.cli.operator_file import operator_options
 from kilonova.config.load import load_settings
 from kilonova.db import tables as t
 from kilonova.scheduler.settings import DEFAULT_FILTERS

@@ -57,7 +57,7 @@ def test_an_image_goes_when_no_guest_has_used_it_for_long(
     for image_id in ("one", "two"):
         driver.spawn(guest(f"of-{image_id}", image_id))
         age(tmp_path, image_id, OLD_S + 1)
-    manager = ImageCacheManager(images, 0, OLD_S)
+    manager = ImageCacheManager([images], 0, OLD_S)
     manager.look()
     assert kept(tmp_path) == ["one", "two"]  # guests are made of both
     driver.destroy("of-one")
@@ -74,8 +74,8 @@ def test_an_image_goes_when_no_guest_has_used_it_for_long(
 def test_nothing_is_removed_where_the_options_say_so(tmp_path: Path, images: HostImages) -> None:
     images.fetch(ImageData("one"))
     age(tmp_path, "one", 99 * OLD_S)
-    ImageCacheManager(images, 0, None).look()
-    ImageCacheManager(None, 0, 0.0).look()
+    ImageCacheManager([images], 0, None).look()
+    ImageCacheManager([], 0, 0.0).look()
     assert kept(tmp_path) == ["one"]
 
 

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``kilonova up --hypervisor libvirt`` has beside a cloud with simulated hosts only: a host of real guests.
+
+::
+
+    kilonova up ── libvirtd             DIR/libvirt; none where --config-file says which one to use
+               └── kilonova api         serves the host, whose guests are below DIR/instances; or, with --agents,
+                   kilonova compute     a process of its own does
+"""
+
+import shlex
+import socket
+from collections.abc import Mapping
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from kilonova.companions.libvirtd import Libvirtd, missing_programs
+from kilonova.config.libvirt import LibvirtSettings
+from kilonova.errors import ConfigurationError
+from kilonova.scenario.options import with_defaults
+
+_DRIVER = "libvirt.LibvirtDriver"
+#: How long guests have to shut down when they are stopped with the cloud.
+SHUTDOWN_S = 20.0
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+
+class Hypervisor(StrEnum):
+    """What the hosts of a cloud are."""
+
+    SIMULATED = "simulated"
+    LIBVIRT = "libvirt"
+
+
+class GuestsOnStop(StrEnum):
+    """What becomes of real guests when the cloud is stopped."""
+
+    KEEP = "keep"
+    STOP = "stop"
+
+
+def require_libvirt(operator: Sections) -> None:
+    """Refuse a machine that cannot have real guests. Raises: ConfigurationError saying what is missing.
+
+    ``operator``: options of the operator's own file, which may name a libvirtd elsewhere.
+    """
+    missing = [] if _given_uri(operator) else list(missing_programs())
+    if find_spec("libvirt") is None:
+        missing.append("libvirt-python")
+    if missing:
+        raise ConfigurationError(
+            f"--hypervisor libvirt needs {' and '.join(filter(None, (', '.join(missing[:-1]), missing[-1])))}; "
+            "tools/hypervisor.sh installs what is missing"
+        )
+
+
+def host_name(operator: Sections) -> str:
+    """Return the name of the host of real guests."""
+    return str(operator.get("DEFAULT", {}).get("host") or socket.gethostname())
+
+
+class LibvirtSide:
+    """The host of real guests of a cloud, and its libvirtd. ``name``: of the host."""
+
+    def __init__(self, folder: Path, name: str, operator: Sections) -> None:
+        self.name = name
+        self._instances = folder / "instances"
+        self._uri = _given_uri(operator)
+        self.libvirtd = None if self._uri else Libvirtd(folder / "libvirt", self.name)
+
+    def start(self) -> None:
+        """Start libvirtd, unless one was given, and wait until it takes connections. From the main thread.
+
+        Raises: ConfigurationError, Unavailable.
+        """
+        if self.libvirtd is not None:
+            self.libvirtd.start()
+            self.libvirtd.wait()
+
+    def control_options(self) -> Sections:
+        """Return what makes the control process serve the host."""
+        return with_defaults(self.options(), {"DEFAULT": {"control_serves_host": True}})
+
+    def options(self) -> Sections:
+        """Return what tells the process that serves the host of it."""
+        uri = self._uri or (self.libvirtd.uri if self.libvirtd else "")
+        return {
+            "DEFAULT": {"compute_driver": _DRIVER, "host": self.name, "instances_path": self._instances},
+            LibvirtSettings.GROUP: {"connection_uri": uri},
+        }
+
+    def stop(self, guests: GuestsOnStop) -> str:
+        """Stop libvirtd, and its guests if that is wanted. Returns what to say about those that go on.
+
+        Nobody else may act on guests any more.
+        """
+        if self.libvirtd is None:
+            return ""
+        if guests is GuestsOnStop.STOP and not self.libvirtd.ended() and self.libvirtd.guests():
+            from kilonova.cli.guests_on_stop import stop_guests  # noqa: PLC0415 - imports libvirt
+
+            stop_guests(self.libvirtd.uri, SHUTDOWN_S)
+        self.libvirtd.stop()
+        if guests is GuestsOnStop.STOP:
+            self.libvirtd.end_guests()
+        left = self.libvirtd.guests()
+        if not left:
+            return ""
+        noun, verb = ("guest goes", "it") if len(left) == 1 else ("guests go", "them")
+        kill = shlex.join(["kill", *map(str, left.values())])
+        return f"{len(left)} {noun} on running; the next start finds {verb}. To end {verb}: {kill}"
+
+
+def _given_uri(operator: Sections) -> str:
+    return str(operator.get(LibvirtSettings.GROUP, {}).get("connection_uri") or "")

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``kilonova up --hypervisor libvirt`` decides before it starts anything; tests/guests has a whole cloud."""
+
+import configparser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kilonova.cli import cloud_files, up_libvirt
+from kilonova.cli.addresses import Address
+from kilonova.cli.announcement import Announcement
+from kilonova.cli.cloud_files import Cloud
+from kilonova.cli.main import main
+from kilonova.cli.up_agents import require_possible, share_out
+from kilonova.cli.up_libvirt import GuestsOnStop, LibvirtSide, host_name
+from kilonova.errors import ConfigurationError
+
+ELSEWHERE = {"libvirt": {"connection_uri": "qemu:///system"}, "DEFAULT": {"host": "metal7"}}
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Cloud:
+    folder = tmp_path / "data"
+    cloud_files.make_folder(folder)
+    return Cloud(folder, Address("127.0.0.1", 1), Address("127.0.0.1", 2), Address("127.0.0.1", 3), hosts=2)
+
+
+def test_a_machine_that_lacks_something_is_told_what_and_how_to_get_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(up_libvirt, "missing_programs", lambda: ("libvirtd", "qemu-img"))
+    monkeypatch.setattr(up_libvirt, "find_spec", lambda _name: None)
+    assert main(["up", "--hypervisor", "libvirt", "--data", str(tmp_path / "cloud")]) == 2
+    assert capsys.readouterr().err == (
+        "kilonova: --hypervisor libvirt needs libvirtd, qemu-img and libvirt-python; "
+        "tools/hypervisor.sh installs what is missing\n"
+    )
+    assert not (tmp_path / "cloud").exists()
+
+
+def test_only_the_bindings_are_needed_for_a_libvirtd_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(up_libvirt, "missing_programs", lambda: ("libvirtd",))
+    monkeypatch.setattr(up_libvirt, "find_spec", lambda _name: object())
+    up_libvirt.require_libvirt(ELSEWHERE)
+    with pytest.raises(ConfigurationError, match="needs libvirtd;"):
+        up_libvirt.require_libvirt({})
+
+
+def test_its_host_may_not_have_the_name_of_a_simulated_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(up_libvirt, "missing_programs", tuple)
+    monkeypatch.setattr(up_libvirt, "find_spec", lambda _name: object())
+    (tmp_path / "more.conf").write_text("[DEFAULT]\nhost = node2\n")
+    words = ["up", "--hypervisor", "libvirt", "--hosts", "2", "--config-file", str(tmp_path / "more.conf")]
+    assert main([*words, "--data", str(tmp_path / "cloud")]) == 2
+    assert capsys.readouterr().err == (
+        "kilonova: a simulated host is called node2, too; set [DEFAULT] host in --config-file\n"
+    )
+
+
+def test_it_uses_the_libvirtd_that_the_operator_names_and_no_other(tmp_path: Path) -> None:
+    side = LibvirtSide(tmp_path, host_name(ELSEWHERE), ELSEWHERE)
+    side.start()
+    assert side.libvirtd is None
+    assert side.options()["libvirt"] == {"connection_uri": "qemu:///system"}
+    assert side.stop(GuestsOnStop.STOP) == "", "guests of somebody else's libvirtd are nobody's business"
+    assert not (tmp_path / "libvirt").exists()
+
+
+def test_the_control_process_serves_the_host_beside_the_simulated_ones(cloud: Cloud) -> None:
+    side = LibvirtSide(cloud.folder, "metal7", ELSEWHERE)
+    conf = _conf(cloud, own_host=side.control_options())
+    assert conf["fake"]["hosts"] == "2"
+    assert dict(conf["libvirt"]) == {"connection_uri": "qemu:///system"}
+    expected = {
+        "compute_driver": "libvirt.LibvirtDriver",
+        "host": "metal7",
+        "instances_path": str(cloud.folder / "instances"),
+        "control_serves_host": "true",
+    }
+    assert expected.items() <= dict(conf["DEFAULT"]).items()
+    assert "compute_driver" not in _conf(cloud)["DEFAULT"]
+
+
+def test_with_agents_the_last_one_has_the_host_alone() -> None:
+    assert share_out(["node1", "node2"], 3, "metal7") == {
+        "agent1": ("node1",),
+        "agent2": ("node2",),
+        "agent3": ("metal7",),
+    }
+    assert share_out([], 1, "metal7") == {"agent1": ("metal7",)}
+    require_possible(1, 0, {}, "metal7")
+    require_possible(3, 2, {}, "metal7")
+    with pytest.raises(ConfigurationError, match="--agents 2 is more than there are hosts"):
+        require_possible(2, 0, {}, "metal7")
+    with pytest.raises(ConfigurationError, match="--agents 1 is too few"):
+        require_possible(1, 2, {}, "metal7")
+
+
+@pytest.mark.parametrize("real_guests", [True, False])
+def test_what_to_type_next_shows_the_console_of_a_real_guest(cloud: Cloud, real_guests: bool) -> None:
+    said = Announcement(
+        cloud, 1.0, companions=True, unlimited=True, real_guests=real_guests, agents=False, data=""
+    ).text()
+    assert ("openstack console log show first\n" in said) is real_guests
+
+
+def _conf(cloud: Cloud, **more: Any) -> configparser.ConfigParser:
+    cloud_files.write_conf(cloud, None, **more)
+    conf = configparser.ConfigParser(interpolation=None, default_section="(none)")
+    conf.read(cloud.conf)
+    return conf
