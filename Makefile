@@ -42,4 +42,4 @@ horizon: setup ; @tools/browser.sh && tools/peer.sh horizon && PYTHONPATH=tests 
 conformance-nova: setup ; @tools/peer.sh nova && exec .venv-nova/bin/python -m pytest -c tests/nova_peer/pytest.ini --confcutdir=tests/nova_peer tests/nova_peer $(ARGS) ## run Nova's own Placement client against Kilonova's Placement
 conformance-scheduler: setup ; @tools/peer.sh nova && PYTHONPATH=src:tests exec .venv-nova/bin/python -m scheduler_peer $(ARGS) ## ask Nova's own filters and weighers the same as ours, ARGS='JsonFilter' only some
 conformance-policy: setup ; @tools/peer.sh nova && .venv-nova/bin/python tests/policy_peer/nova_rules.py | PYTHONPATH=tests .venv/bin/python -m policy_peer ## compare the rules of policy with Nova's own
-clean: ; @rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage && find . -name __pycache__ -prune -exec rm -rf {} + ## remove what make made
+clean: ; @rm -rf .venv .venv-* .novnc build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage && find . -name __pycache__ -prune -exec rm -rf {} + ## remove what make made

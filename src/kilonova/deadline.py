@@ -7,7 +7,6 @@ so often, and reads of the database end with it. Threads that work for nobody in
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
@@ -47,14 +46,19 @@ NEVER = Deadline(None, nobody_left)
 _current: ContextVar[Deadline | None] = ContextVar("kilonova_deadline", default=None)
 
 
-@contextmanager
-def running(deadline: Deadline) -> Iterator[None]:
-    """Make ``deadline`` the one of this thread."""
-    token = _current.set(deadline)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+class running:  # noqa: N801 - a context manager, which every request enters several times: a generator takes thrice as long
+    """Make a deadline the one of this thread, as long as it is entered."""
+
+    __slots__ = ("_deadline", "_token")
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._deadline)
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._token)
 
 
 def current() -> Deadline | None:

@@ -94,6 +94,7 @@ def test_a_commit_that_nobody_can_be_asked_about_any_more_is_not_done_again(
     for future in together:
         with pytest.raises(Unavailable, match="not known whether"):
             future.result(timeout=20)
+    assert proxied.unheard_writes == 2
     assert bumps(database) == 3
 
 

@@ -46,6 +46,27 @@ def test_lists_of_any_length_find_what_sqlalchemy_finds(database: Database, coun
     assert (len(found), late, dropped) == (count, 0, count)
 
 
+_BETWEEN = Prepared(
+    sa.select(_TRAIT.name)
+    .where(
+        _TRAIT.name.in_(sa.bindparam("wanted", expanding=True)),
+        _TRAIT.name.not_in(sa.bindparam("others", expanding=True)),
+        _TRAIT.name.not_in([NAMES[0]]),
+    )
+    .order_by(_TRAIT.id)
+)
+
+
+def test_several_lists_are_told_apart_however_they_are_given(database: Database) -> None:
+    def job(tx: Transaction) -> tuple[list[str], list[str]]:
+        _ADD.run_each(tx.connection, [{"name": name, "created_at": tx.now} for name in NAMES])
+        found = _BETWEEN.rows(tx.connection, wanted=NAMES[:5], others=NAMES[4:6])
+        same = _BETWEEN.rows(tx.connection, others=NAMES[3:8], wanted=NAMES[:2])
+        return [name for (name,) in found], [name for (name,) in same]
+
+    assert database.write(job) == (NAMES[1:4], NAMES[1:2])
+
+
 def test_an_error_is_what_sqlalchemy_would_raise_and_says_no_values(database: Database) -> None:
     def twice(tx: Transaction) -> None:
         for _ in range(2):

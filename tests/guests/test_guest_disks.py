@@ -364,3 +364,18 @@ def test_an_image_stays_as_long_as_a_disk_needs_it(disks_with: MakeDisks, servic
     age()
     assert [name.partition(".")[0] for name in sorted(images.forget_unused(100.0, 1e12))] == ["image-1", "image-2"]
     assert images.forget_unused(1e12, 100.0) == ("ephemeral_1_ext4.raw",)
+
+
+def test_the_images_of_a_host_and_the_guests_that_need_them(disks_with: MakeDisks, service: RealImages) -> None:
+    disks = disks_with(default_ephemeral_format="ext4")
+    one, two = service.make("one", "qcow2", mib=64), service.make("two", "raw")
+    disks.make(guest(one, "g1", ephemeral_gib=1))
+    disks.make(guest(one, "g2"))
+    disks.keep("g2")
+    with disks.bases.use(two):
+        pass
+    ephemeral, first, second = disks.cached_images()
+    assert (ephemeral.name, ephemeral.image_id, ephemeral.guests) == ("ephemeral_1_ext4.raw", "", ("g1",))
+    assert (first.image_id, first.disk_format, first.guests) == ("one", "raw", ("g1", "g2"))
+    assert first.size_bytes < MIB
+    assert (second.image_id, second.guests) == ("two", ())

@@ -217,6 +217,7 @@ def test_somebody_who_is_not_root_has_a_session(place_for_nobody: Path) -> None:
 @pytest.fixture
 def place_for_nobody() -> Iterator[Path]:
     """A folder that everybody may look into, which those of ``tmp_path`` are not, with one that is nobody's own."""
+    before = os.umask(0o022)
     with tempfile.TemporaryDirectory(prefix="kn-open-") as name:
         place = Path(name)
         place.chmod(0o755)
@@ -225,6 +226,7 @@ def place_for_nobody() -> Iterator[Path]:
         if os.geteuid() == 0:
             os.chown(place / "own", 65534, 65534)
         yield place
+    os.umask(before)
 
 
 def _is_open_to_all(file: Path) -> bool:

@@ -53,7 +53,7 @@ class FolderImages:
         try:
             data = self._data(image_id).read_bytes()
         except FileNotFoundError:
-            return Image(image_id, known["name"], "queued", properties=known["properties"])
+            return Image(image_id, known["name"], "queued", known["disk_format"], properties=known["properties"])
         size, digest = len(data), hashlib.sha512(data).hexdigest()
         return Image(
             image_id, known["name"], size_bytes=size, properties=known["properties"], hash_algo="sha512",

@@ -35,6 +35,7 @@ class Supervisor:
     command: Sequence[str] = (sys.executable, "-m", "kilonova", "up")
     arguments: Sequence[str] = ()
     ports: list[int] = field(default_factory=lambda: free_ports(3))
+    console_ports: list[int] = field(default_factory=lambda: free_ports(2))
     environment: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     lines: list[str] = field(default_factory=list)
@@ -44,6 +45,8 @@ class Supervisor:
         compute, identity, image = self.ports
         arguments = ["--data", str(self.folder), "--bind", f"127.0.0.1:{compute}"]
         arguments += ["--identity-port", str(identity), "--image-port", str(image)]
+        vnc, serial = self.console_ports
+        arguments += ["--novnc-port", str(vnc), "--serial-port", str(serial)]
         self.process = subprocess.Popen(
             [*self.command, *arguments, *self.arguments],
             stdout=subprocess.PIPE,

@@ -94,7 +94,9 @@ def _run(work: Path, patterns: Sequence[str], workers: int, patience: int) -> Ma
     """Start a cloud, prepare it, run the tests that match, and return what came of each."""
     for name in ("log", "locks", "etc"):
         (work / name).mkdir(exist_ok=True)
-    cloud = Supervisor(work / "cloud", arguments=("--hosts", str(_HOSTS))).start()
+    more = work / "etc" / "cloud.conf"
+    more.write_text(f"[DEFAULT]\nweb = {_novnc()}\n")
+    cloud = Supervisor(work / "cloud", arguments=("--hosts", str(_HOSTS), "--config-file", str(more))).start()
     try:
         try:
             cloud.until_ready()
@@ -105,6 +107,14 @@ def _run(work: Path, patterns: Sequence[str], workers: int, patience: int) -> Ma
         return _run_suite(work, patterns, workers)
     finally:
         cloud.stop()
+
+
+def _novnc() -> str:
+    """Return the folder of noVNC, whose page some tests look at."""
+    found = subprocess.run([ROOT / "tools" / "novnc.sh"], stdout=subprocess.PIPE, text=True, check=False)
+    if found.returncode:
+        sys.exit("tempest: without noVNC there is nothing to look at")
+    return found.stdout.strip()
 
 
 def _configure(work: Path, cloud: Supervisor, workers: int, patience: int) -> None:

@@ -44,14 +44,15 @@ ALLOWED: dict[str, set[str]] = {
     "images": {"logs", "model", "errors"},
     "identity": {"logs", "model", "errors"},
     "companions": {"errors", "logs", "server"},
+    "console_proxy": {"errors", "model"},
     "api": {
         "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images", "logs",
         "metrics", "mirror", "model", "notifications", "placement", "scheduler", "wsgi_keys",
     },
     "cli": {
-        "api", "claims", "clock", "companions", "compute", "conductor", "config", "db", "errors", "identifiers",
-        "identity", "images", "lease", "logs", "messaging", "metrics", "mirror", "model", "notifications", "scenario",
-        "scheduler", "server",
+        "api", "claims", "clock", "companions", "compute", "conductor", "config", "console_proxy", "db", "errors",
+        "identifiers", "identity", "images", "lease", "logs", "messaging", "metrics", "mirror", "model",
+        "notifications", "scenario", "scheduler", "server",
     },
     "wsgi": {"cli"},
     "__main__": {"cli"},
@@ -79,7 +80,8 @@ OWNERS: dict[str, set[str]] = {
     "amqp": {"messaging"},
     "oslo_utils": {"compute"},
     "requests": {"identity", "compute", "cli"},
-    "keystoneauth1": {"identity", "images", "cli"},
+    "keystoneauth1": {"console_proxy", "identity", "images", "cli"},
+    "websockets": {"console_proxy"},
     "typer": {"cli"},
     "rich": {"cli"},
 }

@@ -98,14 +98,22 @@ class _Resource:
         return endpoint
 
 
+#: Parameters of paths that are as good as passwords.
+_SECRETS = frozenset({"console_token"})
+
+
 @dataclass(slots=True)
 class Exchange:
-    """One request on its way through the borders."""
+    """One request on its way through the borders. ``shown_path``: as logs have it."""
 
     family: Family
     backend: Backend
     req: falcon.Request
     request_id: str = field(default_factory=lambda: f"req-{new_uuid()}")
+    shown_path: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shown_path = self.req.path
 
     @property
     def method(self) -> str:
@@ -115,11 +123,13 @@ class Exchange:
     def answer(self, resp: falcon.Response, find: Callable[[Version], Endpoint], path: Mapping[str, str]) -> None:
         """Run the request through every check and the handler, and write the answer or the fault."""
         began = time.monotonic()
+        for name in _SECRETS.intersection(path):
+            self.shown_path = self.shown_path.replace(path[name], "***")
         with working_for(self.log_context()):
             self._answer(resp, find, path)
             if LOG.isEnabledFor(logging.DEBUG):
                 took_s = time.monotonic() - began
-                LOG.debug("%s %s: %s in %.3f s", self.method, self.req.path, resp.status, took_s)
+                LOG.debug("%s %s: %s in %.3f s", self.method, self.shown_path, resp.status, took_s)
 
     def log_context(self) -> RequestContext:
         """Return who asks, for the log: empty where authentication has not said so."""
@@ -207,13 +217,13 @@ class Exchange:
     def fault(self, error: Exception, version: Version | None) -> Reply:
         status = faults.status_of(error)
         if isinstance(error, ClientGone):
-            LOG.info("%s %s was given up: its client is gone", self.method, self.req.path)
+            LOG.info("%s %s was given up: its client is gone", self.method, self.shown_path)
         elif isinstance(error, DeadlineExceeded):
-            LOG.warning("%s %s was given up: it took too long", self.method, self.req.path)
+            LOG.warning("%s %s was given up: it took too long", self.method, self.shown_path)
         elif isinstance(error, KilonovaError) and status in _TOLD_IN_ONE_LINE:
-            LOG.warning("%s %s: %d %s", self.method, self.req.path, status, error.message)
+            LOG.warning("%s %s: %d %s", self.method, self.shown_path, status, error.message)
         elif status >= 500:
-            LOG.error("%s %s failed", self.method, self.req.path, exc_info=error)
+            LOG.error("%s %s failed", self.method, self.shown_path, exc_info=error)
         headers = dict(error.headers) if isinstance(error, faults.HttpError) else {}
         message = faults.message_of(error)
         kind = self.family.fault_media_type(self.req.env.get("HTTP_ACCEPT"))

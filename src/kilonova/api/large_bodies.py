@@ -8,7 +8,7 @@ whatever the number of its threads and of the clients that send them.
 import ctypes
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from kilonova.errors import Unavailable
 
@@ -21,12 +21,19 @@ _turns = threading.BoundedSemaphore(_AT_ONCE)
 _trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
+_NO_TURN = nullcontext()
+
+
+def turn(size: int) -> AbstractContextManager[None]:
+    """Return what waits until a body of so many bytes may be taken apart, and holds back others meanwhile.
+
+    Raises: Unavailable, when it is entered.
+    """
+    return _NO_TURN if size < _LARGE else _large_turn()
+
+
 @contextmanager
-def turn(size: int) -> Iterator[None]:
-    """Wait until a body of so many bytes may be taken apart, and hold back others meanwhile. Raises: Unavailable."""
-    if size < _LARGE:
-        yield
-        return
+def _large_turn() -> Iterator[None]:
     if not _turns.acquire(timeout=_PATIENCE_S):
         raise Unavailable(f"{_AT_ONCE} requests with large bodies are being handled; send this one again later.")
     try:

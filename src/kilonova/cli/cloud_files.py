@@ -5,7 +5,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,11 +59,12 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """The administrator, the services' own account, and a plain member of another project."""
+    """The administrator, the services' own account, a plain member of another project, and the proxy of consoles."""
 
     admin: Account
     service: Account
     demo: Account
+    console: Account
 
 
 def make_folder(folder: Path) -> tuple[Path, ...]:
@@ -100,7 +101,7 @@ def accounts(folder: Path) -> Accounts:
     """Read the accounts with the folder's own random passwords, made when they are first asked for."""
     path = folder / "passwords.json"
     passwords: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    missing = {"admin", "service", "demo"} - passwords.keys()
+    missing = {"admin", "service", "demo", "console"} - passwords.keys()
     if missing:
         passwords.update({name: secrets.token_urlsafe(24) for name in missing})
         write_private(path, json.dumps(passwords, indent=2) + "\n")
@@ -108,6 +109,7 @@ def accounts(folder: Path) -> Accounts:
         admin=Account("admin", passwords["admin"], "admin", ("admin",)),
         service=Account("service", passwords["service"], "service", ("admin", "service")),
         demo=Account("demo", passwords["demo"], "demo", ("member",)),
+        console=Account("console", passwords["console"], "service", ("service",)),
     )
 
 
@@ -120,7 +122,7 @@ def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
         port=cloud.identity.port,
         region=REGION,
         log_file=str(cloud.log("keystone")),
-        accounts=(people.admin, people.service, people.demo),
+        accounts=(people.admin, people.service, people.demo, people.console),
         catalog=(
             CatalogEntry("identity", "keystone", cloud.auth_url),
             CatalogEntry("image", "glance", cloud.image.public_url),
@@ -143,6 +145,20 @@ def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
     save(glance, cloud.folder / "glance" / "settings.json")
 
 
+def login_of(cloud: Cloud, account: Account) -> dict[str, str]:
+    """Return what a section of a configuration file says of an account."""
+    return {
+        "auth_url": f"{cloud.identity.local_url}/identity",
+        "auth_type": "password",
+        "username": account.user,
+        "password": account.password,
+        "project_name": account.project,
+        "user_domain_name": "Default",
+        "project_domain_name": "Default",
+        "region_name": REGION,
+    }
+
+
 def write_conf(
     cloud: Cloud,
     people: Accounts | None,
@@ -150,13 +166,13 @@ def write_conf(
     operator_options: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     broker: Mapping[str, Mapping[str, Any]] | None = None,
-    own_host: Mapping[str, Mapping[str, Any]] | None = None,
+    parts: Sequence[Mapping[str, Mapping[str, Any]]] = (),
 ) -> None:
     """Write ``kilonova.conf``: what this supervisor knows, then what the scenario adds to it, then rules.
 
     ``operator_options``: what the operator's own file says; it is read by itself, after this one.
-    ``broker``: what leads to the hosts where these are not in the control process. ``own_host``: what makes it serve a
-    host that is not simulated.
+    ``broker``: what leads to the hosts where these are not in the control process. ``parts``: what tells it of others
+    that belong to the cloud.
 
     Without accounts it says nothing of identity and images, which are the operator's.
     """
@@ -179,16 +195,7 @@ def write_conf(
     }
     if people is not None:
         sections["api"] = {"auth_strategy": "keystone", **sections["api"]}
-        login = {
-            "auth_url": f"{cloud.identity.local_url}/identity",
-            "auth_type": "password",
-            "username": people.service.user,
-            "password": people.service.password,
-            "project_name": people.service.project,
-            "user_domain_name": "Default",
-            "project_domain_name": "Default",
-            "region_name": REGION,
-        }
+        login = login_of(cloud, people.service)
         sections["keystone_authtoken"] = {
             "www_authenticate_uri": cloud.auth_url,
             **login,
@@ -201,8 +208,8 @@ def write_conf(
     if broker is not None:
         sections["fake"] = {}
         sections = dict(with_defaults(sections, broker))
-    if own_host is not None:
-        sections = dict(with_defaults(sections, own_host))
+    for part in parts:
+        sections = dict(with_defaults(sections, part))
     header = "# Written at every start by `kilonova up`; put settings of your own in a file for --config-file.\n"
     rules = rule_options(scenario_options or {}, operator_options or {})
     write_private(cloud.conf, header + conf_text(with_defaults(with_defaults(sections, scenario_options or {}), rules)))

@@ -13,7 +13,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 _OF_LIBRARIES = frozenset(
     {
         *("keystone_authtoken", "oslo_policy", "oslo_middleware", "oslo_concurrency", "oslo_limit"),
-        *("oslo_versionedobjects", "oslo_reports", "cors", "healthcheck", "profiler", "service_user", "ssl"),
+        *("oslo_versionedobjects", "oslo_reports", "cors", "healthcheck", "profiler", "service_user", "nova", "ssl"),
         "audit_middleware_notifications",
     }
 )

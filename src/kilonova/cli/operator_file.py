@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's own configuration file, as `kilonova up` looks into it before any service reads it."""
+"""The file that an operator gives to ``kilonova up``, read before those who understand its options."""
 
 import configparser
 from collections.abc import Mapping

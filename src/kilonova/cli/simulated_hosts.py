@@ -18,6 +18,7 @@ from kilonova.compute.turnstile import HostLimits
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.compute.virt.fake.hypervisor import ConsoleAddresses
+from kilonova.compute.virt.libvirt.disk_records import bases_in_use
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.fake import FakeSettings
@@ -132,13 +133,18 @@ def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTran
         retries=settings.num_retries,
         verify=settings.verify,
         transfers=transfers,
+        in_use=lambda: bases_in_use(folder),
     )
 
 
 def image_cache_of(folders: Sequence[Path], settings: ImageCacheSettings) -> ImageCacheManager:
     """Return who looks after what :func:`host_images` keep below each of the folders."""
-    images = tuple(host_images(folder, settings) for folder in folders)
-    return ImageCacheManager(images, settings.manager_interval_s, settings.unused_min_age_s)
+    return ImageCacheManager(
+        tuple(host_images(folder, settings) for folder in folders),
+        settings.manager_interval_s,
+        settings.unused_min_age_s,
+        settings.remove_unused_resized_minimum_age_s,
+    )
 
 
 def ratios_of(compute: ComputeSettings) -> AllocationRatios:

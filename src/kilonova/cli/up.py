@@ -6,6 +6,7 @@
     kilonova up ── keystone      identity, http://HOST:5000/identity
                ├── glance        images,   http://HOST:9292
                ├── kilonova api  compute and placement, hosts
+               ├── kilonova console-proxy  consoles, http://HOST:6080 and ws://HOST:6083 (``up_consoles.py``)
                ├── with --agents, the broker and the processes that have the hosts instead (``up_agents.py``)
                └── with --hypervisor libvirt, the libvirtd of a host of real guests (``up_libvirt.py``)
 
@@ -34,6 +35,7 @@ from kilonova.cli.cloud_files import (
     Cloud,
     accounts,
     lock_folder,
+    login_of,
     make_folder,
     write_clouds_yaml,
     write_companion_settings,
@@ -43,6 +45,7 @@ from kilonova.cli.operator_file import operator_options
 from kilonova.cli.scenario_file import find_scenario
 from kilonova.cli.start_progress import StartProgress
 from kilonova.cli.up_agents import AgentSide, Sections, require_possible, share_out
+from kilonova.cli.up_consoles import ConsolePart, is_possible
 from kilonova.cli.up_libvirt import GuestsOnStop, Hypervisor, LibvirtSide, host_name, require_libvirt
 from kilonova.errors import NO_ROOM, ConfigurationError, Unavailable, full_disk
 from kilonova.scenario.load import load_scenario
@@ -71,6 +74,7 @@ class UpOptions:
     scenario: Path | None = None
     config_file: Path | None = None
     companions: bool = True
+    consoles: ConsolePart | None = None
 
 
 def default_folder() -> Path:
@@ -113,6 +117,8 @@ def up(
     ] = "127.0.0.1:8774",
     identity_port: Annotated[int, typer.Option(min=1, max=65535, help="Keystone's port.")] = 5000,
     image_port: Annotated[int, typer.Option(min=1, max=65535, help="Glance's port.")] = 9292,
+    novnc_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of VNC consoles.")] = 6080,
+    serial_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of serial consoles.")] = 6083,
     scenario: Annotated[
         str | None, typer.Option(metavar="NAME|FILE", help="Scenario: shapes the hosts, sets options.")
     ] = None,
@@ -123,6 +129,9 @@ def up(
         bool,
         typer.Option("--companions/--no-companions", help="Start Keystone and Glance, or use those of --config-file."),
     ] = True,
+    console_proxy: Annotated[
+        bool, typer.Option("--console-proxy/--no-console-proxy", help="Start a proxy of consoles (40 MiB of memory).")
+    ] = True,
 ) -> None:
     """Start a cloud on this machine and keep it running until Ctrl-C."""
     compute = addresses.parse(bind, "--bind")
@@ -130,8 +139,10 @@ def up(
         raise ConfigurationError(f"--config-file {config_file} is not a file")
     if not companions and config_file is None:
         raise ConfigurationError("--no-companions needs --config-file with your own identity and image services")
+    folder = (data or default_folder()).expanduser().absolute()
+    vnc, serial = Address(compute.host, novnc_port), Address(compute.host, serial_port)
     options = UpOptions(
-        folder=(data or default_folder()).expanduser().absolute(),
+        folder=folder,
         compute=compute,
         identity=Address(compute.host, identity_port),
         image=Address(compute.host, image_port),
@@ -143,6 +154,7 @@ def up(
         scenario=find_scenario(scenario) if scenario else None,
         config_file=config_file.absolute() if config_file else None,
         companions=companions,
+        consoles=ConsolePart(folder, vnc, serial) if console_proxy else None,
     )
     try:
         run(options)
@@ -158,6 +170,8 @@ def run(options: UpOptions) -> None:
     options = _with_configured_bind(options)
     scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
     operator = operator_options(options.config_file)
+    if not options.companions and not is_possible(operator):
+        options = replace(options, consoles=None)  # nobody could ask what tokens lead to
     hosts = [host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts))]
     own_host = None
     if options.hypervisor is Hypervisor.LIBVIRT:
@@ -194,14 +208,10 @@ def run(options: UpOptions) -> None:
             real.start()
         if options.agents:
             side = AgentSide(options.folder, share_out(hosts, options.agents, own_host), options.scenario, real)
-        write_conf(
-            cloud,
-            people,
-            scenario.options,
-            operator,
-            broker=None if side is None else side.broker.options(),
-            own_host=real.control_options() if real and not side else None,
-        )
+        parts = [options.consoles.options()] if options.consoles else []
+        parts += [real.control_options()] if real and not side else []
+        broker = None if side is None else side.broker.options()
+        write_conf(cloud, people, scenario.options, operator, broker=broker, parts=parts)
         if people is not None:
             write_companion_settings(cloud, people)
             write_clouds_yaml(cloud, people)
@@ -210,7 +220,7 @@ def run(options: UpOptions) -> None:
             watched += [real.libvirtd] if real and real.libvirtd else []
             for each in watched:
                 _show_start(each, progress)
-            for child in _start_children(options, cloud, scenario, operator, side):
+            for child in _start_children(options, cloud, people, scenario, operator, side):
                 children.append(child)
                 watched.append(child)
                 _show_start(child, progress)
@@ -218,6 +228,8 @@ def run(options: UpOptions) -> None:
             if people is not None and not (options.folder / "seeded").exists():
                 _fill(cloud, people, progress)
         _say(_announcement(cloud, options, time.monotonic() - started).text())
+        if options.consoles is not None and options.consoles.lacks_novnc(operator):
+            _say("Browsers show consoles once noVNC is installed, on Debian and Ubuntu: apt-get install novnc")
         raise Unavailable(wait_for_an_end(watched).obituary())
     except KeyboardInterrupt:
         _say("\nstopping")
@@ -272,7 +284,8 @@ def _with_configured_bind(options: UpOptions) -> UpOptions:
 
 def _needed(options: UpOptions) -> dict[str, Address]:
     companions = {"Keystone (--identity-port)": options.identity, "Glance (--image-port)": options.image}
-    return {"the control process (--bind)": options.compute, **(companions if options.companions else {})}
+    consoles = options.consoles.needed() if options.consoles is not None else {}
+    return {"the control process (--bind)": options.compute, **(companions if options.companions else {}), **consoles}
 
 
 def _show_start(child: Watched, progress: StartProgress) -> None:
@@ -280,7 +293,12 @@ def _show_start(child: Watched, progress: StartProgress) -> None:
 
 
 def _start_children(
-    options: UpOptions, cloud: Cloud, scenario: Scenario, operator: Sections, side: AgentSide | None
+    options: UpOptions,
+    cloud: Cloud,
+    people: Accounts | None,
+    scenario: Scenario,
+    operator: Sections,
+    side: AgentSide | None,
 ) -> Iterator[Child]:
     """Start one child after the other, the slowest first, without waiting for any."""
     companion = (sys.executable, "-m")
@@ -310,6 +328,9 @@ def _start_children(
         cloud.folder,
         scenario.python_path,
     )
+    if options.consoles is not None:
+        login = None if people is None else login_of(cloud, people.console)
+        yield options.consoles.start(f"{options.compute.local_url}/compute/v2.1", login, operator)
     if side is not None:
         yield from side.start_agents((scenario.options, operator), scenario.python_path)
 

@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 from kilonova.cli.dotted_paths import driver_class, made
@@ -34,12 +33,11 @@ def make_driver(name: str, setup: HostSetup, options: Callable[[type[Any]], Mapp
 def make_libvirt_driver(setup: HostSetup, settings: LibvirtSettings, consoles: ConsoleSettings) -> VirtDriver:
     """Make the driver of real guests. Raises: ConfigurationError where libvirt-python is not installed."""
     try:
-        module = import_module("kilonova.compute.virt.libvirt.driver")
+        from kilonova.compute.virt.libvirt.driver import LibvirtDriver  # noqa: PLC0415
     except ImportError as error:
         if error.name not in ("libvirt", "libvirtmod"):
             raise
         raise ConfigurationError(
             f"{_OPTION} = libvirt.LibvirtDriver needs libvirt-python, which tools/hypervisor.sh installs ({error})."
         ) from error
-    driver: VirtDriver = module.LibvirtDriver(setup, settings, consoles)
-    return driver
+    return LibvirtDriver(setup, settings, consoles)

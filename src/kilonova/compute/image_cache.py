@@ -16,12 +16,19 @@ class ImageCacheManager:
     """Looks after the images that the hosts of a process keep, in each place where they keep some.
 
     ``interval_s``: seconds between two looks; a negative one stands for never. ``min_age_s``: for how long an image has
-    to be unused before it is removed, None for none ever.
+    to be unused before it is removed, None for none ever; ``ephemeral_min_age_s``: the same for empty file systems.
     """
 
-    def __init__(self, images: Sequence[HostImages], interval_s: float, min_age_s: float | None) -> None:
+    def __init__(
+        self,
+        images: Sequence[HostImages],
+        interval_s: float,
+        min_age_s: float | None,
+        ephemeral_min_age_s: float | None = None,
+    ) -> None:
         self._images = images
         self._min_age_s = min_age_s
+        self._ephemeral_min_age_s = ephemeral_min_age_s
         self._is_on = bool(images) and min_age_s is not None and interval_s >= 0
         self._thread = PeriodicThread(
             "image cache", self.look, interval_s or _DEFAULT_S, complaint="Nobody looked for images that are not used"
@@ -39,5 +46,5 @@ class ImageCacheManager:
         if self._min_age_s is None:
             return
         for images in self._images:
-            for name in images.forget_unused(self._min_age_s):
+            for name in images.forget_unused(self._min_age_s, self._ephemeral_min_age_s):
                 LOG.info("Image %s is removed from this machine: no guest uses it", name)

@@ -14,15 +14,17 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any, Protocol
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from kilonova.compute.file_locks import held, is_lock
+from kilonova.compute.image_names import EPHEMERAL_PREFIX, format_of, image_id_of, name_of, without_format
 from kilonova.errors import DriverError, ImageUnusable, TransferBroken, TransferPostponed
+from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import ImageData
 
 LOG = logging.getLogger(__name__)
@@ -31,12 +33,8 @@ _PAUSE_S, _LONGEST_PAUSE_S, _DOUBLED = 0.5, 8.0, 4
 _UNFINISHED = ".part"
 #: Nobody is at work any more on what has not changed for so long.
 _ABANDONED_S = 86_400.0
-#: An image may be kept in one of these, then with its name at the end of that of the file.
-FORMATS = ("raw", "qcow2", "iso")
 #: Others may get to a file whose name they know, as an emulator does that has a user of its own, and list nothing.
 _FOLDER_MODE = 0o711
-#: What is no image, but made for several guests: an empty file system.
-EPHEMERAL_PREFIX = "ephemeral_"
 
 
 class ImageTransfers(Protocol):
@@ -83,7 +81,7 @@ class HostImages:
 
         Raises: DriverError; ImageUnusable, which says that it is not the host's fault.
         """
-        name = self.name_of(image)
+        name = name_of(image)
         file = self.find(name)
         if file is not None:
             return file
@@ -92,7 +90,7 @@ class HostImages:
 
     def fetch_locked(self, image: ImageData) -> Path:
         """Do what :meth:`fetch` does, for one who holds the lock of its name."""
-        name = self.name_of(image)
+        name = name_of(image)
         file = self.find(name)
         if file is not None:
             return file
@@ -102,7 +100,7 @@ class HostImages:
 
     def has(self, image: ImageData) -> bool:
         """Tell whether an image is there; one that is asked for is one that is used."""
-        return self.find(self.name_of(image)) is not None
+        return self.find(name_of(image)) is not None
 
     def forget_unused(self, min_age_s: float, ephemeral_min_age_s: float | None = None) -> tuple[str, ...]:
         """Remove the images that no guest is made of, and that nobody has used for so long; return their names.
@@ -127,6 +125,21 @@ class HostImages:
                 if now - path.stat().st_mtime > _ABANDONED_S:
                     path.unlink()
         return tuple(gone)
+
+    def list(self, guests_of: Callable[[str, os.stat_result], Iterable[str]]) -> tuple[CachedImage, ...]:
+        """Return the images that are here, by name. ``guests_of``: who needs a file, by its name or as it is."""
+        now = time.time()
+        return tuple(
+            CachedImage(
+                name,
+                image_id_of(name),
+                format_of(name),
+                _size(stat),
+                max(0, round(now - stat.st_mtime)),
+                tuple(sorted(guests_of(name, stat))),
+            )
+            for name, stat, _ in sorted(self._all(), key=lambda each: each[0])
+        )
 
     def upload(self, image: ImageData, file: Path, check: Callable[[], None] = lambda: None) -> None:
         """Bring the data of an image that has none yet.
@@ -155,11 +168,6 @@ class HostImages:
 
     # --- one image ----------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def name_of(image: ImageData) -> str:
-        """Return the name of the file of an image. Other data has another name."""
-        return ".".join(filter(None, (quote(image.image_id, safe=""), image.hash_value[:32])))
-
     def find(self, name: str) -> Path | None:
         """Return the file of a name, None where it is not there; one that is asked for is one that is used."""
         file = self._folder / name
@@ -174,7 +182,7 @@ class HostImages:
         """Keep others from making and removing the files of an image, in each format. Raises: DriverError."""
         with self._storing(name):
             self._folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-            with held(self._folder, _without_format(name)):
+            with held(self._folder, without_format(name)):
                 yield
 
     @contextmanager
@@ -280,7 +288,7 @@ class HostImages:
 
     def _remove(self, name: str) -> bool:
         """Remove a file unless somebody has begun to use it, or is about to; tell whether it is gone."""
-        with held(self._folder, _without_format(name), wait=False) as is_ours:
+        with held(self._folder, without_format(name), wait=False) as is_ours:
             if not is_ours or name in self._in_use():
                 return False
             (self._folder / name).unlink(missing_ok=True)
@@ -341,13 +349,6 @@ class _Draft:
             raise ImageUnusable(f"Image {image.image_id} has {self.size} bytes instead of {image.size_bytes}.")
         if self._hash is not None and self._hash.hexdigest() != image.hash_value:
             raise ImageUnusable(f"Image {image.image_id} is damaged: it does not have its {image.hash_algo} checksum.")
-
-
-def _without_format(name: str) -> str:
-    """Return the name of the file of an image, of that of the same one in a format."""
-    for format_ in FORMATS:
-        name = name.removesuffix(f".{format_}")
-    return name
 
 
 def _size(stat: os.stat_result) -> int:

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.errors import DriverError, GuestMissing, GuestNotRunning, Unsupported
 from kilonova.messaging.messages import (
+    AskCachedImages,
     AskConsoleAddress,
     AskConsoleOutput,
     AskDiagnostics,
+    CachedImages,
     ConsoleAddress,
     ConsoleOutput,
     Diagnostics,
@@ -64,6 +66,8 @@ class Questions:
                 return ConsoleAddress(*to, self._driver.console_end(uuid, question.protocol), asker)
             case AskDiagnostics():
                 return Diagnostics(*to, self._driver.diagnostics(uuid), asker)
+            case AskCachedImages():
+                return CachedImages(*to, asker, self._driver.cached_images())
 
 
 def _because(error: DriverError) -> RefusedBecause:

@@ -4,6 +4,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.workflows.batch import BATCH
@@ -15,6 +16,8 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.lease import Lease
 
 LOG = logging.getLogger(__name__)
+#: Whoever stores a workflow has it begin sooner than that.
+_FORGOTTEN_AFTER = timedelta(seconds=60)
 
 
 class Membership:
@@ -43,6 +46,8 @@ class Membership:
         self._clock = clock
         self._waits_until = clock() + lease.duration.total_seconds()
         self._waits = True
+        self._unheard = database.unheard_writes
+        self._search_at: float | None = None
 
     def sign_of_life(self) -> None:
         """Tell the other processes that this one is alive; notice when they counted it as dead meanwhile."""
@@ -114,6 +119,27 @@ class Membership:
         """Do what :meth:`resume` did not do because this process waited for agents, if that is over."""
         if self._waits and (count := self.resume()):
             LOG.info("%d unfinished operations are resumed", count)
+
+    def find_forgotten(self) -> int:
+        """Go on with workflows that were stored although whoever stored them was told that this is not known.
+
+        That happens while a database is away. They are looked for a while later, so that each is either under way by
+        then or will never be. Returns how many there were.
+        """
+        unheard, self._unheard = self._unheard, self._database.unheard_writes
+        if unheard != self._unheard:
+            self._search_at = self._clock() + _FORGOTTEN_AFTER.total_seconds()
+        if self._search_at is None or self._clock() < self._search_at:
+            return 0
+        with self._database.read() as connection:
+            own = workflows.of_owner(connection, self._owner)
+        self._search_at = None
+        long_ago, known = self._database.clock.now() - _FORGOTTEN_AFTER, self._runner.known
+        forgotten = [row for row in own if row.uuid not in known and (row.created_at or long_ago) < long_ago]
+        if forgotten:
+            LOG.warning("%d operations go on that nobody knew to be stored", len(forgotten))
+            self._go_on(forgotten)
+        return len(forgotten)
 
     def take_inheritance(self) -> int:
         """Go on with workflows that other processes handed over or interrupted; return how many there are."""

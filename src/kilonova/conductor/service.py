@@ -42,6 +42,7 @@ from kilonova.messaging.bus import ConductorBus, DeclinedError, Speaker
 from kilonova.messaging.codec import OLDEST
 from kilonova.messaging.messages import (
     Answer,
+    CachedImages,
     ConductorMessage,
     ConsoleAddress,
     ConsoleOutput,
@@ -216,7 +217,7 @@ class Conductor:
                 self._power_sync.take(message)
             case PowerStatesAnswer():
                 self._power_sync.judge(message)
-            case ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
+            case CachedImages() | ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
                 self.questions.take(message)
 
     def answer(self, question: Question, speaker: Speaker) -> Answer | Future[Answer]:

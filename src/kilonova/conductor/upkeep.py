@@ -112,6 +112,7 @@ class Upkeep:
     def tick(self) -> None:
         """Try again what broke and is due; ask agents that should have replied by now."""
         self._conductor.membership.resume_later()
+        self._conductor.membership.find_forgotten()
         self._conductor.runner.retry_broken()
         self._conductor.runner.ask_overdue()
 

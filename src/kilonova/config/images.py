@@ -69,6 +69,15 @@ class ImageCacheSettings:
             min=0,
         ),
     ] = 86_400
+    remove_unused_resized_minimum_age_s: Annotated[
+        int,
+        Option(
+            "Seconds for which no guest may have used an empty file system, of which ephemeral disks are made, before "
+            "it is removed.",
+            name="remove_unused_resized_minimum_age_seconds",
+            min=0,
+        ),
+    ] = 3600
     num_retries: Annotated[int, Option("How often a host tries again to transfer an image.", group="glance", min=0)] = 3
     cafile: Annotated[
         str | None,

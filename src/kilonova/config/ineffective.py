@@ -13,7 +13,7 @@ _STATIC = "vendor data are those of vendordata_jsonfile_path."
 _QUOTAS = "see docs/quotas.md."
 _PROCESSES = "a control process has [api] threads; start more of them for more cores, see docs/operating.md."
 _EXACT = "what is on a host is always known exactly."
-_PROXY = "it is read by proxies of consoles, and none is part of this release."
+_SPICE = "no proxy of SPICE consoles is part of this release."
 _RETRIED = "a guest that is left behind is removed as soon as its host can, see docs/operating.md."
 
 #: Group → options. The help says why they do nothing.
@@ -75,19 +75,9 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.BoolOpt("use_queue_manager", help="queues have fixed names, see docs/operating.md."),
         cfg.BoolOpt("rabbit_stream_fanout", help="there are no broadcasts."),
     ),
-    "consoleauth": (cfg.BoolOpt("enforce_session_timeout", default=False, help=_PROXY),),
-    "vnc": (
-        cfg.StrOpt("novncproxy_host", default="0.0.0.0", help=_PROXY),  # noqa: S104 - Nova's default
-        cfg.PortOpt("novncproxy_port", default=6080, help=_PROXY),
-        cfg.ListOpt("auth_schemes", default=["none"], help=_PROXY),
-    ),
     "spice": (
-        cfg.StrOpt("html5proxy_host", default="0.0.0.0", help=_PROXY),  # noqa: S104 - Nova's default
-        cfg.PortOpt("html5proxy_port", default=6082, help=_PROXY),
-    ),
-    "serial_console": (
-        cfg.StrOpt("serialproxy_host", default="0.0.0.0", help=_PROXY),  # noqa: S104 - Nova's default
-        cfg.PortOpt("serialproxy_port", default=6083, help=_PROXY),
+        cfg.StrOpt("html5proxy_host", default="0.0.0.0", help=_SPICE),  # noqa: S104 - Nova's default
+        cfg.PortOpt("html5proxy_port", default=6082, help=_SPICE),
     ),
     "cinder": (cfg.BoolOpt("cross_az_attach", default=True, help="there is no volume service."),),
     "workarounds": (

@@ -140,7 +140,8 @@ class LibvirtSettings:
     snapshot_image_format: Annotated[
         str,
         Option(
-            "Format of the images of servers. Unset: that of the image which the server was made of.",
+            "Format of the images of servers, of which control processes tell the image service and hosts. Unset: that "
+            "of the image which the server was made of.",
             choices=("", "raw", "qcow2", "vmdk", "vdi"),
         ),
     ] = ""
@@ -148,16 +149,6 @@ class LibvirtSettings:
         Path | None,
         Option("Folder for copies of disks on their way to the image service; unset: snapshots in that of the guests."),
     ] = None
-    remove_unused_resized_minimum_age_s: Annotated[
-        int,
-        Option(
-            "Seconds for which no guest may have used an empty file system, of which ephemeral disks are made, before "
-            "it is removed.",
-            name="remove_unused_resized_minimum_age_seconds",
-            group="image_cache",
-            min=0,
-        ),
-    ] = 3600
 
     @property
     def has_cow_disks(self) -> bool:

@@ -12,6 +12,7 @@ from kilonova.config.api import ApiSettings, BodyLimits
 from kilonova.config.chores import ChoreSettings
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.conductor import ConductorSettings
+from kilonova.config.console_proxy import ConsoleProxySettings
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.fake import FakeSettings
@@ -44,6 +45,7 @@ class Settings:
     chores: ChoreSettings = field(default_factory=ChoreSettings)
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     conductor: ConductorSettings = field(default_factory=ConductorSettings)
+    console_proxy: ConsoleProxySettings = field(default_factory=ConsoleProxySettings)
     consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
     fake: FakeSettings = field(default_factory=FakeSettings)
     glance: GlanceSettings = field(default_factory=GlanceSettings)

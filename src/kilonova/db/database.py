@@ -87,6 +87,11 @@ class Database:
         return self._writer.waiting
 
     @property
+    def unheard_writes(self) -> int:
+        """How many writes happened so far, or may have, after their callers had been told that this is not known."""
+        return self._writer.unheard
+
+    @property
     def engine(self) -> Engine:
         """Where readers get their connections."""
         return self._engines.readers

@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.visitors import iterate
 
 _Convert = Callable[[Any], Any]
 
@@ -35,8 +36,12 @@ class _Ready:
     text: str
     arguments: tuple[_Argument, ...]
     is_positional: bool
+    #: Whose values the driver takes as they are and in this order; None where there is more to it.
+    plain: tuple[str, ...] | None
 
     def values(self, parameters: Mapping[str, Any]) -> Sequence[Any] | Mapping[str, Any]:
+        if self.plain is not None:
+            return [parameters[name] for name in self.plain]
         values = []
         for argument in self.arguments:  # a hundred of them for every new server, so no calls
             if argument.parameter is None:
@@ -59,7 +64,13 @@ class Prepared:
 
     def __init__(self, statement: Any) -> None:
         self._statement = statement
-        self._ready: dict[tuple[Any, ...], _Ready] = {}
+        self._ready: dict[Any, _Ready] = {}
+        #: The parameters that take lists.
+        self._lists = tuple(
+            each.key
+            for each in dict.fromkeys(iterate(statement))
+            if isinstance(each, sa.BindParameter) and each.expanding and each.required
+        )
         #: Backend → what makes values of those that come back, column by column; nothing where all are values already.
         self._columns: dict[str, tuple[_Convert | None, ...]] = {}
 
@@ -108,8 +119,8 @@ class Prepared:
         return cursor
 
     def _made_ready(self, connection: Connection, parameters: Mapping[str, Any]) -> _Ready:
-        lengths = [(name, _filled(len(value))) for name, value in parameters.items() if isinstance(value, list)]
-        key = (connection.dialect.name, *lengths)
+        backend = connection.dialect.name
+        key = (backend, *[_filled(len(parameters[name])) for name in self._lists]) if self._lists else backend
         ready = self._ready.get(key)
         if ready is None:
             ready = self._ready[key] = self._prepare(connection.dialect, parameters)
@@ -137,7 +148,12 @@ class Prepared:
             else:
                 constant = state.parameters[name]
                 arguments.append(_Argument(name, None, None, constant if convert is None else convert(constant), None))
-        return _Ready(state.statement, tuple(arguments), compiled.positional)
+        plain = None
+        if compiled.positional and all(
+            each.parameter and each.index is None and each.convert is None for each in arguments
+        ):
+            plain = tuple(each.parameter for each in arguments if each.parameter)
+        return _Ready(state.statement, tuple(arguments), compiled.positional, plain)
 
     def _conversions(self, dialect: sa.Dialect, described: Sequence[Any]) -> tuple[_Convert | None, ...]:
         wanted = getattr(self._statement, "selected_columns", ())

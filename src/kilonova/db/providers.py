@@ -123,15 +123,14 @@ def _insert(tx: Transaction, wanted: Sequence[NewProvider], known: Mapping[str, 
         }
         for one in wanted
     ]
-    _ADD.run(tx, rows, now=tx.now)
-    uuids = [one.uuid for one in wanted]
-    if any(row["root"] is None for row in rows):
-        _BE_ROOT.run(tx.connection, uuids=uuids)
+    ids = {uuid: row_id for row_id, uuid in _ADD.rows(tx, rows, now=tx.now)}
+    roots_made = [ids[row["uuid"]] for row in rows if row["root"] is None]
+    if roots_made:
+        _BE_ROOT.run(tx.connection, ids=roots_made)
     roots = {row.id: row.uuid for row in known.values()}
     missing = {row["root"] for row in rows} - roots.keys() - {None}
     if missing:
         roots |= mapping(tx.connection, _OF_IDS, ids=list(missing))
-    ids: dict[str, int] = mapping(tx.connection, _IDS_OF, uuids=uuids)
     stored: dict[str, Provider] = {}
     for one, row in zip(wanted, rows, strict=True):
         root_uuid = one.uuid if row["root"] is None else roots[row["root"]]
@@ -260,16 +259,14 @@ _NAMED = Prepared(
     )
 )
 _OF_IDS = Prepared(sa.select(_ME.c.id, _ME.c.uuid).where(_ME.c.id.in_(_IDS)))
-_IDS_OF = Prepared(sa.select(_ME.c.uuid, _ME.c.id).where(_ME.c.uuid.in_(_UUIDS)))
 _ADD = insert_many(
     _ME,
     {"uuid": "uuid", "name": "name", "parent_provider_id": "parent", "root_provider_id": "root"},
+    returning=("id", "uuid"),
     generation=sa.literal(0),
     created_at=sa.bindparam("now", type_=t.Time),
 )
-_BE_ROOT = Prepared(
-    sa.update(_ME).where(_ME.c.uuid.in_(_UUIDS), _ME.c.root_provider_id.is_(None)).values(root_provider_id=_ME.c.id)
-)
+_BE_ROOT = Prepared(sa.update(_ME).where(_ME.c.id.in_(_IDS)).values(root_provider_id=_ME.c.id))
 _child = _ME.alias("child")
 _HELD = Prepared(
     sa.select(

@@ -72,19 +72,34 @@ class ManyRows:
         """Run the statement with ``rows`` and the parameters that are the ``same`` for all; return the rows matched."""
         if not rows:
             return 0
+        statement, given = self._for(tx, rows)
+        return statement.run(tx.connection, **given, **same)
+
+    def rows(self, tx: Transaction, rows: Sequence[Mapping[str, Any]], **same: Any) -> list[tuple[Any, ...]]:
+        """Do the same with a statement that returns something of each row, and return that."""
+        if not rows:
+            return []
+        statement, given = self._for(tx, rows)
+        return statement.rows(tx.connection, **given, **same)
+
+    def _for(self, tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> tuple[Prepared, dict[str, Any]]:
         if len(rows) == 1:
-            one = {f"{_GIVEN}_{name}": value for name, value in rows[0].items()}
-            return self._one.run(tx.connection, **one, **same)
-        given = orjson.dumps(rows).decode()
-        return self._many[tx.connection.dialect.name].run(tx.connection, given_rows=given, **same)
+            return self._one, {f"{_GIVEN}_{name}": value for name, value in rows[0].items()}
+        return self._many[tx.connection.dialect.name], {"given_rows": orjson.dumps(rows).decode()}
 
 
-def insert_many(table: sa.Table, columns: Mapping[str, str], **same: sa.ColumnElement[Any]) -> ManyRows:
-    """Return the INSERT of many rows. ``columns``: column → name in the rows; ``same``: column → value for all."""
+def insert_many(
+    table: sa.Table, columns: Mapping[str, str], *, returning: Sequence[str] = (), **same: sa.ColumnElement[Any]
+) -> ManyRows:
+    """Return the INSERT of many rows. ``columns``: column → name in the rows; ``same``: column → value for all.
 
-    def build(given: Mapping[str, sa.ColumnElement[Any]]) -> sa.Insert:
+    ``returning``: columns of the new rows that it returns.
+    """
+
+    def build(given: Mapping[str, sa.ColumnElement[Any]]) -> Any:
         values = {column: given[name] for column, name in columns.items()} | same
-        return sa.insert(table).from_select(list(values), sa.select(*values.values()), include_defaults=False)
+        insert = sa.insert(table).from_select(list(values), sa.select(*values.values()), include_defaults=False)
+        return insert.returning(*(table.c[name] for name in returning)) if returning else insert
 
     return ManyRows({name: table.c[column].type for column, name in columns.items()}, build)
 

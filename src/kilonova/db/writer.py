@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sqlalchemy.engine import URL, Connection, Engine, RootTransaction
@@ -35,6 +35,7 @@ from kilonova.db import change_log
 from kilonova.db.changes import Commit
 from kilonova.db.clock import DatabaseClock
 from kilonova.db.engines import is_away, is_full, is_retryable, storage_full
+from kilonova.db.pending_outcome import PendingOutcome
 from kilonova.db.server_watch import AWAY, Watch
 from kilonova.db.transaction import AllUndone, BatchedWrite, FramesNeeded, Framing, Transaction
 from kilonova.errors import StorageFull, Unavailable
@@ -62,8 +63,8 @@ class _Job:
 
     run: BatchedWrite[Any, Any]
     item: Any
+    future: Future[Any] | PendingOutcome
     until: float | None = None
-    future: Future[Any] = field(default_factory=Future)
 
     @property
     def is_given_up(self) -> bool:
@@ -123,6 +124,8 @@ class Writer:
         self._clock = clock
         self._announce = announce
         self._patience_s = patience_s
+        #: How many writes happened, or may have, whose callers had been told that this is not known.
+        self.unheard = 0
         self._queue: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         #: Wakes the writer thread: there are jobs (True), or there will be no more (False).
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -149,9 +152,10 @@ class Writer:
 
     def submit(self, run: BatchedWrite[Item, Outcome], item: Item) -> "Future[Outcome]":
         """Queue ``item``; items waiting together for the same ``run`` are given to it in one call, in order."""
-        job = self._queued(_Job(run, item))
+        future: Future[Outcome] = Future()
+        self._queued(_Job(run, item, future))
         self._wake.put(True)
-        return job.future
+        return future
 
     def write(self, run: BatchedWrite[Item, Outcome], item: Item) -> Outcome:
         """Queue ``item``, write it here if nobody else is writing, and return its outcome or raise it.
@@ -163,7 +167,8 @@ class Writer:
         if deadline.current() is not None:
             self._watch.require_answers()
             until = time.monotonic() + self._patience_s
-        job = self._queued(_Job(run, item, until))
+        pending = PendingOutcome()
+        job = self._queued(_Job(run, item, pending, until))
         if self._baton.acquire(blocking=False):
             try:
                 with deadline.running(deadline.NEVER):  # others' jobs may be among these
@@ -172,7 +177,7 @@ class Writer:
                 self._baton.release()
             if self._begun or not self._queue.empty():
                 self._wake.put(True)
-        outcome: Outcome = self._outcome_of(job)
+        outcome: Outcome = self._outcome_of(job, pending)
         return outcome
 
     def close(self) -> None:
@@ -194,17 +199,11 @@ class Writer:
             self._queue.put(job)
         return job
 
-    def _outcome_of(self, job: _Job) -> Any:
-        if job.until is None:
-            return job.future.result()
-        while True:
-            try:
-                return job.future.result(timeout=_LOOK_EVERY_S)
-            except TimeoutError:
-                if job.future.done():
-                    raise
-            if self._is_away and job.is_given_up and job.future.cancel():  # which only what still waits can be
+    def _outcome_of(self, job: _Job, pending: PendingOutcome) -> Any:
+        while not pending.wait(-1 if job.until is None else _LOOK_EVERY_S):
+            if self._is_away and job.is_given_up and pending.cancel():  # which only what still waits can be
                 raise Unavailable(_NOTHING_WRITTEN)
+        return pending.result()
 
     # --- writing: hold the baton --------------------------------------------------------------------------------------
 
@@ -244,6 +243,7 @@ class Writer:
         except _OutcomeUnknown as error:
             LOG.exception("It is not known whether %d writes happened", len(attempt.batch))
             self._begun.popleft()
+            self.unheard += len(attempt.batch)
             for job in attempt.batch:
                 unknown = Unavailable(_UNKNOWN)
                 unknown.__cause__ = error
@@ -269,6 +269,7 @@ class Writer:
         if done.commit is not None:
             self._announce(done.commit)
         for job, outcome in zip(attempt.batch, done.outcomes, strict=True):
+            self.unheard += job.future.done()
             job.resolve(outcome)
 
     def _tell_of_full_disk(self, error: StorageFull) -> None:

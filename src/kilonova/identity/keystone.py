@@ -5,16 +5,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from keystoneauth1 import exceptions, loading
+from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
 from kilonova.errors import ConfigurationError, NotFound, Unavailable
 from kilonova.identity.limits import LimitSource
 from kilonova.identity.projects import AnyProject, KeystoneProjects, Projects
 
-_IMAGES, _SERVICE_USER = "glance", "service_user"
+_IMAGES, _COMPUTE, _SERVICE_USER = "glance", "nova", "service_user"
 _TOKENS, _LIMITS = "keystone_authtoken", "oslo_limit"
 #: How long the image service may be silent in the middle of an image, where [glance] timeout does not say.
 _SILENCE_S = 60.0
+#: How long the compute API may take to answer, where [nova] timeout does not say.
+_ANSWER_S = 10.0
 #: What oslo.limit adds to the options that every login to Keystone has.
 _SERVICE = ("endpoint_id", "endpoint_service_type", "endpoint_service_name", "endpoint_region_name")
 
@@ -94,16 +97,38 @@ def image_session_of(conf: Any) -> Session | None:
 
     None where neither says who that is. Nobody is asked before that is needed. Raises: ConfigurationError.
     """
-    for group in (_IMAGES, _SERVICE_USER):
+    return _own_session(conf, _IMAGES, _SILENCE_S)
+
+
+def compute_adapter_of(conf: Any) -> Adapter | None:
+    """Return who asks the compute API for Kilonova's own user, as [nova] says, or else [service_user].
+
+    [nova] is as in the files of services that use Nova; its ``endpoint_override`` goes before the catalogue. None where
+    neither says who the user is. Nobody is asked before that is needed. Raises: ConfigurationError.
+    """
+    loading.register_adapter_conf_options(conf, _COMPUTE, include_deprecated=False)
+    conf.set_default("service_type", "compute", group=_COMPUTE)
+    session = _own_session(conf, _COMPUTE, _ANSWER_S)
+    if session is None:
+        return None
+    return loading.load_adapter_from_conf_options(conf, _COMPUTE, session=session, connect_retries=0)
+
+
+def _own_session(conf: Any, service: str, timeout_s: float) -> Session | None:
+    """Return a session of Kilonova's own user at a service, as its section says, or else [service_user].
+
+    ``timeout_s``: where the section does not say. Raises: ConfigurationError.
+    """
+    for group in (service, _SERVICE_USER):
         loading.register_auth_conf_options(conf, group)
         loading.register_session_conf_options(conf, group)
-    named = [group for group in (_IMAGES, _SERVICE_USER) if conf[group].auth_section or conf[group].auth_type]
+    named = [group for group in (service, _SERVICE_USER) if conf[group].auth_section or conf[group].auth_type]
     if not named:
         return None
     try:
         auth = loading.load_auth_from_conf_options(conf, named[0])
-        session = loading.load_session_from_conf_options(conf, _IMAGES, auth=auth)
+        session = loading.load_session_from_conf_options(conf, service, auth=auth)
     except (exceptions.ClientException, exceptions.AuthPluginException) as error:
         raise ConfigurationError(f"[{named[0]}] does not say who Kilonova's user is: {error}") from error
-    session.timeout = session.timeout or _SILENCE_S
+    session.timeout = session.timeout or timeout_s
     return session

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """On behalf of which request a thread works, for the lines that it logs and the services that it asks."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -26,14 +25,19 @@ class RequestContext:
 _current: ContextVar[RequestContext | None] = ContextVar("kilonova_request", default=None)
 
 
-@contextmanager
-def working_for(request: RequestContext) -> Iterator[None]:
-    """Say that this thread works for a request."""
-    token = _current.set(request)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+class working_for:  # noqa: N801 - a context manager, for every request: a generator takes thrice as long
+    """Say that this thread works for a request, as long as it is entered."""
+
+    __slots__ = ("_request", "_token")
+
+    def __init__(self, request: RequestContext) -> None:
+        self._request = request
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._request)
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._token)
 
 
 def current() -> RequestContext | None:

@@ -10,7 +10,7 @@ from kilonova.logs.json_formatter import JsonFormatter
 from kilonova.logs.rotation import LogFile, RotatingLog
 
 LOG = logging.getLogger(__name__)
-_CHATTY = ("alembic", "oslo_service", "sqlalchemy", "stevedore", "urllib3")
+_CHATTY = ("alembic", "oslo_service", "sqlalchemy", "stevedore", "urllib3", "websockets")
 _CHATTY_AT_DEBUG = ("asyncio", "keystoneauth", "keystonemiddleware", "oslo_policy", "oslo_config")
 
 

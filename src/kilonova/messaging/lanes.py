@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
+    AskCachedImages,
     AskConsoleAddress,
     AskConsoleOutput,
     AskDiagnostics,
@@ -56,6 +57,7 @@ class ConductorLane(StrEnum):
 
 _LANES: Mapping[type, AgentLane] = {
     AbortLiveMigration: AgentLane.INTERRUPT,
+    AskCachedImages: AgentLane.QUESTION,
     AskConsoleAddress: AgentLane.QUESTION,
     AskConsoleOutput: AgentLane.QUESTION,
     AskDiagnostics: AgentLane.QUESTION,

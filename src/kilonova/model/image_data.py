@@ -14,8 +14,8 @@ class ImageData:
     ``url``, ``ticket``: of a control process that streams it, and what entitles the host to that for a while. Whoever
     has the ticket may do what it says, so it is not part of what is shown.
     ``size_bytes``: 0 where it is not known. ``hash_algo``, ``hash_value``: what it must hash to, in lower-case
-    hexadecimal; "" where the image service does not say. ``disk_format``: what the image service says that it is; ""
-    from a control process that does not tell.
+    hexadecimal; "" where the image service does not say. ``disk_format``: what the image service says that it is,
+    or wants it to be; "" from a control process that does not tell.
     """
 
     image_id: str

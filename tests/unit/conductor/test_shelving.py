@@ -4,10 +4,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kilonova.errors import Forbidden
+from kilonova.errors import Forbidden, Unavailable
+from kilonova.identifiers import new_uuid
 from kilonova.model.instance import PowerState, VmState
 from kilonova.scheduler.filters import different_host
 from kilonova.scheduler.settings import SchedulerConfig
@@ -131,6 +133,40 @@ def test_a_delete_while_the_image_is_being_registered_wins(cell_of: NewCell, ima
     assert (cell.find(uuid), own(images)) == (None, [])
 
 
+@pytest.mark.parametrize("is_made", [True, False])
+@pytest.mark.parametrize("act", ["shelve", "create_image"])
+def test_a_database_that_goes_away_while_the_image_is_registered_leaves_nothing_undone(
+    cell_of: NewCell, images: FolderImages, monkeypatch: pytest.MonkeyPatch, act: str, *, is_made: bool
+) -> None:
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    image_id, operations = new_uuid(), cell.conductor.operations
+    register = cell._registered(image_id, uuid, image_type="snapshot")
+
+    def away(*_: object, **__: object) -> Any:
+        raise Unavailable("The database cannot be reached.")
+
+    def register_as_it_goes() -> None:
+        monkeypatch.setattr(cell.database, "read", away)
+        monkeypatch.setattr(cell.database, "write", away)
+        if not is_made:
+            raise Unavailable("The image service cannot be reached.")
+        register()
+
+    with pytest.raises(Unavailable):
+        if act == "shelve":
+            asked = cell.instance(uuid), image_id, asker("req-1"), register_as_it_goes
+            operations.shelving.shelve(*asked, offload=True)
+        else:
+            operations.snapshots.create_image(cell.instance(uuid), image_id, asker("req-1"), register_as_it_goes)
+    monkeypatch.undo()
+    rest(cell)
+    server = cell.instance(uuid)
+    is_shelved = is_made and act == "shelve"
+    assert (server.task_state, server.vm_state) == (None, VmState.SHELVED_OFFLOADED if is_shelved else VmState.ACTIVE)
+    assert own(images) == ([image_id] if is_made else [])
+
+
 def test_an_image_of_an_earlier_shelve_goes_with_the_next(cell_of: NewCell, images: FolderImages) -> None:
     """A server that was soft-deleted while it was shelved is restored as active, and can be shelved again."""
     cell = cell_of(host("a"), images=images)
@@ -231,7 +267,7 @@ def test_a_host_that_dies_when_the_image_has_its_data_drops_the_copy(
     def die(*_: object) -> None:
         raise Killed
 
-    cell.drivers["a"]._disks.note_brought = die
+    cell.drivers["a"]._disks.copies.note_brought = die
     makes(cell, uuid)
     with pytest.raises(Killed):
         cell.bus.run()

@@ -2,6 +2,7 @@
 """Images and backups of servers: createImage and createBackup.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kilonova.api.compute.quota_limits import limits_of_project
 from kilonova.api.compute.server_states import check_allowed
@@ -72,8 +73,11 @@ def new_image_of(
     with ctx.backend.database.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     base = None if stored is None else stored.spec.image
-    not_inherited = ctx.backend.settings.compute.non_inheritable_image_properties
-    return image_of_server(new_uuid(), name, instance, base, ctx.user_id, not_inherited, given, image_type)
+    settings = ctx.backend.settings
+    not_inherited = settings.compute.non_inheritable_image_properties
+    made = image_of_server(new_uuid(), name, instance, base, ctx.user_id, not_inherited, given, image_type)
+    wanted: str = settings.libvirt.snapshot_image_format
+    return replace(made, disk_format=wanted) if wanted else made
 
 
 def register(ctx: Context, image: NewImage) -> None:

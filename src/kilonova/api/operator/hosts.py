@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/hosts: where the agent of each host runs, and which release and messages it speaks."""
+"""/operator/v1/hosts: where the agent of each host runs, and which release and messages it speaks; its images."""
 
 from typing import Any
 
@@ -10,8 +10,13 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import hosts as schemas
 from kilonova.db import agent_sessions
 from kilonova.db.agent_sessions import HostAgent
+from kilonova.errors import NotFound
+from kilonova.model.cached_image import CachedImage
 
-RULES = (rule("kilonova:hosts:list", ADMIN, "List hosts and their agents", ("GET", "/operator/v1/hosts")),)
+RULES = (
+    rule("kilonova:hosts:list", ADMIN, "List hosts and their agents", ("GET", "/operator/v1/hosts")),
+    rule("kilonova:hosts:images", ADMIN, "List the images of a host", ("GET", "/operator/v1/hosts/{host}/images")),
+)
 _PAGE = 1000
 
 
@@ -30,6 +35,28 @@ def list_hosts(ctx: Context, request: Request) -> Reply:
     return Reply(200, body)
 
 
+def list_images(ctx: Context, request: Request) -> Reply:
+    """GET /v1/hosts/{host}/images.  Errors: 404, 501 where it keeps none, 503 where its agent does not answer."""
+    ctx.authorize("kilonova:hosts:images")
+    host = request.path["host"]
+    with ctx.backend.database.read() as connection:
+        if not agent_sessions.list_page(connection, host=host, limit=1, marker=None):
+            raise NotFound(f"There is no host {host}.")
+    images = ctx.backend.conductor.operations.host_images.list(host)
+    return Reply(200, {"host": host, "images": [_image_view(image) for image in images]})
+
+
+def _image_view(image: CachedImage) -> dict[str, Any]:
+    return {
+        "image": image.image_id or None,
+        "name": image.name,
+        "disk_format": image.disk_format or None,
+        "size_bytes": image.size_bytes,
+        "unused_s": image.unused_s,
+        "guests": list(image.guests),
+    }
+
+
 def _view(row: HostAgent) -> dict[str, Any]:
     return {
         "host": row.host,
@@ -44,4 +71,7 @@ def _view(row: HostAgent) -> dict[str, Any]:
     }
 
 
-ROUTES: Routes = {"/v1/hosts": {"GET": Endpoint(list_hosts, query=schemas.LIST)}}
+ROUTES: Routes = {
+    "/v1/hosts": {"GET": Endpoint(list_hosts, query=schemas.LIST)},
+    "/v1/hosts/{host}/images": {"GET": Endpoint(list_images)},
+}

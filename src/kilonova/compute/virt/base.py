@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from kilonova.model.cached_image import CachedImage
 from kilonova.model.console import ConsoleEnd, ConsoleProtocol
 from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.host import NodeReport
@@ -254,3 +255,9 @@ class VirtDriver(Protocol):
 
     def cache_image(self, image: ImageData) -> CacheResult:
         """Fetch an image before a guest wants it, and say what came of that."""
+
+    def cached_images(self) -> tuple[CachedImage, ...]:
+        """Return the images that the host keeps, with its guests that need them.
+
+        Raises: Unsupported, where it keeps none; DriverError.
+        """

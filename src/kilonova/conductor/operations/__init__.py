@@ -6,6 +6,7 @@ from kilonova.conductor.operations.builds import Builds
 from kilonova.conductor.operations.consoles import Consoles
 from kilonova.conductor.operations.deletes import Deletes
 from kilonova.conductor.operations.evacuations import Evacuations
+from kilonova.conductor.operations.host_images import HostImages
 from kilonova.conductor.operations.image_caching import ImageCaching
 from kilonova.conductor.operations.live_migrations import LiveMigrations
 from kilonova.conductor.operations.locks import Locks
@@ -40,6 +41,7 @@ class Operations:
         self.moves = Moves(starter)
         self.live_migrations = LiveMigrations(starter)
         self.image_caching = ImageCaching(starter)
+        self.host_images = HostImages(questions)
         self.snapshots = Snapshots(starter)
         self.shelving = Shelving(starter)
         self.rebuilds = Rebuilds(starter)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How every operation begins: stored in one transaction with its action and its first task, then it runs by itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -60,15 +61,26 @@ class Starter:
         nothing is under way; ConcurrentUpdate, when the server was deleted meanwhile.
         """
         rows = self._store(workflow, facts, instance, who, write)
+        with self._beginning_whatever_happens(rows):
+            try:
+                register()
+            except Exception:
+                self._withdraw(rows[-1], workflow, facts.image_id)
+                raise
+            if not self._is_present(rows[-1]):
+                self.services.database.write(lambda tx: unwanted_images.note(tx, [facts.image_id]))
+                raise ConcurrentUpdate(f"Server {instance.uuid} was changed meanwhile.")
+
+    @contextmanager
+    def _beginning_whatever_happens(self, rows: tuple[WorkflowRow, ...]) -> Iterator[None]:
+        """Have workflows begin that are stored, also when it is not known what has become of them since.
+
+        One that was withdrawn, or was ended by somebody else, finds that it is gone.
+        """
         try:
-            register()
-        except Exception:
-            self._withdraw(rows[-1], workflow, facts.image_id)
-            raise
-        if not self._is_present(rows[-1]):
-            self.services.database.write(lambda tx: unwanted_images.note(tx, [facts.image_id]))
-            raise ConcurrentUpdate(f"Server {instance.uuid} was changed meanwhile.")
-        self.go_on(rows)
+            yield
+        finally:
+            self.go_on(rows)
 
     def _withdraw(self, row: WorkflowRow, workflow: Workflow[Any], image_id: str) -> None:
         """End a workflow that has not begun, and whose image may or may not have been made."""

@@ -98,6 +98,7 @@ def upload(services: Services, run: Run[Any]) -> Effect:
     where = services.image_upload(run.facts.host, run.facts.image_id)
     if found is None or where is None:
         return _gone(run.facts.image_id)
+    where = replace(where, disk_format=found.disk_format)
     return SendToAgent(run.facts.host, UploadSnapshot(run.step_id, run.instance_uuid, where))
 
 

@@ -34,9 +34,11 @@ from kilonova.messaging.messages.live_migrations import (
 )
 from kilonova.messaging.messages.power_states import AskPowerStates, PowerStates, PowerStatesAnswer
 from kilonova.messaging.messages.questions import (
+    AskCachedImages,
     AskConsoleAddress,
     AskConsoleOutput,
     AskDiagnostics,
+    CachedImages,
     ConsoleAddress,
     ConsoleOutput,
     Diagnostics,
@@ -77,6 +79,7 @@ __all__ = [
     "ActivateMigrated",
     "AgentMessage",
     "Answer",
+    "AskCachedImages",
     "AskConsoleAddress",
     "AskConsoleOutput",
     "AskDiagnostics",
@@ -84,6 +87,7 @@ __all__ = [
     "AskPowerStates",
     "AskStep",
     "CacheImages",
+    "CachedImages",
     "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
@@ -171,8 +175,8 @@ Order = (
     | CacheImages
 )
 #: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
-GuestQuestion = AskConsoleOutput | AskConsoleAddress | AskDiagnostics
-GuestAnswer = ConsoleOutput | ConsoleAddress | Diagnostics | QuestionRefused
+GuestQuestion = AskConsoleOutput | AskConsoleAddress | AskDiagnostics | AskCachedImages
+GuestAnswer = ConsoleOutput | ConsoleAddress | Diagnostics | CachedImages | QuestionRefused
 AgentMessage = Order | Interrupt | AskGuests | AskPowerStates | GuestQuestion
 #: Reports of guests, and answers that no process in particular awaits.
 GuestReport = GuestsFound | PowerStates | PowerStatesAnswer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a control process asks about a guest while somebody waits for it, and what agents answer (ADR 24).
+"""What a control process asks about a guest or a host while somebody waits for it, and what agents answer (ADR 24).
 
 No question changes anything, so each may be lost or answered twice. ``question`` is what it and its answer have in
 common, and ``asker`` the control process that the answer is for.
@@ -8,6 +8,7 @@ common, and ``asker`` the control process that the answer is for.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kilonova.model.cached_image import CachedImage
 from kilonova.model.console import ConsoleEnd, ConsoleProtocol
 from kilonova.model.guest_diagnostics import GuestDiagnostics
 
@@ -78,6 +79,27 @@ class Diagnostics:
     instance_uuid: str
     guest: GuestDiagnostics
     asker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskCachedImages:
+    """Which images does a host keep? Answered with :class:`CachedImages`. ``instance_uuid``: none."""
+
+    instance_uuid: str = ""
+    question: str = ""
+    asker: str = ""
+    within_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class CachedImages:
+    """Answer to :class:`AskCachedImages`."""
+
+    question: str
+    host: str
+    instance_uuid: str = ""
+    asker: str = ""
+    images: tuple[CachedImage, ...] = ()
 
 
 class RefusedBecause(StrEnum):

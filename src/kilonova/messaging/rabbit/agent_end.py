@@ -22,6 +22,7 @@ from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
     Answer,
+    CachedImages,
     ConductorMessage,
     ConsoleAddress,
     ConsoleOutput,
@@ -126,7 +127,7 @@ class RabbitAgentBus:
         match message:
             case GuestsFound() | PowerStates() | PowerStatesAnswer():
                 return ""
-            case ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
+            case CachedImages() | ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
                 return message.asker
             case _:
                 return self._awaiting.get(message.step.workflow, "")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from kilonova.errors import Forbidden
 from kilonova.messaging.codec import Message
 from kilonova.messaging.messages import (
+    CachedImages,
     ConsoleAddress,
     ConsoleOutput,
     Diagnostics,
@@ -64,7 +65,7 @@ def _hosts_of(message: Message) -> Iterator[str]:
                 yield message.reply.host
         case StepReply() | TaskReached() | MigrationProgress() | PowerStatesAnswer():
             yield message.host
-        case ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
+        case CachedImages() | ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
             yield message.host
         case _:
             raise Forbidden(f"agents send no {type(message).__name__}")

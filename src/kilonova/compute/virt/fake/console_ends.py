@@ -22,6 +22,8 @@ _MOST_CONNECTIONS = 64
 #: Nobody looks at a console for longer without having it opened again.
 _LONGEST_S = 3600.0
 _WAIT_S = 5.0
+#: How soon a console ends whose guest does not run any more.
+_LOOK_EVERY_S = 0.5
 Talk = Callable[[StreamReader, StreamWriter], Awaitable[None]]
 
 
@@ -39,7 +41,7 @@ class ConsoleEnds:
     def port_of(self, console: Hashable, address: str, talk: Talk, is_there: Callable[[], bool]) -> int:
         """Return the port of a console, and listen there from now on.
 
-        ``talk``: what is said over a connection; one to a guest that is not there is closed at once.
+        ``talk``: what is said over a connection, which is closed as soon as the guest is not there any more.
         Raises: DriverError, where it is not possible to listen.
         """
         with self._lock:
@@ -76,7 +78,7 @@ class ConsoleEnds:
             self._connections.add(task)
             try:
                 if len(self._connections) <= _MOST_CONNECTIONS and is_there():
-                    await asyncio.wait_for(talk(reader, writer), _LONGEST_S)
+                    await _while_it_is_there(talk(reader, writer), is_there)
             except (OSError, EOFError, ValueError, DriverError, asyncio.CancelledError):
                 pass  # whoever looked on is gone or says too much at once, or the guest is gone, or this process ends
             finally:
@@ -97,6 +99,18 @@ class ConsoleEnds:
 async def _close(server: asyncio.Server) -> None:
     """Listen no more; connections go on."""
     server.close()
+
+
+async def _while_it_is_there(talk: Awaitable[None], is_there: Callable[[], bool]) -> None:
+    """Raises: DriverError, of a guest that is gone; what the talk raises."""
+    talking = asyncio.ensure_future(talk)
+    ends_at = asyncio.get_running_loop().time() + _LONGEST_S
+    try:
+        while not talking.done() and is_there() and asyncio.get_running_loop().time() < ends_at:
+            await asyncio.wait({talking}, timeout=_LOOK_EVERY_S)
+    finally:
+        talking.cancel()
+        await asyncio.gather(talking, return_exceptions=True)
 
 
 def serial_port(output: Callable[[], str]) -> Talk:

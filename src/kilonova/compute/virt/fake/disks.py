@@ -5,9 +5,8 @@ A disk is another name of the file of the image that its guest was made of: noth
 
 ::
 
-    FOLDER/disks/HOST/INSTANCE                       a guest's disk, as long as there is the guest or one that is kept
-    FOLDER/disks/HOST/copies/INSTANCE.IMAGE          a copy of it that becomes an image
-    FOLDER/disks/HOST/copies/INSTANCE.IMAGE.brought  …and has become one
+    FOLDER/disks/HOST/INSTANCE   a guest's disk, as long as there is the guest or one that is kept
+    FOLDER/disks/HOST/copies/    copies of disks that become images
 """
 
 import errno
@@ -17,10 +16,11 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from urllib.parse import quote
 
+from kilonova.compute.disk_copies import DiskCopies
 from kilonova.errors import DriverError
 
 _PIECE = 1 << 20
-_BROUGHT, _DRAFT = ".brought", ".part"
+_DRAFT = ".part"
 
 
 class Disks:
@@ -29,7 +29,8 @@ class Disks:
     def __init__(self, folder: Path, host: str) -> None:
         self._all = folder
         self._folder = folder / quote(host, safe="")
-        self._copies = self._folder / "copies"  # few, so that a delete does not look through all disks
+        self._copies = self._folder / "copies"
+        self.copies = DiskCopies(self._copies)
         self._host = host
 
     def make(self, uuid: str, data: Path) -> None:
@@ -54,6 +55,14 @@ class Disks:
         file = self._folder / uuid
         return file if file.exists() else None
 
+    def users(self) -> dict[int, list[str]]:
+        """Return inode → the guests whose disk it is."""
+        found: dict[int, list[str]] = {}
+        for file in self._folder.glob("*"):
+            if file.is_file() and not file.name.endswith(_DRAFT):
+                found.setdefault(file.stat().st_ino, []).append(file.name)
+        return found
+
     def take_from(self, source: str, uuid: str) -> None:
         """Make a guest's disk of the one that it has on another host of this process, if it has one there."""
         file = self._all / quote(source, safe="") / uuid
@@ -63,64 +72,24 @@ class Disks:
     def remove(self, uuid: str) -> None:
         """Remove the disk of a guest, and copies of it; absent is success."""
         (self._folder / uuid).unlink(missing_ok=True)
-        self.discard(uuid)
+        self.copies.discard(uuid)
 
     def keep_only(self, uuids: Collection[str]) -> None:
         """Remove what is left of guests that are gone."""
-        for folder in (self._folder, self._copies):
-            for file in list(folder.glob("*")):
-                is_of_guest = file.name.partition(".")[0] in uuids and not file.name.endswith(_DRAFT)
-                if file != self._copies and not is_of_guest:
-                    file.unlink(missing_ok=True)
-
-    # --- copies of them -----------------------------------------------------------------------------------------------
+        for file in list(self._folder.glob("*")):
+            is_of_guest = file.name.partition(".")[0] in uuids and not file.name.endswith(_DRAFT)
+            if file != self._copies and not is_of_guest:
+                file.unlink(missing_ok=True)
+        self.copies.keep_only(uuids)
 
     def copy(self, uuid: str, image_id: str, data: Path, check: Callable[[], None]) -> None:
         """Copy what is on a disk, for an image; done already is success. Copies for other images go.
 
         ``check`` is called between pieces, and what it raises leaves no copy. Raises: DriverError.
         """
-        if self.has_brought(uuid, image_id) or self.copied(uuid, image_id) is not None:
+        if self.copies.is_done(uuid, image_id):
             return
-        self.discard(uuid)
-        copy = self._copy(uuid, image_id)
-        draft = copy.with_name(f"{copy.name}{_DRAFT}")
-        try:
-            self._copies.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with data.open("rb") as source, draft.open("wb") as target:
-                while piece := source.read(_PIECE):
-                    check()
-                    target.write(piece)
-                target.flush()
-                os.fsync(target.fileno())
-            draft.replace(copy)
-        except OSError as error:
-            raise DriverError(f"Host {self._host} cannot copy a disk: {error.strerror}.") from error
-        finally:
-            draft.unlink(missing_ok=True)
-
-    def copied(self, uuid: str, image_id: str) -> Path | None:
-        """Return the copy for an image, None where there is none."""
-        copy = self._copy(uuid, image_id)
-        return copy if copy.exists() else None
-
-    def has_brought(self, uuid: str, image_id: str) -> bool:
-        """Tell whether the copy for an image has become it."""
-        return self._brought(uuid, image_id).exists()
-
-    def note_brought(self, uuid: str, image_id: str) -> None:
-        """Note that a copy has become an image, and drop it; what a kill has left halfway is done to its end."""
-        self._brought(uuid, image_id).touch()
-        self._copy(uuid, image_id).unlink(missing_ok=True)
-
-    def discard(self, uuid: str) -> None:
-        """Drop all copies of a disk; absent is success."""
-        for file in list(self._copies.glob(f"{uuid}.*")):
-            file.unlink(missing_ok=True)
-
-    def _copy(self, uuid: str, image_id: str) -> Path:
-        return self._copies / f"{uuid}.{quote(image_id, safe='')}"
-
-    def _brought(self, uuid: str, image_id: str) -> Path:
-        copy = self._copy(uuid, image_id)
-        return copy.with_name(f"{copy.name}{_BROUGHT}")
+        with self.copies.draft(uuid, image_id) as draft, data.open("rb") as source, draft.open("wb") as target:
+            while piece := source.read(_PIECE):
+                check()
+                target.write(piece)

@@ -5,7 +5,8 @@ import logging
 
 from kilonova.compute.virt.base import SnapshotMonitor
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
-from kilonova.errors import DriverError
+from kilonova.errors import DriverError, Unsupported
+from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import CacheResult, ImageData
 
 LOG = logging.getLogger(__name__)
@@ -30,18 +31,18 @@ class Snapshots(SimulatedHypervisor):
         self._disks.copy(uuid, image_id, disk, monitor.check)
 
     def upload_snapshot(self, uuid: str, image: ImageData, monitor: SnapshotMonitor) -> None:
-        if self._disks.has_brought(uuid, image.image_id):
-            self._disks.note_brought(uuid, image.image_id)
+        if self._disks.copies.has_brought(uuid, image.image_id):
+            self._disks.copies.note_brought(uuid, image.image_id)
             return
-        copy = self._disks.copied(uuid, image.image_id)
+        copy = self._disks.copies.copied(uuid, image.image_id)
         if copy is None or self._images is None:
             raise DriverError(f"Host {self._host.name} has no snapshot of guest {uuid} for image {image.image_id}.")
         monitor.check()
         self._images.upload(image, copy, monitor.check)
-        self._disks.note_brought(uuid, image.image_id)
+        self._disks.copies.note_brought(uuid, image.image_id)
 
     def discard_snapshot(self, uuid: str) -> None:
-        self._disks.discard(uuid)
+        self._disks.copies.discard(uuid)
 
     def cache_image(self, image: ImageData) -> CacheResult:
         if self._images is None:
@@ -54,3 +55,9 @@ class Snapshots(SimulatedHypervisor):
             LOG.warning("Host %s: %s", self._host.name, error.message)
             return CacheResult.ERROR
         return CacheResult.CACHED
+
+    def cached_images(self) -> tuple[CachedImage, ...]:
+        if self._images is None:
+            raise Unsupported(f"Host {self._host.name} keeps no images.")
+        users = self._disks.users()
+        return self._images.list(lambda _name, stat: users.get(stat.st_ino, ()))

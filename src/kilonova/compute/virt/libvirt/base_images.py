@@ -14,13 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kilonova.compute.images import EPHEMERAL_PREFIX, FORMATS, HostImages
+from kilonova.compute.image_names import EPHEMERAL_PREFIX, FORMATS, name_of
+from kilonova.compute.images import HostImages
 from kilonova.compute.virt.libvirt import disk_tool
+from kilonova.compute.virt.libvirt.disk_records import bases_by_folder
 from kilonova.compute.virt.libvirt.disk_tool import QCOW2, RAW
 from kilonova.compute.virt.libvirt.file_systems import make_file_system
 from kilonova.compute.virt.libvirt.image_checks import CheckedImage, checked
 from kilonova.config.libvirt import LibvirtSettings
-from kilonova.errors import DriverError, ImageUnusable
+from kilonova.errors import ImageUnusable
+from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import ImageData
 
 LOG = logging.getLogger(__name__)
@@ -51,7 +54,15 @@ class BaseImages:
 
     def has(self, image: ImageData) -> bool:
         """Tell whether disks can be made of an image at once."""
-        return self._find(self._images.name_of(image)) is not None
+        return self._find(name_of(image)) is not None
+
+    def list(self, instances: Path) -> tuple[CachedImage, ...]:
+        """Return what is here, with the guests that need it. Raises: DriverError."""
+        users: dict[str, set[str]] = {}
+        for folder, names in bases_by_folder(instances):
+            for name in names:
+                users.setdefault(name, set()).add(folder.partition("_")[0].partition(".")[0])
+        return self._images.list(lambda name, _stat: users.get(name, ()))
 
     @contextmanager
     def use(self, image: ImageData, root_gib: int = 0) -> Iterator[Base]:
@@ -60,7 +71,7 @@ class BaseImages:
         ``root_gib``: how large the disk is to be that is made of it; 0 for as large as it is.
         Raises: DriverError; ImageUnusable, also when it is larger than that.
         """
-        name = self._images.name_of(image)
+        name = name_of(image)
         with self._images.locked(name):  # whoever removes what is not used holds it, too
             base = self._find(name) or self._prepare(image, name, root_gib)
             _require_room(image, base.virtual_bytes, root_gib)
@@ -101,8 +112,8 @@ class BaseImages:
 
     def _converted(self, image: ImageData, fetched: Path, found: CheckedImage, name: str) -> Path:
         capacity_bytes = self._images.capacity_bytes()
-        if found.virtual_bytes > capacity_bytes:
-            raise DriverError(
+        if found.virtual_bytes > capacity_bytes:  # which is no fault of the host: nobody asks for a disk like that
+            raise ImageUnusable(
                 f"Image {image.image_id} has a virtual size of {found.virtual_bytes} bytes, and the file system of "
                 f"the host's images has {capacity_bytes}."
             )

@@ -45,6 +45,7 @@ class CommandFailed(DriverError):
 def run(command: Sequence[str | PurePath], limits: Limits = SHORT, check: Callable[[], None] = lambda: None) -> bytes:
     """Run a program and return its standard output. Raises: CommandFailed, and what ``check`` raises, which ends it."""
     name = str(command[0])
+    check()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             child = subprocess.Popen(  # noqa: S603 - no shell, and paths are ours

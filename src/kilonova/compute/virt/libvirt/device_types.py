@@ -22,7 +22,6 @@ DEVICE_TYPES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "lsilogic": ("lsi53c895a",),
         "lsisas1068": ("mptsas1068",),
         "lsisas1078": ("megasas",),
-        "vmpvscsi": ("pvscsi",),
         "ibmvscsi": ("spapr-vscsi",),
     },
     "hw_usb_model": {"nec-xhci": ("nec-usb-xhci",), "qemu-xhci": ("qemu-xhci",)},

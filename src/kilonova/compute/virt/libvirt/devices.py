@@ -19,6 +19,7 @@ from kilonova.compute.virt.libvirt.device_description import (
     Watchdog,
 )
 from kilonova.compute.virt.libvirt.guest_options import GuestOptions, contradiction, one_of, shown
+from kilonova.compute.virt.libvirt.models import unusable_sound_cards
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import UnsupportedGuest
@@ -31,8 +32,6 @@ _SOUND_MODELS = ("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virt
 _VIOMMU_MODELS = ("intel", "smmuv3", "virtio", "auto")
 _TPM_MODELS = ("tpm-tis", "tpm-crb")
 _AGENT = "org.qemu.guest_agent.0"
-#: libvirt and QEMU of and above which there are virtio sound cards, and QEMU from which libvirt has no PC speaker.
-_VIRTIO_SOUND, _NO_SPEAKER = (10_004_000, 8_002_000), 7_001_000
 _ADDRESS_BITS = "48"
 _NO = frozenset({"no", "false", "0", "off", "n", "f"})
 
@@ -83,8 +82,7 @@ def describe_watchdog(options: GuestOptions) -> Watchdog | None:
 
 def describe_sound(options: GuestOptions, host: HostCapabilities) -> str | None:
     model = one_of("hw:sound_model", options.agreed("sound_model"), _SOUND_MODELS)
-    too_old = host.libvirt_version < _VIRTIO_SOUND[0] or host.qemu_version < _VIRTIO_SOUND[1]
-    if (model == "virtio" and too_old) or (model == "pcspk" and host.qemu_version >= _NO_SPEAKER):
+    if model in unusable_sound_cards(host):
         raise UnsupportedGuest(f"hw:sound_model={model} is not supported by this host.")
     return model
 

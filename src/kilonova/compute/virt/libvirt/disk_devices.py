@@ -158,7 +158,7 @@ def _limits(options: GuestOptions) -> dict[str, int]:
     limits = {}
     for name in _LIMITS:
         value = number(f"quota:disk_{name}", options.spec(f"quota:disk_{name}"))
-        if value is not None:
+        if value:  # 0 is no limit
             limits[name] = value
     for unit in ("bytes", "iops"):
         parts = [part for part in ("read", "write") if limits.get(f"{part}_{unit}_sec")]

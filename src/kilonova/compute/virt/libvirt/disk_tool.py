@@ -8,6 +8,8 @@ from kilonova.compute.virt.libvirt.commands import LONG, SHORT, Limits, run
 
 RAW, QCOW2 = "raw", "qcow2"
 _QCOW2_SIZE = slice(24, 32)
+#: A VHD has the size that it is made with only if one insists: others are made a little larger.
+_OPTIONS = {"vpc": ("-o", "force_size=on")}
 #: What is known of an image that may be hostile is little, and known soon.
 _INSPECTION = Limits(wall_s=60.0, cpu_s=30, memory_bytes=1 << 30, output_bytes=1 << 20)
 
@@ -33,18 +35,12 @@ def grow(file: Path, format_: str, size_bytes: int) -> None:
 
 
 def convert(
-    source: Path,
-    source_format: str,
-    target: Path,
-    target_format: str,
-    check: Callable[[], None] = lambda: None,
-    *,
-    shared: bool = False,
+    source: Path, source_format: str, target: Path, target_format: str, check: Callable[[], None] = lambda: None
 ) -> None:
-    """Copy a disk, without its backing file. ``shared``: of a guest that has it open. Raises: DriverError."""
-    share = ["--force-share"] if shared else []
+    """Copy a disk, without its backing file. What ``check`` raises ends it. Raises: DriverError."""
+    options = _OPTIONS.get(target_format, ())
     formats = ["-f", source_format, "-O", target_format]
-    run(["qemu-img", "convert", "-q", *share, *formats, source, target], LONG, check)
+    run(["qemu-img", "convert", "-q", *formats, *options, source, target], LONG, check)
 
 
 def copy(source: Path, target: Path) -> None:

@@ -27,6 +27,7 @@ from kilonova.compute.virt.libvirt.disk_records import DiskRecord, read_record, 
 from kilonova.compute.virt.libvirt.resizes import copied, resized
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import DriverError, GuestMissing
+from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
 
@@ -58,6 +59,10 @@ class GuestDisks:
         """Return the disks that a guest has unless it is rescued; none where it has none here. Raises: DriverError."""
         record = read_record(self.folder(uuid))
         return () if record is None else record.files(self.folder(uuid))
+
+    def cached_images(self) -> tuple[CachedImage, ...]:
+        """Return the images that are here, with the guests whose disks need them. Raises: DriverError."""
+        return self.bases.list(self._folder)
 
     def fetch(self, guest: GuestSpec) -> None:
         """See to it that the image of a guest is here and can be made a disk of. Raises: DriverError, ImageUnusable."""

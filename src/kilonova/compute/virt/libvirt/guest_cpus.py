@@ -55,16 +55,13 @@ def describe_cpu(guest: GuestSpec, options: GuestOptions, host: HostCapabilities
     mode = None if mode == "none" else mode
     if mode is not None and host.cpu_modes and mode not in host.cpu_modes:
         raise UnsupportedGuest(f"[libvirt] cpu_mode={mode} is not supported by this host with {host.virt_type}.")
-    model = settings.cpu_models[0] if mode == "custom" and settings.cpu_models else None
+    if mode == "custom" and not settings.cpu_models:
+        raise UnsupportedGuest("[libvirt] cpu_mode=custom needs [libvirt] cpu_models on this host.")
+    model = settings.cpu_models[0] if mode == "custom" else None
     if model is not None and host.cpu_models and model not in host.cpu_models:
         raise UnsupportedGuest(f"[libvirt] cpu_models={model} is not supported by this host.")
     flags = dict(_flag(text) for text in settings.cpu_model_extra_flags) if mode is not None else {}
-    address_mode = one_of(
-        "hw_maxphysaddr_mode",
-        options.spec("hw:maxphysaddr_mode") or options.property("hw_maxphysaddr_mode"),
-        _ADDRESS_MODES,
-    )
-    bits = options.spec_number("hw:maxphysaddr_bits", 1, 64) or options.property_number("hw_maxphysaddr_bits", 1, 64)
+    address_mode, address_bits = _addresses(options)
     return Cpu(
         sockets=topology.sockets,
         cores=topology.cores,
@@ -74,7 +71,7 @@ def describe_cpu(guest: GuestSpec, options: GuestOptions, host: HostCapabilities
         features=tuple(flags.items()),
         cells=_cells(guest, host),
         address_mode=address_mode,
-        address_bits=bits if address_mode is not None else None,
+        address_bits=address_bits,
     )
 
 
@@ -138,6 +135,18 @@ def memory_is_locked(guest: GuestSpec, options: GuestOptions) -> bool:
     if locked and not (options.spec("hw:mem_page_size") or options.property("hw_mem_page_size")):
         raise UnsupportedGuest("hw:locked_memory needs hw:mem_page_size.")
     return bool(locked) or bool(realtime_vcpus(guest, options))
+
+
+def _addresses(options: GuestOptions) -> tuple[str | None, int | None]:
+    """Return how wide physical addresses are: as those of the host, or so many bits; None for what is usual."""
+    asked = options.spec("hw:maxphysaddr_mode") or options.property("hw_maxphysaddr_mode")
+    mode = one_of("hw:maxphysaddr_mode", asked, _ADDRESS_MODES)
+    bits = options.spec_number("hw:maxphysaddr_bits", 1, 64) or options.property_number("hw_maxphysaddr_bits", 1, 64)
+    if mode == "emulate" and bits is None:
+        raise UnsupportedGuest("hw:maxphysaddr_mode=emulate needs hw:maxphysaddr_bits.")
+    if mode == "passthrough" and bits is not None:
+        raise UnsupportedGuest("hw:maxphysaddr_mode=passthrough excludes hw:maxphysaddr_bits.")
+    return mode, bits if mode is not None else None
 
 
 def _cells(guest: GuestSpec, host: HostCapabilities) -> tuple[NumaCell, ...]:

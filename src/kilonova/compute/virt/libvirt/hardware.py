@@ -91,6 +91,7 @@ def describe(
     board = choose_board(options, host, settings)
     disk_devices = describe_disks(disks, options, board, settings, rescue)
     graphics = describe_graphics(consoles)
+    sound = describe_sound(options, host)
     inputs = describe_inputs(options, board, settings, graphics)
     iommu = describe_iommu(options, board, host.virt_type)
     _require_room(guest, board, iommu)
@@ -116,7 +117,7 @@ def describe(
         devices=Devices(
             disks=disk_devices,
             controllers=(
-                usb_controller(options, disk_devices, inputs),
+                usb_controller(options, disk_devices, inputs, sound),
                 *scsi_controllers(disk_devices, options),
                 *pcie_ports(board, settings),
             ),
@@ -125,7 +126,7 @@ def describe(
             inputs=inputs,
             graphics=graphics,
             video=describe_video(options, board, graphics),
-            sound=describe_sound(options, host),
+            sound=sound,
             rng=describe_rng(options, settings),
             watchdog=describe_watchdog(options),
             tpm=describe_tpm(options, settings),

@@ -20,6 +20,7 @@ from kilonova.compute.virt.libvirt.late_check import why_not
 from kilonova.compute.virt.libvirt.marks import GuestMark, Origin, read_mark
 from kilonova.compute.virt.libvirt.power_changes import PowerChanges
 from kilonova.compute.virt.libvirt.report import HostReport
+from kilonova.compute.virt.libvirt.snapshot_files import SnapshotFiles
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import DriverError, UnsupportedGuest
@@ -38,6 +39,7 @@ class LibvirtHost:
         self._connection = Connection(settings.connection_uri, self._happened, self._reopened)
         self._domains = Domains(self._connection)
         self._disks = GuestDisks(setup.folder, setup.images, settings)
+        self._copies = SnapshotFiles(setup.folder / "snapshots")
         self._report = HostReport(setup, settings)
         self._changes = PowerChanges(self._states)
         self._console_logs = console_logs.ConsoleLogs(setup.folder)
@@ -59,7 +61,8 @@ class LibvirtHost:
 
     def _require_possible(self, guest: GuestSpec) -> None:
         """Raises: UnsupportedGuest, naming what the host lacks; DriverError."""
-        reason = why_not(guest, self._report.capabilities(self._connection.use()), self._settings)
+        host = self._report.capabilities(self._connection.use())
+        reason = why_not(guest, host, self._settings, self._setup.resources.cpu_shared_set or frozenset())
         if reason is not None:
             raise UnsupportedGuest(reason)
 
@@ -86,6 +89,7 @@ class LibvirtHost:
             consoles=self._consoles,
             mark=mark.xml(),
             rescue=rescue,
+            shared_cpus=self._setup.resources.cpu_shared_set or frozenset(),
         )
         return domain_xml(domain)
 

@@ -38,13 +38,15 @@ _SPELLINGS: Mapping[str, Callable[[str], str]] = {
 _ROOT = DiskFile(DiskRole.ROOT, Path("disk"), "qcow2")
 
 
-def why_not(guest: GuestSpec, host: HostCapabilities, settings: LibvirtSettings) -> str | None:
+def why_not(
+    guest: GuestSpec, host: HostCapabilities, settings: LibvirtSettings, shared_cpus: frozenset[int] = frozenset()
+) -> str | None:
     """Say why a guest cannot be made here: which property, its value, and what there is instead. None when it can.
 
-    It names no host: users read it.
+    It names no host: users read it. ``shared_cpus``: as in :func:`describe`.
     """
     try:
-        describe(guest, host, (_ROOT,), settings, console_log=Path("console.log"))
+        describe(guest, host, (_ROOT,), settings, console_log=Path("console.log"), shared_cpus=shared_cpus)
     except UnsupportedGuest as refusal:
         return refusal.message
     models = supported_models(host, settings)

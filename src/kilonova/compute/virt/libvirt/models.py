@@ -10,6 +10,8 @@ from kilonova.config.libvirt import LibvirtSettings
 #: The first versions of libvirt and QEMU with …
 _IGB = (9_003_000, 8_000_000)
 _VIRTIO_SOUND = (10_004_000, 8_002_000)
+#: QEMU from which libvirt cannot make a PC speaker any more.
+_NO_SPEAKER = 7_001_000
 _VIRTIO_IOMMU = 8_003_000
 _STATELESS_FIRMWARE = 8_006_000
 _ADDRESS_SPACE = 8_007_000
@@ -41,7 +43,7 @@ def supported_models(host: HostCapabilities, settings: LibvirtSettings) -> Mappi
         "hw_scsi_model": models_of("hw_scsi_model", host.device_types),
         "hw_usb_model": models_of("hw_usb_model", host.device_types) | {"none"},
         "hw_input_bus": models_of("hw_input_bus", host.device_types),
-        "hw_sound_model": _sound_cards(host),
+        "hw_sound_model": models_of("hw_sound_model", host.device_types) - unusable_sound_cards(host),
         "hw_viommu_model": _iommus(host, boards),
         "hw_rng_model": frozenset({"virtio"}) & frozenset[str]().union(*(board.rng_models for board in boards)),
         "hw_watchdog_action": _watchdog_actions(host),
@@ -50,7 +52,8 @@ def supported_models(host: HostCapabilities, settings: LibvirtSettings) -> Mappi
         "hw_firmware_type": frozenset({"bios": "bios", "efi": "uefi"}[each] for each in firmware),
         "os_secure_boot": frozenset({"disabled", "optional"})
         | ({"required"} if any(board.secure_boot for board in boards) else frozenset()),
-        "hw_firmware_stateless": _versioned(host, _STATELESS_FIRMWARE, "true") | {"false"},
+        "hw_firmware_stateless": (_versioned(host, _STATELESS_FIRMWARE, "true") if "efi" in firmware else frozenset())
+        | {"false"},
         "hw_maxphysaddr_mode": _versioned(host, _ADDRESS_SPACE, "emulate", "passthrough"),
     }
 
@@ -65,6 +68,12 @@ def hypervisor_types(host: HostCapabilities) -> frozenset[str]:
     return frozenset({"qemu", host.virt_type})
 
 
+def unusable_sound_cards(host: HostCapabilities) -> frozenset[str]:
+    """Return the sound cards that the releases of libvirt and QEMU cannot make, whatever devices QEMU has."""
+    virtio = frozenset() if _at_least(host, _VIRTIO_SOUND) else {"virtio"}
+    return frozenset(virtio) | (frozenset({"pcspk"}) if host.qemu_version >= _NO_SPEAKER else frozenset())
+
+
 def is_for_guests(board: MachineType, host: HostCapabilities) -> bool:
     """Whether guests of users are made on a board."""
     return host.architecture not in _X86 or board.name.startswith(_PC_BOARDS)
@@ -73,11 +82,6 @@ def is_for_guests(board: MachineType, host: HostCapabilities) -> bool:
 def _network_cards(host: HostCapabilities) -> frozenset[str]:
     """Return the models that libvirt accepts and the emulator has. libvirt alone finds out only at the start."""
     return host.nic_models - (frozenset() if _at_least(host, _IGB) else {"igb"})
-
-
-def _sound_cards(host: HostCapabilities) -> frozenset[str]:
-    found = models_of("hw_sound_model", host.device_types)
-    return found if _at_least(host, _VIRTIO_SOUND) else found - {"virtio"}
 
 
 def _iommus(host: HostCapabilities, boards: list[MachineType]) -> frozenset[str]:

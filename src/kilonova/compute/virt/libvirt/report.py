@@ -6,8 +6,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import libvirt
@@ -15,6 +14,7 @@ import libvirt
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.capabilities import HostCapabilities
 from kilonova.compute.virt.libvirt.capabilities_xml import HostFacts, read_host
+from kilonova.compute.virt.libvirt.connection import explained
 from kilonova.compute.virt.libvirt.host_cells import (
     cells_for_guests,
     cpus_for_guests,
@@ -67,14 +67,14 @@ class HostReport:
 
         Raises: DriverError; ConfigurationError, where KVM is configured and does not work.
         """
-        with self._lock, _explained("say what it can do"):
+        with self._lock, explained("say what it can do"):
             if self._known is not None and self._now() < self._looked_at + _LOOK_AGAIN_S:
                 return self._known[1]
             return self._look(connection)
 
     def report(self, connection: Any) -> NodeReport:
         """Describe the host to the scheduler. Raises: DriverError, ConfigurationError."""
-        with self._lock, _explained("say what it has"):
+        with self._lock, explained("say what it has"):
             host = self._look(connection)
             resources = self._setup.resources
             cpus = cpus_for_guests(_online_cpus(connection), resources)
@@ -101,7 +101,7 @@ class HostReport:
         text = connection.getCapabilities()
         said = text, connection.getLibVersion(), connection.getVersion()
         if self._known is None or self._known[0] != said:
-            facts = read_host(text)
+            facts = _facts(text)
             found = probe(connection, text, facts, self._choose_virt_type(facts), self._settings)
             LOG.info(
                 "libvirt %s, QEMU %s, %s: %d kinds of machine, by %s",
@@ -172,11 +172,8 @@ def _shown(version: int) -> str:
     return f"{version // 1_000_000}.{version // 1000 % 1000}.{version % 1000}"
 
 
-@contextmanager
-def _explained(what: str) -> Iterator[None]:
+def _facts(text: str) -> HostFacts:
     try:
-        yield
-    except libvirt.libvirtError as error:
-        raise DriverError(f"The hypervisor could not {what}.") from error
+        return read_host(text)
     except ValueError as error:
-        raise DriverError(f"The hypervisor could not {what}: {error}.") from error
+        raise DriverError(f"The hypervisor cannot make guests: {error}.") from error

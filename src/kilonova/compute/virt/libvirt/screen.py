@@ -51,13 +51,15 @@ def describe_inputs(
     return tablet if board.is_x86 else (*tablet, Input("keyboard", "usb"))
 
 
-def usb_controller(options: GuestOptions, disks: Sequence[Disk], inputs: Sequence[Input]) -> Controller:
+def usb_controller(
+    options: GuestOptions, disks: Sequence[Disk], inputs: Sequence[Input], sound: str | None
+) -> Controller:
     """Return the USB controller, or that there is none. Raises: UnsupportedGuest naming the property."""
     model = one_of("hw:usb_model", options.agreed("usb_model"), _USB_MODELS)
     ports = options.agreed("redirected_usb_ports")
     if ports is not None and ports.strip("0") != "":
         raise UnsupportedGuest("hw:redirected_usb_ports needs SPICE consoles, which this host does not have.")
-    needed = "usb" in {*(disk.bus for disk in disks), *(device.bus for device in inputs)}
+    needed = "usb" in {sound, *(disk.bus for disk in disks), *(device.bus for device in inputs)}
     if needed and model == "none":
         raise UnsupportedGuest("hw:usb_model=none excludes the USB devices that the guest asks for.")
     return Controller("usb", 0, model if needed else model or "none")

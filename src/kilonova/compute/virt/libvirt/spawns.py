@@ -34,6 +34,7 @@ class Spawns(LibvirtHost):
             if domain is not None:
                 domain.undefine()
             self._disks.remove(uuid)
+            self._copies.discard(uuid)
 
     def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
         after = PowerState.RUNNING if power_on else PowerState.SHUTDOWN

@@ -40,7 +40,8 @@ def traits_of(
 ) -> tuple[str, ...]:
     """Return the traits of a host, in order."""
     found = set(_of_models(supported_models(host, settings)))
-    found |= {f"COMPUTE_IMAGE_TYPE_{name.upper()}" for name in IMAGE_TYPES if name not in excluded_image_types}
+    excluded = {name.strip().lower() for name in excluded_image_types}
+    found |= {f"COMPUTE_IMAGE_TYPE_{name.upper()}" for name in IMAGE_TYPES if name not in excluded}
     found |= cpu_traits(host.architecture, host.guest_features)
     found |= {f"HW_ARCH_{host.architecture.upper()}", "COMPUTE_NET_VIRTIO_PACKED"}
     if any(len(cpu.siblings) > 1 for cell in host.cells for cpu in cell.cpus) or host.cpu.threads > 1:

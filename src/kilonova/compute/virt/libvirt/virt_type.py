@@ -4,7 +4,8 @@
 import logging
 import os
 import subprocess
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Event, Timer
@@ -26,13 +27,24 @@ _STOPPED = b'"event": "STOP"'
 _MOST_BYTES = 64 * 1024
 
 
+def _may_open(device: Path) -> bool:
+    return os.access(device, os.R_OK | os.W_OK)
+
+
+@dataclass(frozen=True, slots=True)
+class KvmTrial:
+    """How KVM is tried. ``may_open``: whether this process may use the device, as libvirtd's may be another user."""
+
+    device: Path = DEVICE
+    timeout_s: float = _TIMEOUT_S
+    may_open: Callable[[Path], bool] = _may_open
+
+
+_TRIAL = KvmTrial()
+
+
 def choose_virt_type(
-    setting: str,
-    emulator: str,
-    architecture: str,
-    domain_types: Collection[str],
-    device: Path = DEVICE,
-    timeout_s: float = _TIMEOUT_S,
+    setting: str, emulator: str, architecture: str, domain_types: Collection[str], trial: KvmTrial = _TRIAL
 ) -> str:
     """Return kvm or qemu: what ``[libvirt] virt_type`` says, or what works.
 
@@ -40,7 +52,10 @@ def choose_virt_type(
     """
     if setting == "qemu":
         return "qemu"
-    reason = why_no_kvm(emulator, architecture, domain_types, device, timeout_s)
+    if setting == "kvm" and "kvm" in domain_types and trial.device.exists() and not trial.may_open(trial.device):
+        LOG.warning("[libvirt] virt_type is kvm, which was not tried: this process may not open %s", trial.device)
+        return "kvm"
+    reason = why_no_kvm(emulator, architecture, domain_types, trial)
     if reason is None:
         LOG.info("Guests run by KVM")
         return "kvm"
@@ -50,21 +65,15 @@ def choose_virt_type(
     return "qemu"
 
 
-def why_no_kvm(
-    emulator: str,
-    architecture: str,
-    domain_types: Collection[str],
-    device: Path = DEVICE,
-    timeout_s: float = _TIMEOUT_S,
-) -> str | None:
+def why_no_kvm(emulator: str, architecture: str, domain_types: Collection[str], trial: KvmTrial = _TRIAL) -> str | None:
     """Say why guests cannot run by KVM here, None where they can."""
-    if not device.exists():
-        return f"there is no {device}"
-    if not os.access(device, os.R_OK | os.W_OK):
-        return f"{device} cannot be opened by this process"
+    if not trial.device.exists():
+        return f"there is no {trial.device}"
+    if not trial.may_open(trial.device):
+        return f"this process may not open {trial.device}, so KVM cannot be tried"
     if "kvm" not in domain_types:
         return "libvirt does not offer it"
-    return try_guest(emulator, architecture, "kvm", timeout_s)
+    return try_guest(emulator, architecture, "kvm", trial.timeout_s)
 
 
 def try_guest(emulator: str, architecture: str, accelerator: str, timeout_s: float) -> str | None:
@@ -83,7 +92,7 @@ def try_guest(emulator: str, architecture: str, accelerator: str, timeout_s: flo
     with TemporaryDirectory(prefix="kilonova-kvm-") as folder:
         firmware = Path(folder, "firmware")
         firmware.write_bytes(tiny_guest.firmware())
-        board = ["-machine", "pc", "-m", "4", "-no-reboot", "-bios", str(firmware)]
+        board = ["-machine", "q35", "-m", "4", "-no-reboot", "-bios", str(firmware)]
         port = ["-device", f"isa-debug-exit,iobase={tiny_guest.EXIT_PORT:#x},iosize=4"]
         return _outcome([*command, *board, *port], _RUN, tiny_guest.EXIT_CODE, timeout_s)
 

@@ -175,6 +175,8 @@ def test_what_the_host_cannot_give_as_cpu_names_the_option() -> None:
         described(guest_of(), host=host, settings=LibvirtSettings(cpu_mode="host-passthrough"))
     with pytest.raises(UnsupportedGuest, match=r"\[libvirt\] cpu_models=Cray"):
         described(guest_of(), settings=LibvirtSettings(cpu_mode="custom", cpu_models=("Cray",)))
+    with pytest.raises(UnsupportedGuest, match=r"needs \[libvirt\] cpu_models"):
+        described(guest_of(), settings=LibvirtSettings(cpu_mode="custom", cpu_model_extra_flags=("aes",)))
 
 
 def test_time_on_cpus_is_limited_as_the_flavor_says() -> None:

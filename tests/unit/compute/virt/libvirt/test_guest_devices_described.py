@@ -100,7 +100,8 @@ def test_the_scsi_controller_is_the_images_and_there_only_for_disks() -> None:
 
 
 def test_disks_are_as_fast_as_the_flavor_lets_them_be() -> None:
-    guest = guest_of({"quota:disk_read_iops_sec": "100", "quota:disk_total_bytes_sec": "1048576"})
+    limits = {"read_iops_sec": "100", "total_iops_sec": "0", "total_bytes_sec": "1048576"}
+    guest = guest_of({f"quota:disk_{name}": value for name, value in limits.items()})
     root, config = described(guest, ROOT, CONFIG).devices.disks
     assert root.limits == {"read_iops_sec": 100, "total_bytes_sec": 1048576}
     assert config.limits == {}
@@ -150,6 +151,16 @@ def test_devices_can_be_switched_off() -> None:
     devices = described(guest, settings=settings).devices
     assert (devices.rng, devices.watchdog, devices.inputs) == (None, None, ())
     assert devices.balloon.model == "none"
+
+
+def test_usb_is_there_for_whatever_needs_it() -> None:
+    no_screen = ConsoleSettings(vnc_enabled=False)
+    for properties in ({"hw_sound_model": "usb"}, {"hw_disk_bus": "usb"}):
+        asked = {**properties, "hw_usb_model": "qemu-xhci"}
+        (usb,) = described(guest_of(properties=asked), consoles=no_screen).devices.controllers
+        assert (usb.type, usb.model) == ("usb", "qemu-xhci")
+        with pytest.raises(UnsupportedGuest, match="hw:usb_model=none"):
+            described(guest_of({"hw:usb_model": "none"}, properties), consoles=no_screen)
 
 
 def test_what_a_tpm_keeps_has_no_secret_here() -> None:

@@ -109,6 +109,8 @@ def test_the_kind_of_machine_is_the_images_or_the_operators() -> None:
         ({"quota:cpu_quota": "-2"}, {}, "quota:cpu_quota"),
         ({"quota:disk_read_iops_sec": "fast"}, {}, "quota:disk_read_iops_sec"),
         ({"quota:disk_read_iops_sec": "1", "quota:disk_total_iops_sec": "1"}, {}, "quota:disk_total_iops_sec"),
+        ({"hw:maxphysaddr_mode": "emulate"}, {}, "hw:maxphysaddr_bits"),
+        ({"hw:maxphysaddr_mode": "passthrough"}, {"hw_maxphysaddr_bits": "40"}, "hw:maxphysaddr_bits"),
         ({"hw:locked_memory": "true"}, {}, "hw:locked_memory"),
         ({"hw_rng:rate_bytes": "1e9"}, {}, "hw_rng:rate_bytes"),
         ({}, {"hw_architecture": "aarch64"}, "hw_architecture"),

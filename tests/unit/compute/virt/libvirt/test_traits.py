@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from kilonova.compute.virt.libvirt.capabilities import HostCapabilities
-from kilonova.compute.virt.libvirt.cpu_traits import cpu_traits
+from kilonova.compute.virt.libvirt.cpu_traits import _CALLED, _X86, cpu_traits
 from kilonova.compute.virt.libvirt.traits import traits_of
 from kilonova.config.libvirt import LibvirtSettings
+from kilonova.model.device_models import STANDARD_TRAITS
 from support.libvirt_hosts import arm, debian_12, two_sockets
 
 _NO_TPM, _TPM = LibvirtSettings(), LibvirtSettings(swtpm_enabled=True)
@@ -42,7 +43,7 @@ def _family(host: HostCapabilities, prefix: str, settings: LibvirtSettings = _NO
         ("COMPUTE_VIOMMU_MODEL_", {"AUTO", "INTEL", "VIRTIO"}, set(), {"SMMUV3"}),
         (
             "COMPUTE_SOUND_MODEL_",
-            {"AC97", "ES1370", "ICH6", "ICH9", "PCSPK", "SB16", "USB"},
+            {"AC97", "ES1370", "ICH6", "ICH9", "SB16", "USB"},
             {"AC97", "VIRTIO"},
             set(),
         ),
@@ -113,8 +114,14 @@ def test_what_an_older_libvirt_cannot_do() -> None:
     assert "COMPUTE_SECURITY_STATELESS_FIRMWARE" not in traits_of(host, _NO_TPM)
 
 
+def test_firmware_that_keeps_nothing_needs_firmware() -> None:
+    host = debian_12()
+    boards = {name: replace(board, firmware=frozenset({"bios"})) for name, board in host.machines.items()}
+    assert "COMPUTE_SECURITY_STATELESS_FIRMWARE" not in traits_of(replace(host, machines=boards), _NO_TPM)
+
+
 def test_image_types_that_operators_exclude() -> None:
-    named = traits_of(debian_12(), _NO_TPM, ("vmdk", "iso"))
+    named = traits_of(debian_12(), _NO_TPM, ("VMDK", " iso"))
     assert {"COMPUTE_IMAGE_TYPE_VMDK", "COMPUTE_IMAGE_TYPE_ISO"}.isdisjoint(named)
     assert "COMPUTE_IMAGE_TYPE_QCOW2" in named
 
@@ -143,6 +150,10 @@ def test_hyperthreads() -> None:
 )
 def test_features_of_cpus(architecture: str, feature: str, traits: set[str]) -> None:
     assert cpu_traits(architecture, [feature]) == traits
+
+
+def test_every_name_that_differs_is_that_of_a_standard_trait() -> None:
+    assert {_X86 + name for names in _CALLED.values() for name in names} <= STANDARD_TRAITS
 
 
 def test_the_features_are_those_of_guests() -> None:

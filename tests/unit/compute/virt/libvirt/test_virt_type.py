@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kilonova.compute.virt.libvirt import tiny_guest
-from kilonova.compute.virt.libvirt.virt_type import choose_virt_type
+from kilonova.compute.virt.libvirt.virt_type import KvmTrial, choose_virt_type
 from kilonova.errors import ConfigurationError
 from support.stand_in_emulator import stand_in
 
@@ -24,7 +24,8 @@ def _choice(folder: Path, setting: str, script: str, types: tuple[str, ...] = ("
     device = folder / "kvm"
     device.touch()
     timeout_s = 0.2 if script == "exec sleep 30" else 10
-    return choose_virt_type(setting, stand_in(folder, script), "x86_64", types, device, timeout_s)
+    trial = KvmTrial(device, timeout_s)
+    return choose_virt_type(setting, stand_in(folder, script), "x86_64", types, trial)
 
 
 @pytest.mark.parametrize("setting", ["", "kvm"])
@@ -51,7 +52,20 @@ def test_a_host_whose_libvirt_has_no_kvm(tmp_path: Path) -> None:
 def test_a_host_without_the_device(tmp_path: Path) -> None:
     none = tmp_path / "none"
     with pytest.raises(ConfigurationError, match="there is no"):
-        choose_virt_type("kvm", stand_in(tmp_path, _WORKS), "x86_64", ("kvm",), none)
+        choose_virt_type("kvm", stand_in(tmp_path, _WORKS), "x86_64", ("kvm",), KvmTrial(none))
+
+
+def test_a_device_that_only_libvirtd_may_open_is_used_if_operators_say_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    device = tmp_path / "kvm"
+    device.touch()
+    trial = KvmTrial(device, may_open=lambda _: False)
+    program = stand_in(tmp_path, "touch $0.tried; " + _WORKS)
+    assert choose_virt_type("kvm", program, "x86_64", ("kvm",), trial) == "kvm"
+    assert choose_virt_type("", program, "x86_64", ("kvm",), trial) == "qemu"
+    assert not (tmp_path / "emulator.tried").exists()
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
 
 
 def test_who_asks_for_qemu_gets_it_and_nothing_is_tried(tmp_path: Path) -> None:
@@ -63,6 +77,6 @@ def test_of_other_architectures_a_machine_is_made(tmp_path: Path) -> None:
     device = tmp_path / "kvm"
     device.touch()
     program = stand_in(tmp_path, 'echo "$*" > $0.asked')
-    assert choose_virt_type("", program, "ppc64le", ("kvm",), device) == "kvm"
+    assert choose_virt_type("", program, "ppc64le", ("kvm",), KvmTrial(device)) == "kvm"
     assert "-accel kvm" in (tmp_path / "emulator.asked").read_text()
     assert "-machine pseries" in (tmp_path / "emulator.asked").read_text()

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `kilonova console-proxy` reads: where it listens, whom it lets in, and what it serves beside consoles."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from oslo_config import cfg
+
+from kilonova.config.consoles import ConsoleSettings
+from kilonova.config.log import LogSettings
+from kilonova.config.option import Option
+from kilonova.config.section import read_section, settings_of
+from kilonova.errors import ConfigurationError
+
+_HOST, _PORT = "Address at which the proxy of {} consoles listens.", "Port at which the proxy of {} consoles listens."
+_EVERYWHERE = "0.0.0.0"  # noqa: S104 - Nova's default
+_AUTH_SCHEMES = ("none",)
+
+
+def _tls(value: str) -> str:
+    return "tlsv1_2" if value in {"default", "tlsv1_1"} else value
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleProxySettings:
+    """The proxy of consoles. Which of both kinds there are say [vnc] enabled and [serial_console] enabled."""
+
+    GROUP: ClassVar[str] = "console"
+
+    vnc_host: Annotated[str, Option(_HOST.format("VNC"), "novncproxy_host", "vnc")] = _EVERYWHERE
+    vnc_port: Annotated[int, Option(_PORT.format("VNC"), "novncproxy_port", "vnc", min=1, max=65535)] = 6080
+    serial_host: Annotated[str, Option(_HOST.format("serial"), "serialproxy_host", "serial_console")] = _EVERYWHERE
+    serial_port: Annotated[
+        int, Option(_PORT.format("serial"), "serialproxy_port", "serial_console", min=1, max=65535)
+    ] = 6083
+    auth_schemes: Annotated[
+        tuple[str, ...], Option("How the proxy shows hypervisors who it is: only 'none' is known.", group="vnc")
+    ] = _AUTH_SCHEMES
+    web: Annotated[Path | None, Option("Folder of noVNC, which is served beside VNC consoles.", "web", "DEFAULT")] = (
+        Path("/usr/share/novnc")
+    )
+    cert_file: Annotated[
+        Path | None, Option("File with the certificate that clients are shown.", "cert", "DEFAULT")
+    ] = None
+    key_file: Annotated[
+        Path | None, Option("File with its key; unset: the file with the certificate has that, too.", "key", "DEFAULT")
+    ] = None
+    ssl_only: Annotated[bool, Option("Refuse to start without a certificate.", group="DEFAULT")] = False
+    ssl_minimum_version: Annotated[
+        str,
+        Option(
+            "Oldest TLS that clients may use; 'default' and 'tlsv1_1' stand for 'tlsv1_2'.",
+            choices=("default", "tlsv1_1", "tlsv1_2", "tlsv1_3"),
+            read=_tls,
+        ),
+    ] = "default"
+    ssl_ciphers: Annotated[str | None, Option("Ciphers that clients may use, as OpenSSL writes them.")] = None
+    allowed_origins: Annotated[
+        tuple[str, ...],
+        Option("Names of hosts whose pages may use consoles, beside the one by which the proxy itself was called."),
+    ] = ()
+    max_connections: Annotated[
+        int, Option("Most consoles that are used at a time, of both kinds (Kilonova's own).", min=1)
+    ] = 500
+    max_connections_per_server: Annotated[
+        int, Option("Most of those that are of one server (Kilonova's own).", min=1)
+    ] = 10
+    idle_timeout_s: Annotated[
+        int,
+        Option(
+            "Seconds after which a console is closed that neither its user nor its guest uses; 0: never "
+            "(Kilonova's own).",
+            "idle_timeout",
+            min=0,
+        ),
+    ] = 3600
+    enforce_session_timeout: Annotated[
+        bool, Option("Close consoles when their tokens expire, within half a minute.", group="consoleauth")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySettings:
+    """Everything that a proxy of consoles was told. ``conf`` is for libraries that read oslo.config themselves."""
+
+    proxy: ConsoleProxySettings
+    consoles: ConsoleSettings
+    log: LogSettings
+    conf: Any
+
+
+def load_proxy_settings(files: Sequence[str]) -> ProxySettings:
+    """Read the files of a proxy of consoles, later ones first. Raises: ConfigurationError naming the option."""
+    conf = cfg.ConfigOpts()  # the options of everything else would take twice the memory
+    for section in (ConsoleProxySettings, ConsoleSettings, LogSettings):
+        for setting in settings_of(section):
+            conf.register_opt(setting.oslo, group=None if setting.group == "DEFAULT" else setting.group)
+    try:
+        conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
+        proxy, consoles = read_section(ConsoleProxySettings, conf), read_section(ConsoleSettings, conf)
+        return ProxySettings(proxy, consoles, read_section(LogSettings, conf), conf)
+    except (cfg.Error, ValueError) as error:
+        raise ConfigurationError(str(error).strip()) from error

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proxy of consoles as a whole: its listeners in one thread, started and stopped from outside."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from websockets.asyncio.server import Server
+
+from kilonova.console_proxy.door import Door, TokenDesk
+from kilonova.console_proxy.listener import Listener, Sockets
+from kilonova.console_proxy.seats import Seats
+from kilonova.console_proxy.tokens import Tokens
+from kilonova.console_proxy.web_files import WebFiles
+from kilonova.model.console import ConsoleProtocol
+
+LOG = logging.getLogger(__name__)
+_STOP_S = 3.0
+_START_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyLimits:
+    """``connections``, ``of_one_server``: consoles at a time. ``idle_s``, ``recheck_s``: as of a Listener."""
+
+    connections: int = 500
+    of_one_server: int = 10
+    idle_s: float | None = 3600.0
+    recheck_s: float | None = None
+
+
+class ConsoleProxy:
+    """Serves consoles. ``sockets``: protocol → where it listens; ``web``: folder of noVNC.
+
+    Without ``web`` it serves no files, without ``tls`` everything in clear.
+    """
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        sockets: Sequence[tuple[ConsoleProtocol, socket.socket]],
+        limits: ProxyLimits,
+        *,
+        web: Path | None,
+        allowed_origins: Sequence[str] = (),
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._listening = tuple(sockets)
+        self._tls = tls
+        self._desk = TokenDesk(tokens)
+        self._seats = Seats(limits.connections, limits.of_one_server)
+        counted = Sockets(limits.connections)
+        files = WebFiles(web)
+        self._missing = None if web is None or files.are_there else web
+        self._listeners = [
+            Listener(
+                protocol=protocol,
+                door=Door(
+                    self._desk,
+                    self._seats,
+                    files if protocol is ConsoleProtocol.VNC else WebFiles(None),
+                    allowed_origins,
+                    over_tls=tls is not None,
+                ),
+                desk=self._desk,
+                seats=self._seats,
+                sockets=counted,
+                idle_s=limits.idle_s,
+                recheck_s=limits.recheck_s,
+            )
+            for protocol, _ in sockets
+        ]
+        self._loop = asyncio.new_event_loop()
+        self._servers: list[Server] = []
+        self._thread = threading.Thread(target=self._loop.run_forever, name="console-proxy", daemon=True)
+
+    @property
+    def in_use(self) -> int:
+        """How many consoles are in use."""
+        return self._seats.taken
+
+    def start(self) -> None:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(_START_S)
+
+    def stop(self) -> None:
+        """End all consoles, and listen no more. Done twice it is done once."""
+        if not self._thread.is_alive():
+            return
+        with contextlib.suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(2 * _STOP_S)
+        self._desk.close()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_STOP_S)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    async def _start(self) -> None:
+        for listener, (protocol, listening) in zip(self._listeners, self._listening, strict=True):
+            self._servers.append(await listener.serve(listening, self._tls))
+            host, port = listening.getsockname()[:2]
+            LOG.info("Serving %s consoles at %s port %d", protocol.value, host, port)
+            if protocol is ConsoleProtocol.VNC and self._missing is not None:
+                LOG.warning("There is no noVNC at %s: browsers are told how to get it", self._missing)
+
+    async def _stop(self) -> None:
+        for server in self._servers:
+            server.close(reason="The proxy of consoles stops.")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_S):
+                await asyncio.gather(*(server.wait_closed() for server in self._servers))
+        for server in self._servers:
+            for connection in list(server.all_connections):
+                connection.transport.abort()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The handshakes of VNC's protocol: with the hypervisor, which may ask for no password, and with the viewer.
+
+The viewer has shown who it is by its token. A hypervisor that asks for a password, or for certificates (VeNCrypt), is
+refused: the viewer could not give them.
+
+Source: RFC 6143 (The Remote Framebuffer Protocol), section 7.1.
+"""
+
+import re
+import struct
+from typing import Protocol
+
+from kilonova.errors import Unavailable
+
+_VERSION = b"RFB 003.008\n"
+_A_VERSION = re.compile(rb"RFB (\d{3})\.(\d{3})\n")
+_NONE = 1
+_NEWEST, _OLDEST = 8, 7
+_LONGEST_REASON = 1024
+
+
+class Side(Protocol):
+    """One side of a connection. ``read_exactly`` raises EOFError when it ends before."""
+
+    async def read_exactly(self, count: int) -> bytes: ...
+    async def write(self, data: bytes) -> None: ...
+
+
+def is_greeting(said: bytes) -> bool:
+    """Tell whether somebody who says this first speaks VNC's protocol."""
+    return _A_VERSION.match(said) is not None
+
+
+async def enter(host: Side) -> None:
+    """Shake hands with a hypervisor. Raises: Unavailable, when it has no VNC console without a password."""
+    version = _A_VERSION.fullmatch(await host.read_exactly(len(_VERSION)))
+    if version is None:
+        raise Unavailable("The console is no VNC console.")
+    if (int(version[1]), int(version[2])) < (3, _NEWEST):
+        raise Unavailable("The hypervisor speaks a version of VNC's protocol that is older than 3.8.")
+    await host.write(_VERSION)
+    (count,) = await host.read_exactly(1)
+    if not count:
+        raise Unavailable(f"The hypervisor refuses its console: {await _reason(host)}")
+    if _NONE not in await host.read_exactly(count):
+        raise Unavailable("The hypervisor asks proxies of consoles for a password or certificate; only none is known.")
+    await host.write(bytes([_NONE]))
+    if struct.unpack(">I", await host.read_exactly(4))[0]:
+        raise Unavailable(f"The hypervisor refuses its console: {await _reason(host)}")
+
+
+async def welcome(viewer: Side) -> None:
+    """Shake hands with a viewer. Raises: Unavailable, when it does not speak VNC's protocol."""
+    await viewer.write(_VERSION)
+    version = _A_VERSION.fullmatch(await viewer.read_exactly(len(_VERSION)))
+    if version is None or int(version[1]) != 3:
+        raise Unavailable("The client does not speak VNC's protocol.")
+    minor = int(version[2])
+    if minor < _OLDEST:  # viewers that know 3.3 alone, where nothing can be chosen
+        await viewer.write(struct.pack(">I", _NONE))
+        return
+    await viewer.write(bytes([1, _NONE]))
+    if await viewer.read_exactly(1) != bytes([_NONE]):
+        raise Unavailable("The client wants to be asked for a password, and there is none.")
+    if minor >= _NEWEST:
+        await viewer.write(bytes(4))
+
+
+async def _reason(host: Side) -> str:
+    (length,) = struct.unpack(">I", await host.read_exactly(4))
+    said = await host.read_exactly(min(length, _LONGEST_REASON))
+    return "".join(letter if letter.isprintable() else "?" for letter in said.decode(errors="replace"))

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images that whoever uploaded them has made to harm the host."""
+
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kilonova.compute.images import HostImages
+from kilonova.compute.virt.libvirt.commands import CommandFailed, Limits, run
+from kilonova.compute.virt.libvirt.disks import GuestDisks
+from kilonova.config.libvirt import LibvirtSettings
+from kilonova.errors import ImageUnusable, SnapshotCancelled
+from kilonova.model.image_data import ImageData
+from kilonova.model.instance import GuestSpec
+from support.real_images import MIB, RealImages, qemu_img
+from support.waiting import wait_until
+
+Attempt = Callable[..., None]
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> RealImages:
+    return RealImages(tmp_path / "service")
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A file of the host that no guest may read."""
+    file = tmp_path / "secret"
+    file.write_bytes(b"secret".ljust(MIB, b"."))
+    return file
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Attempt:
+    """Make a guest of an image, which has to fail and leave nothing."""
+
+    def attempt(service: RealImages, image: ImageData, reason: str, *, root_gib: int = 1, raw: bool = True) -> None:
+        instances = tmp_path / "instances"
+        images = HostImages(instances / "_base", max_bytes=1 << 40, transfers=service)
+        disks = GuestDisks(instances, images, LibvirtSettings(force_raw_images=raw))
+        with pytest.raises(ImageUnusable, match=reason) as raised:
+            disks.make(GuestSpec("g1", "g1", "g1", 1, 64, root_gib, image=image))
+        assert "secret" not in raised.value.message
+        assert {path.name for path in instances.iterdir()} <= {"_base"}
+        assert not any(path.name.endswith((".raw", ".qcow2", ".part")) for path in (instances / "_base").iterdir())
+
+    return attempt
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_a_backing_file(refused: Attempt, service: RealImages, tmp_path: Path, secret: Path, raw: bool) -> None:
+    qemu_img("create", "-f", "qcow2", "-F", "raw", "-b", secret, tmp_path / "evil")
+    refused(service, service.add("evil", tmp_path / "evil", "qcow2"), "[Bb]acking file|backing_file", raw=raw)
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_a_data_file(refused: Attempt, service: RealImages, tmp_path: Path, secret: Path, raw: bool) -> None:
+    qemu_img("create", "-f", "qcow2", "-o", f"data_file={secret},data_file_raw=on", tmp_path / "evil", str(MIB))
+    refused(service, service.add("evil", tmp_path / "evil", "qcow2"), "data_file", raw=raw)
+
+
+@pytest.mark.parametrize(
+    ("found", "declared"),
+    [("qcow2", "raw"), ("vmdk", "raw"), ("raw", "qcow2"), ("qcow2", "iso"), ("vdi", "qcow2"), ("qcow2", "vhd")],
+)
+def test_another_format_than_the_declared_one(
+    refused: Attempt, service: RealImages, tmp_path: Path, found: str, declared: str
+) -> None:
+    made = service.make("evil", found)
+    image = replace(made, disk_format=declared)
+    refused(service, image, f"its disk_format is {declared}, and what is in it is {found}")
+
+
+@pytest.mark.parametrize("declared", ["ami", ""])
+def test_a_format_that_nobody_has_declared_is_looked_for(service: RealImages, tmp_path: Path, declared: str) -> None:
+    made = service.make("image-1", "qcow2")
+    image = replace(made, disk_format=declared)
+    images = HostImages(tmp_path / "_base", max_bytes=1 << 40, transfers=service)
+    (root,) = GuestDisks(tmp_path, images, LibvirtSettings()).make(GuestSpec("g1", "g1", "g1", 1, 64, 1, image=image))
+    assert "raw" in qemu_img("info", "-f", "qcow2", root.path)
+
+
+@pytest.mark.parametrize("declared", ["aki", "ari", "ploop", "docker"])
+def test_a_format_that_is_no_disk(refused: Attempt, service: RealImages, tmp_path: Path, declared: str) -> None:
+    (tmp_path / "evil").write_bytes(b"x" * 512)
+    refused(service, service.add("evil", tmp_path / "evil", declared), f"{declared} are not supported")
+
+
+def test_a_vmdk_with_its_data_in_another_file(refused: Attempt, service: RealImages, tmp_path: Path) -> None:
+    qemu_img("create", "-f", "vmdk", "-o", "subformat=monolithicFlat", tmp_path / "evil.vmdk", str(MIB))
+    refused(service, service.add("evil", tmp_path / "evil.vmdk", "vmdk"), "Unsupported subformat")
+
+
+def test_a_vmdk_that_looks_whole_and_names_another_file(
+    refused: Attempt, service: RealImages, tmp_path: Path, secret: Path
+) -> None:
+    file = tmp_path / "evil.vmdk"
+    qemu_img("create", "-f", "vmdk", "-o", "subformat=monolithicSparse", file, str(MIB))
+    data = file.read_bytes()
+    start = data.index(b"# Disk DescriptorFile")
+    end = data.index(b"\0", start)
+    text = data[start:end].replace(b"monolithicSparse", b"monolithicFlat")
+    lines = [f'RW 2048 FLAT "{secret}" 0'.encode() if b"SPARSE" in line else line for line in text.split(b"\n")]
+    changed = b"\n".join(lines)
+    room = 20 * 512
+    file.write_bytes(data[:start] + changed.ljust(room, b"\0") + data[start + room :])
+    refused(service, service.add("evil", file, "vmdk"), "not safe|cannot be read|vmdk_allowed_types|other files")
+
+
+def test_a_kind_of_vmdk_that_the_operator_does_not_allow(service: RealImages, tmp_path: Path) -> None:
+    images = HostImages(tmp_path / "_base", max_bytes=1 << 40, transfers=service)
+    disks = GuestDisks(tmp_path, images, LibvirtSettings(vmdk_allowed_types=("monolithicSparse",)))
+    stream = service.make("stream", "vmdk", options=("-o", "subformat=streamOptimized"))
+    with pytest.raises(ImageUnusable, match=r"streamOptimized may not be used by \[compute\] vmdk_allowed_types"):
+        disks.make(GuestSpec("g1", "g1", "g1", 1, 64, 1, image=stream))
+    disks.make(GuestSpec("g1", "g1", "g1", 1, 64, 1, image=service.make("sparse", "vmdk")))
+    allowed = GuestDisks(tmp_path, images, LibvirtSettings())
+    allowed.make(GuestSpec("g2", "g2", "g2", 1, 64, 1, image=stream))
+
+
+def test_an_encrypted_image(refused: Attempt, service: RealImages, tmp_path: Path) -> None:
+    luks = struct.pack(">6sH32s32s32sII", b"LUKS\xba\xbe", 1, b"aes", b"xts-plain64", b"sha256", 8, 64)
+    (tmp_path / "luks").write_bytes(luks.ljust(MIB, b"\0"))
+    refused(service, service.add("evil", tmp_path / "luks", "raw"), "what is in it is luks")
+    qemu_img("create", "-f", "qcow2", tmp_path / "qcow2", str(MIB))
+    with (tmp_path / "qcow2").open("r+b") as file:
+        file.seek(32)  # the method of encryption
+        file.write(struct.pack(">I", 1))
+    refused(service, service.add("evil-2", tmp_path / "qcow2", "qcow2"), "it is encrypted")
+
+
+def test_internal_snapshots(refused: Attempt, service: RealImages, tmp_path: Path) -> None:
+    qemu_img("create", "-f", "qcow2", tmp_path / "evil", str(MIB))
+    qemu_img("snapshot", "-c", "inside", tmp_path / "evil")
+    refused(service, service.add("evil", tmp_path / "evil", "qcow2"), "internal snapshots")
+
+
+@pytest.mark.parametrize(
+    ("root_gib", "reason"), [(1, "less than the virtual size"), (0, "the file system of the host")]
+)
+def test_a_disk_of_an_exbibyte(
+    refused: Attempt, service: RealImages, tmp_path: Path, root_gib: int, reason: str
+) -> None:
+    qemu_img("create", "-f", "qcow2", "-o", "cluster_size=2M", tmp_path / "evil", str(1 << 60))
+    refused(service, service.add("evil", tmp_path / "evil", "qcow2"), reason, root_gib=root_gib)
+
+
+def test_noise_behind_a_header(refused: Attempt, service: RealImages, tmp_path: Path) -> None:
+    qemu_img("create", "-f", "qcow2", tmp_path / "evil", str(MIB))
+    with (tmp_path / "evil").open("r+b") as file:
+        file.seek(36)
+        file.write(os.urandom(3000))
+    refused(service, service.add("evil", tmp_path / "evil", "qcow2"), "evil cannot be used")
+
+
+def test_a_disk_with_partitions_is_raw(service: RealImages, tmp_path: Path) -> None:
+    disk = tmp_path / "partitions"
+    disk.write_bytes(bytes(8 * MIB))
+    table = bytes([0x80, 0x00, 0x02, 0x00, 0xEE, 0xFF, 0xFF, 0xFF, 1, 0, 0, 0, 0xFF, 0x3F, 0, 0])
+    with disk.open("r+b") as file:
+        file.seek(446)
+        file.write(bytes([0, *table[1:]]))
+        file.seek(510)
+        file.write(b"\x55\xaa")
+    images = HostImages(tmp_path / "_base", max_bytes=1 << 40, transfers=service)
+    image = service.add("image-1", disk, "raw")
+    GuestDisks(tmp_path, images, LibvirtSettings()).make(GuestSpec("g1", "g1", "g1", 1, 64, 1, image=image))
+
+
+def test_qemu_img_ends_with_whoever_waits_for_it(tmp_path: Path) -> None:
+    noted = tmp_path / "pid"
+    program = (
+        "from kilonova.compute.virt.libvirt.commands import run\n"
+        f"run(['sh', '-c', 'echo $$ >{noted}; exec sleep 60'])\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        wait_until(lambda: noted.exists() and noted.read_text().endswith("\n"), "the program runs")
+        status = Path(f"/proc/{int(noted.read_text())}/stat")
+        assert status.exists()
+        process.kill()
+        process.wait()
+        wait_until(lambda: not status.exists() or ") Z " in status.read_text(), "the program has ended")
+
+
+def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match=r"sleep took longer than 0 seconds"):
+        run(["sleep", "60"], Limits(wall_s=0.2))
+    with pytest.raises(CommandFailed, match="nothing-of-this-name"):
+        run(["nothing-of-this-name"])
+    with pytest.raises(CommandFailed, match="dd failed"):
+        run(["dd", "if=/dev/zero", f"of={tmp_path / 'large'}", "bs=1M", "count=2"], Limits(output_bytes=MIB))
+
+
+def test_a_program_is_given_up_when_it_is_not_wanted_any_more() -> None:
+    looks = iter(range(3))
+
+    def check() -> None:
+        if next(looks, None) is None:
+            raise SnapshotCancelled
+
+    with pytest.raises(SnapshotCancelled):
+        run(["sleep", "60"], check=check)

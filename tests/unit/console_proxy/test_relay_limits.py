@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients and hypervisors that take nothing, say nothing, or say too much cost a bounded amount, for a bounded time."""
+
+import socket
+import struct
+import time
+from typing import Any
+
+import pytest
+
+from kilonova.console_proxy import listener, sides
+from kilonova.console_proxy.proxy import ProxyLimits
+from support.console_hosts import TOKEN, hypervisor, proxy_before
+from support.viewers import connect, refused
+from support.waiting import wait_until
+
+URL = f"/?token={TOKEN}"
+
+
+class Flood:
+    """A guest that writes as much as is taken."""
+
+    def __init__(self) -> None:
+        self.written = 0
+
+    def __call__(self, connection: socket.socket) -> None:
+        while True:
+            connection.sendall(bytes(65536))
+            self.written += 65536
+
+
+def silence(_: socket.socket) -> None:
+    pass
+
+
+def echo(connection: socket.socket) -> None:
+    while data := connection.recv(65536):
+        connection.sendall(data)
+
+
+def small_buffer() -> dict[str, Any]:
+    return {"sockopt": [(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)]}
+
+
+def settled(flood: Flood) -> int:
+    """Return how much has been written once no more is."""
+    seen = -1
+    while flood.written != seen:
+        seen = flood.written
+        time.sleep(0.05)
+    return seen
+
+
+def test_a_client_that_does_not_read_holds_its_guest_up_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sides, "STALLED_S", 0.3)
+    flood = Flood()
+    with hypervisor(flood) as port, proxy_before(port) as (proxy, own):
+        viewer = connect(own, URL, **small_buffer())
+        wait_until(lambda: proxy.in_use == 1, "the console")
+        assert 0 < settled(flood) < 12 << 20  # buffers of the system, mostly
+        wait_until(lambda: proxy.in_use == 0, "that it is given up")
+        viewer.websocket.shutdown()
+
+
+def test_a_slow_client_gets_everything() -> None:
+    flood = Flood()
+    with hypervisor(flood) as port, proxy_before(port) as (_, own):
+        viewer = connect(own, URL, **small_buffer())
+        before = settled(flood)
+        for _ in range(before >> 16):
+            assert viewer.read(1 << 16) == bytes(1 << 16)
+        wait_until(lambda: flood.written > before, "more")
+        viewer.websocket.shutdown()
+
+
+def test_a_guest_that_does_not_read_holds_its_client_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sides, "STALLED_S", 0.3)
+    with hypervisor(silence) as port, proxy_before(port) as (proxy, own):
+        viewer = connect(own, URL)
+        viewer.websocket.sock.settimeout(0.2)
+        sent = 0
+        with pytest.raises(Exception, match=r"timed out|Broken pipe|reset"):
+            while sent < 64 << 20:
+                viewer.send(bytes(65536))
+                sent += 65536
+        wait_until(lambda: proxy.in_use == 0, "that it is given up")
+        viewer.websocket.shutdown()
+
+
+def test_a_console_that_nobody_uses_is_closed() -> None:
+    with hypervisor(echo) as port, proxy_before(port, limits=ProxyLimits(idle_s=0.3)) as (_, own):
+        viewer = connect(own, URL)
+        began = time.monotonic()
+        for _ in range(4):
+            time.sleep(0.12)
+            viewer.send(b"x")
+            assert viewer.read(1) == b"x"
+        assert viewer.end() == (1008, "Nobody has used the console for long.")
+        assert time.monotonic() - began > 0.7
+        viewer.close()
+
+
+def test_a_message_that_is_too_long_ends_the_console() -> None:
+    with hypervisor(echo) as port, proxy_before(port) as (_, own):
+        viewer = connect(own, URL)
+        viewer.send(bytes(1 << 20))
+        assert viewer.read(1 << 20) == bytes(1 << 20)
+        viewer.websocket.send_frame(_head_of(1 << 40))
+        assert viewer.end()[0] == 1009
+        viewer.close()
+
+
+def was_cut_off(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def _head_of(length: int) -> Any:
+    class Head:
+        opcode = 2
+
+        def format(self) -> bytes:
+            return bytes([0x82, 0xFF]) + struct.pack(">Q", length) + bytes(4)
+
+    return Head()
+
+
+def test_connections_that_ask_for_nothing_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "_MORE_SOCKETS", 5)
+    with hypervisor(echo) as port, proxy_before(port, limits=ProxyLimits(connections=1)) as (_, own):
+        silent = [socket.create_connection(("127.0.0.1", own), timeout=5) for _ in range(6)]
+        one_more = socket.create_connection(("127.0.0.1", own), timeout=5)
+        assert was_cut_off(one_more)
+        for each in (*silent, one_more):
+            each.close()
+        wait_until(lambda: refused(own, URL) == 101, "room")
+
+
+def test_requests_that_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "_OPEN_S", 0.5)
+    with hypervisor(echo) as port, proxy_before(port) as (_, own):
+        slow = socket.create_connection(("127.0.0.1", own), timeout=5)
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        assert was_cut_off(slow)
+        slow.close()
+
+
+def test_a_console_that_cannot_be_reached() -> None:
+    with hypervisor(echo) as port:
+        pass
+    with proxy_before(port) as (_, own):
+        viewer = connect(own, URL)
+        assert viewer.end() == (1011, "The console cannot be reached.")
+        viewer.close()
