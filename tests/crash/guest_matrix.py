@@ -130,6 +130,7 @@ def _mend(ground: Ground, cell: Cell, case: Case) -> None:
         for uuid in known:
             _delete(cell, uuid)
     guest_cloud.come_to_rest(cell)
+    assert not guest_cloud.faults(cell), guest_cloud.faults(cell)
     _look(ground, cell, case, known, boots)
     found = [list(each) for each in guest_cloud.strangers(ground.uri)]
     assert found == strangers, f"guests of others were changed: {found} were {strangers}"
