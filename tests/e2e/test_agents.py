@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stock_client import run_client
 
 from kilonova.model.instance import PowerState
+from support.stock_client import run_client
 from support.supervisor import Supervisor
 from support.waiting import wait_until
 from support.world import power_states_on_disk

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from conftest import StockCloud
+from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
 from support.viewers import connect, get, refused, see_screen
 from support.waiting import wait_until

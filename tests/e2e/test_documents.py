@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from conftest import StockCloud
+from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud
 

@@ -8,7 +8,7 @@ import pytest
 import verbs
 from direct_api import DirectApi
 
-from conftest import StockCloud
+from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud
 

@@ -16,7 +16,6 @@ import psutil
 import pytest
 import requests
 
-from conftest import StockCloud
 from kilonova.compute.images import HostImages
 from kilonova.errors import ImageUnusable
 from kilonova.images.for_hosts import ImagesForHosts
@@ -24,6 +23,7 @@ from kilonova.images.glance import image_of
 from kilonova.images.tickets import TicketKey, TicketOffice
 from kilonova.model.image import Image
 from support.samples import sampled
+from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud
 DEMO = "kilonova-demo"

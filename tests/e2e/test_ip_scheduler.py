@@ -8,8 +8,8 @@ from typing import ClassVar
 import pytest
 import yaml
 
-from conftest import StockCloud
 from support.forwarding import ForwardingProxy
+from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from direct_api import DirectApi
 
-from conftest import StockCloud
+from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud
 

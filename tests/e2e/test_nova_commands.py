@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from direct_api import DirectApi
 
-from conftest import StockCloud
 from support.drives import Drive, find_drive
+from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud
 

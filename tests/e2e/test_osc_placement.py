@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from conftest import StockCloud
+from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud
 

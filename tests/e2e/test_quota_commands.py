@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from conftest import StockCloud
+from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud
 

@@ -10,7 +10,7 @@ import pytest
 from openstack.connection import Connection
 from openstack.exceptions import BadRequestException, ConflictException, ForbiddenException, NotFoundException
 
-from conftest import StockCloud
+from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud
 

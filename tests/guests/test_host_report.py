@@ -16,7 +16,7 @@ from kilonova.compute.virt.libvirt.report import HostReport
 from kilonova.compute.virt.libvirt.virt_type import try_guest
 from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.libvirt import LibvirtSettings
-from kilonova.errors import DriverError
+from kilonova.errors import ConfigurationError, DriverError
 from kilonova.model.host import NodeReport
 from kilonova.scenario.model import AllocationRatios
 from support.libvirt_node import LibvirtNode
@@ -99,6 +99,22 @@ def test_pci_devices_and_measurements(connection: Any, tmp_path: Path) -> None:
     assert found == [name for name in devices if name not in bridges]
     assert host.report(connection).devices == report.devices
     assert 0.0 <= report.metrics["cpu.percent"] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"cpu_mode": "custom", "cpu_models": ("EPYC-Nowhere",)}, "EPYC-Nowhere"),
+        ({"cpu_mode": "host-passthrough"}, "host-passthrough"),
+        ({"hw_machine_type": ("x86_64=pc-q35-99",)}, "pc-q35-99"),
+    ],
+)
+def test_what_no_guest_can_have_here_stops_the_start(
+    connection: Any, tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    host = HostReport(_setup(tmp_path), replace(_EMULATED, **settings))
+    with pytest.raises(ConfigurationError, match=said):
+        host.report(connection)
 
 
 def test_a_libvirtd_that_has_gone_is_an_error_of_the_driver(libvirt_node: LibvirtNode, tmp_path: Path) -> None:

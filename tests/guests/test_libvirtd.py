@@ -19,6 +19,7 @@ import pytest
 
 import kilonova
 from kilonova.companions.libvirtd import Libvirtd
+from kilonova.companions.settings import LOG_BYTES
 from kilonova.errors import ConfigurationError
 from support.libvirt_node import LibvirtNode
 from support.waiting import wait_until
@@ -150,6 +151,23 @@ def test_a_process_that_has_the_id_of_an_ended_guest_by_now_is_left_alone(libvir
         assert other.poll() is None
         other.kill()
     remove(libvirt_node, name)
+
+
+def test_logs_of_guests_that_are_gone_go_with_the_next_start(libvirt_node: LibvirtNode) -> None:
+    gone, stays = guest_of(libvirt_node)[0], guest_of(libvirt_node)[0]
+    remove(libvirt_node, gone)
+    logs = libvirt_node.folder / "log"
+    assert {gone, stays} <= {log.stem for log in (logs / "qemu").iterdir()}
+    libvirt_node.stop()
+    with libvirt_node.log.open("ab") as log:
+        log.truncate(LOG_BYTES + 1)
+    libvirt_node.start()
+    names = {log.stem for log in (logs / "qemu").iterdir()}
+    assert stays in names
+    assert gone not in names
+    assert (logs / "libvirtd.log.1").stat().st_size == LOG_BYTES + 1
+    assert not libvirt_node.log.exists() or libvirt_node.log.stat().st_size < LOG_BYTES
+    remove(libvirt_node, stays)
 
 
 def test_two_on_one_machine_know_nothing_of_each_other(libvirt_node: LibvirtNode, tmp_path: Path) -> None:

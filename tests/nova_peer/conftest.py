@@ -60,7 +60,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         command = ["api", "--config-file", str(config)]
     else:
         ports = ["--bind", f"127.0.0.1:{port}", "--identity-port", str(_free_port()), "--image-port", str(_free_port())]
-        command = ["up", "--hosts", "0", "--data", str(folder / "data"), *ports]
+        command = ["up", "--hosts", "0", "--no-console-proxy", "--data", str(folder / "data"), *ports]
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
             [_KILONOVA, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

@@ -23,6 +23,7 @@ from support.random_clouds import random_cloud, random_request
 CONFIG = SchedulerConfig(
     num_instances_weight_multiplier=-0.5,
     image_props_weight_multiplier=1.5,
+    image_cache_weight_multiplier=2.0,
     image_props_weight_setting=("os_distro=2.0", "hw_architecture=-0.5"),
     metrics_weight_setting=("cpu.percent=100.0", "power=0.5", "cpu.percent=0"),
     metrics_required=False,
@@ -102,6 +103,12 @@ DEFINITIONS: dict[str, tuple[Definition, float | None, str, float]] = {
     "MetricsWeigher": (metrics, None, "metrics_weight_multiplier", 1.0),
     "CrossCellWeigher": (home, None, "cross_cell_move_weight_multiplier", 1000000.0),
     "ImagePropertiesWeigher": (properties, None, "image_props_weight_multiplier", 1.5),
+    "ImageCacheWeigher": (
+        lambda host, _factor, spec: float(spec.image is not None and f"image.{spec.image.id}" in host.metrics),
+        None,
+        "image_cache_weight_multiplier",
+        2.0,
+    ),
 }
 
 

@@ -38,6 +38,7 @@ CONFIG = SchedulerConfig(
     max_io_ops_per_host=5,
     max_instances_per_host=30,
     image_props_weight_multiplier=1.0,
+    image_cache_weight_multiplier=1.0,
     pci_alias=ALIASES,
     metrics_required=False,
     metrics_weight_setting=("cpu.percent=1.0", "power=-2.5"),

@@ -426,6 +426,9 @@ class DriverContract:
     def test_images_are_fetched_beforehand(self, place: Place) -> None:
         assert place.driver.cache_image(place.image) is CacheResult.CACHED
         assert place.driver.cache_image(place.image) is CacheResult.EXISTING
+        (cached,) = (each for each in place.driver.cached_images() if each.image_id == place.image.image_id)
+        assert cached.size_bytes
+        assert not cached.guests
         assert place.driver.cache_image(place.damaged) is CacheResult.ERROR
 
     # --- looking into it ----------------------------------------------------------------------------------------------

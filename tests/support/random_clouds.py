@@ -241,10 +241,17 @@ def random_host(rng: Random, name: str, instances: Sequence[str], cell: str, met
             guest_kind(rng.choice(FLAVORS), rng.choice(IMAGE_PROPERTIES_OF_GUESTS))
             for _ in range(rng.choice((0, 0, 1, 1, 2, 4)))
         ),
-        metrics={name: rng.choice(values) for name, values in METRICS.items() if rng.random() < metered},
+        metrics={name: rng.choice(values) for name, values in METRICS.items() if rng.random() < metered}
+        | kept_images(name),
         cell_uuid=cell,
         host_ip=rng.choice(("10.0.0.1", "10.0.1.1", "192.168.0.1", "fd00::1", "fd00:0:1::1")),
     )
+
+
+def kept_images(host: str) -> dict[str, float]:
+    """Return what a host reports of the images that it keeps: some keep one, some the other, some both."""
+    number = sum(host.encode())
+    return {f"image.{image}": 1.0 for image, every in (("open", 3), ("secret", 4)) if number % every == 0}
 
 
 def random_cloud(rng: Random, size: int = 50) -> Cloud:

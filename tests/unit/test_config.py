@@ -88,6 +88,7 @@ KNOWN: tuple[tuple[str, str, Any, float | None], ...] = (
     ("filter_scheduler", "num_instances_weight_multiplier", 0.0, None),
     ("filter_scheduler", "io_ops_weight_multiplier", -1.0, None),
     ("filter_scheduler", "image_props_weight_multiplier", 0.0, None),
+    ("filter_scheduler", "image_cache_weight_multiplier", 0.0, None),
     ("filter_scheduler", "image_props_weight_setting", [], None),
     ("filter_scheduler", "pci_weight_multiplier", 1.0, 0.0),
     ("filter_scheduler", "soft_affinity_weight_multiplier", 1.0, 0.0),

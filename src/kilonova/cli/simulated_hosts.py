@@ -101,6 +101,7 @@ def agent_for(
         limits=HostLimits(compute.max_concurrent_builds, compute.max_concurrent_live_migrations),
         max_snapshots=compute.max_concurrent_snapshots,
         shutdown_times=ShutdownTimes(compute.shutdown_timeout_s, compute.wait_soft_reboot_s),
+        reports_images=compute.report_images,
     )
 
 

@@ -209,7 +209,7 @@ def run(options: UpOptions) -> None:
         if options.agents:
             side = AgentSide(options.folder, share_out(hosts, options.agents, own_host), options.scenario, real)
         parts = [options.consoles.options()] if options.consoles else []
-        parts += [real.control_options()] if real and not side else []
+        parts += [real.control_options(serves=side is None)] if real else []
         broker = None if side is None else side.broker.options()
         write_conf(cloud, people, scenario.options, operator, broker=broker, parts=parts)
         if people is not None:

@@ -46,7 +46,10 @@ class ConsolePart:
         return self.folder / "log" / "console-proxy.log"
 
     def needed(self) -> dict[str, Address]:
-        return {"VNC consoles (--novnc-port)": self.vnc, "serial consoles (--serial-port)": self.serial}
+        return {
+            "the proxy of VNC consoles (--novnc-port)": self.vnc,
+            "the proxy of serial consoles (--serial-port)": self.serial,
+        }
 
     def options(self) -> Sections:
         """Return what tells control processes of this proxy."""

@@ -80,9 +80,12 @@ class LibvirtSide:
             self.libvirtd.start()
             self.libvirtd.wait()
 
-    def control_options(self) -> Sections:
-        """Return what makes the control process serve the host."""
-        return with_defaults(self.options(), {"DEFAULT": {"control_serves_host": True}})
+    def control_options(self, *, serves: bool) -> Sections:
+        """Return what tells the control process of the host. ``serves``: whether it has the host itself."""
+        resizes: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}  # there is often no other
+        if not serves:
+            return resizes
+        return with_defaults(self.options(), with_defaults(resizes, {"DEFAULT": {"control_serves_host": True}}))
 
     def options(self) -> Sections:
         """Return what tells the process that serves the host of it."""

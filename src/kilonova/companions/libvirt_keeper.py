@@ -53,11 +53,16 @@ def main() -> None:
     """
     parent, report = int(sys.argv[1]), int(sys.argv[2])
     ends_guests, folder, host, command = sys.argv[3] == "1", sys.argv[4], sys.argv[5], sys.argv[6:]
-    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
-    if folder:
-        _enter_namespaces(Path(folder), host)
     own = os.getpid()
-    daemon = subprocess.Popen(command, preexec_fn=lambda: die_with_parent(own))  # noqa: S603, PLW1509  one thread
+    try:
+        _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+        if folder:
+            _enter_namespaces(Path(folder), host)
+        daemon = subprocess.Popen(command, preexec_fn=lambda: die_with_parent(own))  # noqa: S603, PLW1509  one thread
+    except PermissionError as error:
+        sys.exit(f"{error.strerror}; root of this container may make no namespaces: start it as another user")
+    except OSError as error:
+        sys.exit(str(error))
     daemon_pid = daemon.pid
     ended = False
 

@@ -24,12 +24,13 @@ from urllib.parse import quote
 
 from kilonova.companions.libvirt_keeper import PLACES
 from kilonova.companions.private_file import write_private
+from kilonova.companions.settings import LOG_BYTES
+from kilonova.companions.short_way import make_short_way, short_way
 from kilonova.errors import ConfigurationError, Unavailable
 
 _START_S = 30.0
 _STOP_S = 15.0
 _END_S = 15.0
-_SOCKET_PATH = 107  # bytes; linux/un.h
 #: The longest path that libvirt makes a socket at, below the folder that is a user's configuration to it.
 _LONGEST = "/libvirt/qemu/channel/target/domain-10000-instance-00000001/org.qemu.guest_agent.0"
 _PROGRAMS = ("libvirtd", "qemu-system-x86_64", "qemu-img")
@@ -92,7 +93,7 @@ class Libvirtd:
         self._host = host or socket.gethostname()
         self._guests_end = guests_end_with_parent
         self._private = os.geteuid() == 0
-        self._base = _reachable(self.folder, len(os.fsencode("/run/libvirt-sock" if self._private else _LONGEST)))
+        self._base = short_way(self.folder, len(os.fsencode("/run/libvirt-sock" if self._private else _LONGEST)))
         self.log = self.folder / "log" / "libvirtd.log"
         self.pid = 0
         self.pidfd = -1
@@ -112,6 +113,7 @@ class Libvirtd:
         self._make_folders()
         self._write_files()
         self._forget_ended()
+        self._tidy_logs()
         conf = "/etc/libvirt/libvirtd.conf" if self._private else f"{self._base}/libvirtd.conf"
         pid_file = "/run/libvirt/libvirtd.pid" if self._private else f"{self._base}/run/libvirtd.pid"
         command = [shutil.which("libvirtd", path=_PATH) or "libvirtd", "-f", conf, "-p", pid_file]
@@ -185,6 +187,8 @@ class Libvirtd:
             self._signal(signal.SIGTERM)
             self._wait_for_end(_STOP_S)
         self.kill()
+        if not self.guests():
+            self._unlink()
 
     def kill(self) -> None:
         """End libvirtd as a crash would. It can be started again. Guests go on running."""
@@ -200,15 +204,24 @@ class Libvirtd:
     def guests(self) -> dict[str, int]:
         """Return the guests that run, whether libvirtd does or not, with their processes."""
         found = {}
-        for pid, words in self._processes():
+        for pid, words in self.processes():
             if "-name" in words[:-1] and Path(words[0]).name.startswith("qemu"):
                 options = words[words.index("-name") + 1].split(",")
                 found.update({option.removeprefix("guest="): pid for option in options if option.startswith("guest=")})
         return found
 
+    def processes(self) -> Iterator[tuple[int, list[str]]]:
+        """Find the processes that belong to this folder, of any libvirtd that ever ran in it, and their commands."""
+        for entry in os.scandir("/proc"):
+            if entry.name.isdecimal() and self._is_ours(int(entry.name)):
+                with contextlib.suppress(OSError):
+                    words = Path(entry.path, "cmdline").read_bytes().decode(errors="replace").split("\0")
+                    if words[0]:
+                        yield int(entry.name), words
+
     def end_guests(self) -> None:
         """Kill every guest, and whatever else libvirtd has left behind."""
-        for pid, words in self._processes():
+        for pid, words in self.processes():
             if Path(words[0]).name.startswith(("qemu", "swtpm")):
                 with contextlib.suppress(OSError):
                     pidfd = os.pidfd_open(pid)
@@ -224,6 +237,10 @@ class Libvirtd:
         self.stop()
         self.end_guests()
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._unlink()
+
+    def _unlink(self) -> None:
+        """Take the short way to the folder away, which guests use as long as they run."""
         if self._base != str(self.folder):
             Path(self._base).unlink(missing_ok=True)
 
@@ -239,6 +256,16 @@ class Libvirtd:
             if found is None or not self._is_ours(int(found[1])):
                 note.unlink()
 
+    def _tidy_logs(self) -> None:
+        """Nobody else rotates these: keep one old log of libvirtd, and forget those of guests that are gone."""
+        if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
+            self.log.replace(self.log.with_name(f"{self.log.name}.1"))
+        logs = self.folder / ("log/qemu" if self._private else "cache/libvirt/qemu/log")
+        defined = self.folder / ("etc/qemu" if self._private else "libvirt/qemu")
+        for log in logs.glob("*.log"):
+            if not (defined / f"{log.stem}.xml").exists():
+                log.unlink()
+
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, number)
@@ -247,15 +274,6 @@ class Libvirtd:
         poll = select.poll()
         poll.register(self.pidfd, select.POLLIN)
         poll.poll(patience_s * 1000)
-
-    def _processes(self) -> Iterator[tuple[int, list[str]]]:
-        """Find the processes that belong to this folder, of any libvirtd that ever ran in it."""
-        for entry in os.scandir("/proc"):
-            if entry.name.isdecimal() and self._is_ours(int(entry.name)):
-                with contextlib.suppress(OSError):
-                    words = Path(entry.path, "cmdline").read_bytes().decode(errors="replace").split("\0")
-                    if words[0]:
-                        yield int(entry.name), words
 
     def _is_ours(self, pid: int) -> bool:
         """Tell a process by the folder that it sees at libvirt's place, or by a folder that it is told of."""
@@ -276,7 +294,7 @@ class Libvirtd:
             if barred:
                 raise ConfigurationError(f"QEMU runs as root without root's privileges, and may not enter {barred[0]}")
         if self._base != str(self.folder):
-            _link(Path(self._base), self.folder)
+            make_short_way(Path(self._base), self.folder)
 
     def _write_files(self) -> None:
         identity = self.folder / "host_uuid"
@@ -312,29 +330,3 @@ class Libvirtd:
             "XDG_CACHE_HOME": f"{self._base}/cache",
             "XDG_DATA_HOME": f"{self._base}/lib",
         }
-
-
-def _reachable(folder: Path, below: int) -> str:
-    """Return the folder, or the link by which paths in it are short enough for sockets. ``below``: bytes after it."""
-    if len(os.fsencode(folder)) + below <= _SOCKET_PATH and " " not in str(folder):
-        return str(folder)
-    runtime = Path("/run") if os.geteuid() == 0 else Path(os.environ.get("XDG_RUNTIME_DIR") or "/run/user/0")
-    place = runtime if len(str(runtime)) < 16 and _is_own(runtime) else Path("/tmp")  # noqa: S108  checked in `_link`
-    return str(place / f"kn-{hashlib.sha256(f'{os.geteuid()}:{folder}'.encode()).hexdigest()[:10]}")
-
-
-def _is_own(path: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return path.lstat().st_uid == os.geteuid() and os.access(path, os.W_OK)
-    return False
-
-
-def _link(link: Path, folder: Path) -> None:
-    """Have the link to the folder. Raises: ConfigurationError."""
-    with contextlib.suppress(FileExistsError):
-        link.symlink_to(folder)
-    if not _is_own(link) or not link.is_symlink() or link.readlink() != folder:
-        raise ConfigurationError(
-            f"the path {folder} is too long for sockets in it, and {link}, which was to be the short way there, is "
-            "somebody else's; choose a folder with a shorter path"
-        )

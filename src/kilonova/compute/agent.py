@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from kilonova.compute import reboots
 from kilonova.compute.absences import ABSENCE_S, Absences
+from kilonova.compute.image_reports import with_images
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
 from kilonova.compute.questions import Questions
@@ -51,6 +52,7 @@ from kilonova.messaging.messages import (
     TaskReached,
 )
 from kilonova.model.found_guest import Removal
+from kilonova.model.host import NodeReport
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import PowerState, TaskState
 
@@ -76,6 +78,7 @@ class Agent:
     down. None stands for the defaults.
     ``max_snapshots``: how many disks it copies or uploads at once; 0 stands for any number.
     ``absence_s``: how long an order waits for a hypervisor that is away.
+    ``reports_images``: whether it tells the scheduler which images its host keeps.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class Agent:
         max_snapshots: int = 0,
         shutdown_times: ShutdownTimes | None = None,
         absence_s: float = ABSENCE_S,
+        reports_images: bool = False,
     ) -> None:
         self.host = host
         self.driver = driver
@@ -102,6 +106,7 @@ class Agent:
         #: act again: nobody can do anything about it before.
         self._untold: list[tuple[StepReply | StepStatus, bool]] = []
         self._turnstile: Turnstile[_Waiting] = Turnstile(limits or HostLimits())
+        self._reports_images = reports_images
         self._steps = StepMemory()
         self._questions = Questions(host, driver)
         self._migrations = LiveMigrations(host, self._tell)
@@ -150,6 +155,11 @@ class Agent:
         if _ends_waiting(message):
             self._shutdowns.cut_short(uuid)
         return self._call_off(message.step.workflow)
+
+    def report(self) -> NodeReport:
+        """Describe the hypervisor, as the driver does, and the images it keeps. Raises: DriverError."""
+        report = self.driver.report()
+        return with_images(report, self.driver) if self._reports_images else report
 
     def begin_session(self) -> None:
         """Drop what waits: others may have gone on with it while this process was counted as dead."""

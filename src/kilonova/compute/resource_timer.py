@@ -35,7 +35,7 @@ class ResourceTimer:
     def start(self) -> None:
         """Begin, before the hypervisors are reported for the first time: what changes from now on is noticed."""
         if self._is_on:
-            self._told = {agent.host: agent.driver.report() for agent in self._agents}
+            self._told = {agent.host: agent.report() for agent in self._agents}
             self._thread.start()
 
     def stop(self) -> None:
@@ -50,7 +50,7 @@ class ResourceTimer:
         reports: dict[str, NodeReport] = {}
         for agent in self._agents:
             try:
-                report = agent.driver.report()
+                report = agent.report()
             except Exception:
                 LOG.exception("Host %s: what it has is unknown", agent.host)
                 continue

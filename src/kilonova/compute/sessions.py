@@ -163,7 +163,7 @@ def report_again(agents: Sequence[Agent], bus: AgentBus, session: str) -> None:
 def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:
     reports: list[NodeReport] = []
     for agent in group.values():
-        said = agent.driver.report()
+        said = agent.report()
         reports.append(replace(said, traits=(*NODE_TRAITS, *said.traits)))
     found = guests_of(tuple(group.values()))
     machine = os.uname().nodename

@@ -142,3 +142,10 @@ class ComputeSettings:
     allow_resize_to_same_host: Annotated[
         bool, Option("Whether a resize may leave a server on the host where it is, if that has room.")
     ] = False
+    report_images: Annotated[
+        bool,
+        Option(
+            "Whether hosts tell the scheduler which images they keep, for ImageCacheWeigher (Kilonova's own).",
+            group="image_cache",
+        ),
+    ] = False

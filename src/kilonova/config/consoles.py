@@ -12,6 +12,25 @@ _REACHED = "Address at which proxies of consoles reach the hypervisors of this p
 
 
 @dataclass(frozen=True, slots=True)
+class PortRange:
+    """TCP ports from ``first`` to ``last``, written as 10000:20000."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, text: str) -> "PortRange":
+        """Read a range. Raises: ValueError, which completes the name of the option."""
+        first, _, last = (part.strip() for part in str(text).partition(":"))
+        if not (first.isdecimal() and last.isdecimal() and 1024 <= int(first) <= int(last) <= 65535):
+            raise ValueError(f"must be two ports from 1024 to 65535, such as 10000:20000, not '{text}'.")
+        return cls(int(first), int(last))
+
+    def __str__(self) -> str:
+        return f"{self.first}:{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
 class ConsoleSettings:
     """Control processes read what users are told, agents where they listen. Defaults are those of nova.conf."""
 
@@ -39,8 +58,17 @@ class ConsoleSettings:
         str, Option("Where clients find serial consoles; a token is added.", "base_url", "serial_console")
     ] = "ws://127.0.0.1:6083/"
     serial_reached_at: Annotated[
-        str, Option(f"{_REACHED} Simulated ones listen there, too.", "proxyclient_address", "serial_console")
+        str, Option(f"{_REACHED} They listen there, too.", "proxyclient_address", "serial_console")
     ] = "127.0.0.1"
+    serial_ports: Annotated[
+        PortRange,
+        Option(
+            "TCP ports of the serial ports of real guests, as FIRST:LAST.",
+            "port_range",
+            "serial_console",
+            read=PortRange.of,
+        ),
+    ] = PortRange(10000, 20000)
     mks_enabled: Annotated[bool, Option(_ENABLED, "enabled", "mks")] = False
     mksproxy_base_url: Annotated[
         str, Option("Where browsers find consoles of VMware's guests; a token is added.", group="mks")

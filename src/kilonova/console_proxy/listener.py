@@ -133,7 +133,7 @@ class Listener:
         try:
             try:
                 async with asyncio.timeout(_HANDSHAKE_S):
-                    await self._shake_hands(client, host)
+                    await client.while_it_is_there(self._shake_hands(client, host))
             except Unavailable as error:
                 return _FAILED, error.message
             except TimeoutError:

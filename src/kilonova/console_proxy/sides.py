@@ -7,8 +7,8 @@ only once it is gone.
 
 import asyncio
 from asyncio import StreamReader, StreamWriter
-from collections.abc import Awaitable
-from typing import Self
+from collections.abc import Awaitable, Coroutine
+from typing import Any, Self
 
 from websockets.asyncio.connection import Connection
 
@@ -58,6 +58,19 @@ class ClientSide:
     def __init__(self, websocket: Connection) -> None:
         self._websocket = websocket
         self._left = b""
+
+    async def while_it_is_there(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that may not hear of the client for long. Raises: ConnectionClosed, when the client leaves."""
+        doing, leaving = asyncio.create_task(work), asyncio.create_task(self._websocket.wait_closed())
+        try:
+            await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not doing.done():
+                raise self._websocket.close_exc
+            doing.result()
+        finally:
+            doing.cancel()
+            leaving.cancel()
+            await asyncio.gather(doing, leaving, return_exceptions=True)
 
     async def read(self) -> bytes:
         """Return what there is. Raises: ConnectionClosed at the end."""

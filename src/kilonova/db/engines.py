@@ -119,7 +119,9 @@ def open_engines(url: URL, longest_read_s: float | None, response_timeout_s: flo
     try:
         if url.get_backend_name() == "sqlite":
             readers = _sqlite(url, "BEGIN", _READER_BUSY_S, pool_size=8, max_overflow=16)
-            writer = _sqlite(url, "BEGIN IMMEDIATE", _WRITER_BUSY_S, pool_size=1, max_overflow=1)
+            # What would take a statement back halfway is a file for each that changes many pages, unless it is kept in
+            # memory. Readers keep their files: what they sort may be large.
+            writer = _sqlite(url, "BEGIN IMMEDIATE", _WRITER_BUSY_S, "temp_store=MEMORY", pool_size=1, max_overflow=1)
             return Engines(readers, readers, writer, NoWatch())
         return _server(url, longest_read_s, response_timeout_s)
     except (ModuleNotFoundError, sa.exc.NoSuchModuleError) as error:
@@ -285,7 +287,7 @@ def _tell(connection: Any, orders: Iterable[str]) -> None:
     connection.commit()
 
 
-def _sqlite(url: URL, begin: str, busy_s: int, **pool: int) -> Engine:
+def _sqlite(url: URL, begin: str, busy_s: int, *pragmas: str, **pool: int) -> Engine:
     if url.database in {None, "", ":memory:"}:
         raise ConfigurationError(
             "[database] connection must name a file: an SQLite database in memory cannot be shared."
@@ -315,6 +317,7 @@ def _sqlite(url: URL, begin: str, busy_s: int, **pool: int) -> Engine:
             "foreign_keys=ON",
             f"busy_timeout={busy_s * 1000}",
             "cache_size=-65536",
+            *pragmas,
         ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()

@@ -19,3 +19,8 @@ class CachedImage:
     size_bytes: int = 0
     unused_s: int = 0
     guests: tuple[str, ...] = ()
+
+
+def image_metric(image_id: str) -> str:
+    """Return the name of the metric by which a host says that it keeps an image: it is 1."""
+    return f"image.{image_id}"

@@ -49,6 +49,7 @@ class SchedulerConfig:
     build_failure_weight_multiplier: float = 1000000.0
     cross_cell_move_weight_multiplier: float = 1000000.0
     pci_weight_multiplier: float = 1.0
+    image_cache_weight_multiplier: float = 0.0
     image_props_weight_multiplier: float = 0.0
     image_props_weight_setting: tuple[str, ...] = ()
     image_properties_default_architecture: str | None = None

@@ -71,7 +71,7 @@ def test_it_uses_the_libvirtd_that_the_operator_names_and_no_other(tmp_path: Pat
 
 def test_the_control_process_serves_the_host_beside_the_simulated_ones(cloud: Cloud) -> None:
     side = LibvirtSide(cloud.folder, "metal7", ELSEWHERE)
-    conf = _conf(cloud, parts=[side.control_options()])
+    conf = _conf(cloud, parts=[side.control_options(serves=True)])
     assert conf["fake"]["hosts"] == "2"
     assert dict(conf["libvirt"]) == {"connection_uri": "qemu:///system"}
     expected = {
@@ -79,8 +79,10 @@ def test_the_control_process_serves_the_host_beside_the_simulated_ones(cloud: Cl
         "host": "metal7",
         "instances_path": str(cloud.folder / "instances"),
         "control_serves_host": "true",
+        "allow_resize_to_same_host": "true",
     }
     assert expected.items() <= dict(conf["DEFAULT"]).items()
+    assert "compute_driver" not in _conf(cloud, parts=[side.control_options(serves=False)])["DEFAULT"]
     assert "compute_driver" not in _conf(cloud)["DEFAULT"]
 
 

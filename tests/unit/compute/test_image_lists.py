@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kilonova.compute.agent import Agent
 from kilonova.compute.image_names import format_of, image_id_of, name_of, without_format
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.fake import FakeDriver
@@ -16,6 +17,7 @@ from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from support.folder_images import FolderImages
+from support.manual_bus import ManualBus
 
 RATIOS = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
 
@@ -64,3 +66,19 @@ def test_a_simulated_host_lists_its_images_and_who_uses_them(tmp_path: Path) -> 
 def test_a_simulated_host_without_images_says_so(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="n1 keeps no images"):
         FakeDriver(SimulatedHost("n1"), tmp_path / "n1.json", RATIOS).cached_images()
+
+
+def test_what_a_host_keeps_is_in_its_report_where_that_is_wanted(tmp_path: Path) -> None:
+    service = FolderImages(tmp_path / "service")
+    service.add("one", b"x")
+    images = HostImages(tmp_path / "_base", max_bytes=1 << 40, transfers=service)
+    simulated = SimulatedHost("n1", metrics={"cpu.percent": 0.5})
+    driver = FakeDriver(simulated, tmp_path / "n1.json", RATIOS, images=images)
+    agent = Agent("n1", driver, ManualBus(), reports_images=True)
+    assert agent.report() == driver.report()
+    driver.cache_image(ImageData("one"))
+    (tmp_path / "_base" / "ephemeral_1_ext4.raw").touch()
+    assert agent.report().metrics == {"cpu.percent": 0.5, "image.one": 1.0}
+    assert Agent("n1", driver, ManualBus()).report().metrics == {"cpu.percent": 0.5}
+    without = FakeDriver(simulated, tmp_path / "n1.json", RATIOS)
+    assert Agent("n1", without, ManualBus(), reports_images=True).report() == without.report()

@@ -11,6 +11,7 @@ from kilonova.console_proxy import listener
 from kilonova.model.console import ConsoleProtocol
 from support.console_hosts import TOKEN, hypervisor, proxy_before
 from support.viewers import connect
+from support.waiting import wait_until
 
 URL = f"/?token={TOKEN}"
 Talk = Callable[[socket.socket], None]
@@ -60,6 +61,14 @@ def test_a_hypervisor_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None
         viewer = connect(own, URL)
         assert viewer.end() == (1011, "The handshake of VNC's protocol took too long.")
         viewer.close()
+
+
+def test_a_client_that_leaves_while_the_hypervisor_says_nothing() -> None:
+    with hypervisor(lambda _: None) as port, proxy_before(port, ConsoleProtocol.VNC) as (proxy, own):
+        viewer = connect(own, URL)
+        wait_until(lambda: proxy.in_use == 1, "the console")
+        viewer.close()
+        wait_until(lambda: proxy.in_use == 0, "its end", at_most_s=listener._HANDSHAKE_S / 2)
 
 
 GOOD = says(b"RFB 003.008\n", bytes([3, 19, 1, 2]), bytes(4))

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import sqlite3
 import threading
 import time
@@ -363,6 +364,29 @@ def test_no_write_is_lost_between_the_last_one_and_the_end(sqlite_template: Path
         for thread in (*threads, closer):
             thread.join(15)
         assert len(answers) == 8
+
+
+def test_writes_of_many_rows_make_no_files_elsewhere(sqlite: Database) -> None:
+    """SQLite would open one in /var/tmp for a statement that may fail halfway, and fail where there is no room."""
+    files: set[str] = set()
+
+    def look() -> str:
+        for opened in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):
+                files.add(str(opened.readlink()))
+        return ""
+
+    def job(tx: Transaction) -> None:
+        driver: Any = tx.connection.connection.dbapi_connection
+        driver.create_function("look", 0, look)
+        row = "'CUSTOM_' || hex(randomblob(100)) || iif(value = 1999, look(), ''), '2026-01-01 00:00:00.000000'"
+        numbers = {"numbers": str([*range(2_000)])}
+        tx.execute(sa.text(f"INSERT INTO traits (name, created_at) SELECT {row} FROM json_each(:numbers)"), numbers)
+
+    for _ in range(2):  # the second one touches all the pages that the first one has filled
+        sqlite.write(job)
+    assert any(file.endswith("kilonova.db-wal") for file in files)
+    assert not [file for file in files if "etilqs" in file]
 
 
 def test_a_reader_sees_one_state(sqlite: Database) -> None:

@@ -14,6 +14,7 @@ from kilonova.scheduler.weighers.cpu import CPUWeigher
 from kilonova.scheduler.weighers.cross_cell import CrossCellWeigher
 from kilonova.scheduler.weighers.disk import DiskWeigher
 from kilonova.scheduler.weighers.hypervisor_version import HypervisorVersionWeigher
+from kilonova.scheduler.weighers.image_cache import ImageCacheWeigher
 from kilonova.scheduler.weighers.image_properties import ImagePropertiesWeigher
 from kilonova.scheduler.weighers.io_ops import IoOpsWeigher
 from kilonova.scheduler.weighers.metrics import MetricsWeigher
@@ -39,6 +40,7 @@ WEIGHERS: Mapping[str, type[ColumnWeigher]] = {
         MetricsWeigher,
         CrossCellWeigher,
         ImagePropertiesWeigher,
+        ImageCacheWeigher,
     )
 }
 """Class name → built-in weigher, in the order in which their shares are added up."""
@@ -52,6 +54,7 @@ __all__ = [
     "CrossCellWeigher",
     "DiskWeigher",
     "HypervisorVersionWeigher",
+    "ImageCacheWeigher",
     "ImagePropertiesWeigher",
     "IoOpsWeigher",
     "MetricsWeigher",

@@ -120,6 +120,7 @@ def test_defaults_are_those_of_nova() -> None:
         "MetricsWeigher": 1.0,
         "CrossCellWeigher": 1000000.0,
         "ImagePropertiesWeigher": 0.0,
+        "ImageCacheWeigher": 0.0,
     }
     fixed: dict[str, Any] = {name: cls.minimum for name, cls in weighers.WEIGHERS.items() if cls.minimum is not None}
     assert fixed == {"RAMWeigher": 0.0, "CPUWeigher": 0.0, "DiskWeigher": 0.0, "IoOpsWeigher": 0.0}
@@ -218,3 +219,19 @@ def test_a_weigher_without_an_option_of_its_own_keeps_its_multiplier() -> None:
         option = "no_such_option"
 
     assert Quiet.configured(SchedulerConfig()).multiplier == weighers.NumInstancesWeigher().multiplier
+
+
+def test_hosts_that_keep_the_image_come_first_where_that_is_wanted() -> None:
+    asked = request(properties={})
+    assert asked.image is not None
+    kept = {f"image.{asked.image.id}": 1.0}
+    hosts = table(host("a", metrics={"image.another": 1.0}), host("b", metrics=kept), host("c"))
+    weigher = weighers.ImageCacheWeigher.configured(SchedulerConfig(image_cache_weight_multiplier=3.0))
+    assert rated(weigher, hosts, asked) == [0.0, 1.0, 0.0]
+    assert rated(weigher, hosts, asked, np.array([1, 2])) == [1.0, 0.0]
+    assert rated(weigher, table(host("a"), host("b")), asked) == [0.0, 0.0]
+    assert rated(weigher, hosts, request()) is None
+    assert weigher.factors(hosts, ALL_ROWS) == 3.0
+    set_by_aggregate = table(host("a"), aggregates=(aggregate(1, ("a",), image_cache_weight_multiplier="5"),))
+    assert weighers.ImageCacheWeigher().factors(set_by_aggregate, ALL_ROWS) == 0.0
+    assert np.asarray(weigher.factors(set_by_aggregate, ALL_ROWS)).tolist() == [5.0]

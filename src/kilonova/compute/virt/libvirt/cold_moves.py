@@ -29,7 +29,7 @@ class ColdMoves(Power, Spawns):
             is_made_here = domain is not None and domain.mark.origin is Origin.MOVED
             if uuid in self._disks.kept():
                 if domain is not None and not is_made_here:
-                    domain.undefine()  # an agent was killed when it had not come to that
+                    domain.undefine(for_good=False)  # an agent was killed when it had not come to that
                 return
             if domain is None:
                 raise GuestMissing(uuid)
@@ -38,7 +38,7 @@ class ColdMoves(Power, Spawns):
             if is_made_here:  # by an earlier move, which was confirmed
                 own = self._remarked(own, replace(own.mark, origin=Origin.SPAWNED))
             self._disks.keep(uuid)
-            own.undefine()
+            own.undefine(for_good=False)
 
     def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
         after = PowerState.RUNNING if power_on else PowerState.SHUTDOWN
@@ -81,7 +81,7 @@ class ColdMoves(Power, Spawns):
         domain, is_kept = self._domains.find(uuid), uuid in self._disks.kept()
         with self._changes.ordered(uuid, PowerState.SHUTDOWN if is_kept else PowerState.NOSTATE):
             if domain is not None and domain.mark.origin is Origin.MOVED:
-                domain.undefine()
+                domain.undefine(for_good=not is_kept)
                 domain = None
             if domain is None and is_kept:
                 self._disks.remove_made(uuid)

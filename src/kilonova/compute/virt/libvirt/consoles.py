@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 from kilonova.compute.virt.libvirt.connection import explained
 from kilonova.compute.virt.libvirt.console_logs import NAME, end_of
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
+from kilonova.compute.virt.libvirt.serial_ports import serial_ports_in
 from kilonova.errors import DriverError, GuestNotRunning, Unsupported
 from kilonova.model.console import ConsoleEnd, ConsoleProtocol
 from kilonova.model.instance import PowerState
@@ -27,16 +28,23 @@ class Consoles(LibvirtHost):
         return "\n".join(text.rstrip("\n").split("\n")[-lines:]) if lines else ""
 
     def console_end(self, uuid: str, protocol: ConsoleProtocol) -> ConsoleEnd:
-        if protocol not in _LISTENS_FOR:
+        if protocol not in {*_LISTENS_FOR, ConsoleProtocol.SERIAL}:
             raise Unsupported(f"Guests of this host have no {protocol.value.upper()} console.")
         domain = self._domains.get(uuid)
         if domain.power_state() not in {PowerState.RUNNING, PowerState.PAUSED}:
             raise GuestNotRunning(uuid)
         with explained(f"tell where the console of guest {uuid} is"):
-            graphics = ET.fromstring(domain.handle.XMLDesc(0)).find(  # noqa: S314 - from libvirt
-                f"devices/graphics[@type='{_LISTENS_FOR[protocol]}']"
-            )
-        port = -1 if graphics is None else int(graphics.get("port", "-1"))
+            xml = domain.handle.XMLDesc(0)
+        if protocol is ConsoleProtocol.SERIAL:
+            host, port = self._consoles.serial_reached_at, next(iter(serial_ports_in(xml)), -1)
+        else:
+            host, port = self._consoles.vnc_reached_at, _screen_in(xml, _LISTENS_FOR[protocol])
         if port <= 0:
             raise Unsupported(f"Guest {uuid} has no {protocol.value.upper()} console.")
-        return ConsoleEnd(self._consoles.vnc_reached_at, port)
+        return ConsoleEnd(host, port)
+
+
+def _screen_in(xml: str, kind: str) -> int:
+    """Return the port of a guest's screen, -1 where there is none."""
+    graphics = ET.fromstring(xml).find(f"devices/graphics[@type='{kind}']")  # noqa: S314 - from libvirt
+    return -1 if graphics is None else int(graphics.get("port", "-1"))

@@ -27,8 +27,10 @@ _UNDEFINE = (
     libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
     | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
     | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
-    | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
 )
+#: What its firmware and its TPM remember. libvirt has it in places of its own, by name and uuid.
+_FORGET = libvirt.VIR_DOMAIN_UNDEFINE_NVRAM | libvirt.VIR_DOMAIN_UNDEFINE_TPM
+_REMEMBER = libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_TPM
 _ABSENT = frozenset({libvirt.VIR_ERR_NO_DOMAIN, libvirt.VIR_ERR_NO_DOMAIN_METADATA})
 #: It is already as it was to become: off, for instance.
 _ALREADY = libvirt.VIR_ERR_OPERATION_INVALID
@@ -73,12 +75,15 @@ class OwnDomain:
                 if error.get_error_code() != _ALREADY or self.handle.isActive():
                     raise
 
-    def undefine(self) -> None:
-        """Power it off and have libvirt forget it, but not its disks; absent is success. Raises: DriverError."""
+    def undefine(self, *, for_good: bool = True) -> None:
+        """Power it off and have libvirt forget it, but not its disks; absent is success. Raises: DriverError.
+
+        ``for_good``: with all that its firmware and its TPM remember, which a guest that is defined again needs.
+        """
         with explained(f"remove guest {self.uuid}"):
             try:
                 _power_off(self.handle)
-                self.handle.undefineFlags(_UNDEFINE)
+                self.handle.undefineFlags(_UNDEFINE | (_FORGET if for_good else _REMEMBER))
             except libvirt.libvirtError as error:
                 if error.get_error_code() not in _ABSENT:
                     raise

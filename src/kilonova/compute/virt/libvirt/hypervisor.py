@@ -10,22 +10,26 @@ import libvirt
 
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt import console_logs
-from kilonova.compute.virt.libvirt.connection import Connection
+from kilonova.compute.virt.libvirt.connection import Connection, explained
 from kilonova.compute.virt.libvirt.description import DiskFile
+from kilonova.compute.virt.libvirt.devices import serial_ports
 from kilonova.compute.virt.libvirt.disks import GuestDisks
 from kilonova.compute.virt.libvirt.domain_xml import domain_xml
 from kilonova.compute.virt.libvirt.domains import Domains, OwnDomain
+from kilonova.compute.virt.libvirt.guest_options import GuestOptions
 from kilonova.compute.virt.libvirt.hardware import describe
 from kilonova.compute.virt.libvirt.late_check import why_not
 from kilonova.compute.virt.libvirt.marks import GuestMark, Origin, read_mark
 from kilonova.compute.virt.libvirt.power_changes import PowerChanges
 from kilonova.compute.virt.libvirt.report import HostReport
+from kilonova.compute.virt.libvirt.serial_ports import SerialPorts, serial_ports_in
 from kilonova.compute.virt.libvirt.snapshot_files import SnapshotFiles
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import DriverError, UnsupportedGuest
 from kilonova.model.instance import GuestSpec, PowerState
 
+_INACTIVE = libvirt.VIR_DOMAIN_XML_INACTIVE
 _REDEFINED = frozenset({libvirt.VIR_DOMAIN_EVENT_DEFINED, libvirt.VIR_DOMAIN_EVENT_UNDEFINED})
 
 
@@ -42,6 +46,7 @@ class LibvirtHost:
         self._copies = SnapshotFiles(setup.folder / "snapshots")
         self._report = HostReport(setup, settings)
         self._changes = PowerChanges(self._states)
+        self._serial_ports = SerialPorts(self._consoles.serial_reached_at, self._consoles.serial_ports)
         self._console_logs = console_logs.ConsoleLogs(setup.folder)
 
     def _happened(self, uuid: str, event: int) -> None:
@@ -89,9 +94,17 @@ class LibvirtHost:
             consoles=self._consoles,
             mark=mark.xml(),
             rescue=rescue,
+            serial_tcp_ports=self._serial_tcp_ports(guest),
             shared_cpus=self._setup.resources.cpu_shared_set or frozenset(),
         )
         return domain_xml(domain)
+
+    def _serial_tcp_ports(self, guest: GuestSpec) -> tuple[int, ...]:
+        """Return ports for the serial consoles of a guest, where operators want such. Raises: DriverError."""
+        if not self._consoles.serial_enabled:
+            return ()
+        taken = {port for domain in self._domains.all() for port in _serial_ports_of(domain)}
+        return self._serial_ports.find(serial_ports(GuestOptions(guest)), taken)
 
     # --- what is noted of it beside its disks -------------------------------------------------------------------------
 
@@ -123,6 +136,17 @@ class LibvirtHost:
     def _kept_mark(self, uuid: str) -> GuestMark | None:
         noted = self._noted(uuid, kept=True)
         return None if noted is None else read_mark(noted)
+
+
+def _serial_ports_of(domain: OwnDomain) -> tuple[int, ...]:
+    """Return the ports that a guest has whenever it runs; none of one that is gone by now. Raises: DriverError."""
+    with explained(f"tell the serial ports of guest {domain.uuid}"):
+        try:
+            return serial_ports_in(domain.handle.XMLDesc(_INACTIVE))
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+                raise
+            return ()
 
 
 def _note_in(folder: Path) -> Path:

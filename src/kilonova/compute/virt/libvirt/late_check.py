@@ -34,8 +34,9 @@ _SPELLINGS: Mapping[str, Callable[[str], str]] = {
     "hw_scsi_model": lambda value: _SCSI_SPELLINGS.get(value.lower(), value.lower()),
     "hw_vif_model": canonical_vif_model,
 }
-#: What every guest has.
+#: What every guest has, and one that asks for nothing.
 _ROOT = DiskFile(DiskRole.ROOT, Path("disk"), "qcow2")
+_PLAIN = GuestSpec("00000000-0000-0000-0000-000000000000", "plain", "plain", vcpus=1, memory_mib=64, root_gib=1)
 
 
 def why_not(
@@ -54,6 +55,16 @@ def why_not(
         if value not in models[name]:
             have = ", ".join(sorted(models[name])) or "none"
             return f"{said} is not supported by this host (supported: {have})."
+    return None
+
+
+def why_unusable(host: HostCapabilities, settings: LibvirtSettings) -> str | None:
+    """Say what operators want of every guest and this host has not, or of TPMs; None when all is well."""
+    reason = why_not(_PLAIN, host, settings)
+    if reason is not None:
+        return f"No guest can be made on this host: {reason}"
+    if settings.swtpm_enabled and not supported_models(host, settings)["hw_tpm_version"]:
+        return "[libvirt] swtpm_enabled is set, and libvirt finds no swtpm on this host."
     return None
 
 

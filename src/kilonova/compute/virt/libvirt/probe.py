@@ -29,7 +29,11 @@ def probe(
     def domain(machine: str | None) -> str:
         return str(connection.getDomainCapabilities(host.emulator, host.architecture, machine, virt_type, 0))
 
-    default = domain(None)
+    try:
+        default = domain(None)
+    except libvirt.libvirtError as error:
+        LOG.error("libvirt makes no %s guests by %s here: %s", host.architecture, virt_type, error)  # noqa: TRY400
+        raise
     domains = {}
     for machine in sorted(set(host.machines.values())):
         try:

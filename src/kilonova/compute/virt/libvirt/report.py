@@ -22,13 +22,14 @@ from kilonova.compute.virt.libvirt.host_cells import (
     require_consistent,
 )
 from kilonova.compute.virt.libvirt.inventories import cpu_info, inventories_of, supported_instances
+from kilonova.compute.virt.libvirt.late_check import why_unusable
 from kilonova.compute.virt.libvirt.monitors import CpuMonitor, measures_cpus
 from kilonova.compute.virt.libvirt.pci_devices import PciDevice, pools_of, read_device, read_device_specs
 from kilonova.compute.virt.libvirt.probe import probe
 from kilonova.compute.virt.libvirt.traits import traits_of
 from kilonova.compute.virt.libvirt.virt_type import choose_virt_type
 from kilonova.config.libvirt import LibvirtSettings
-from kilonova.errors import DriverError
+from kilonova.errors import ConfigurationError, DriverError
 from kilonova.model.host import Capabilities, NodeReport
 from kilonova.model.host_devices import HostDevices
 from kilonova.model.pci import PciPool
@@ -65,7 +66,7 @@ class HostReport:
     def capabilities(self, connection: Any) -> HostCapabilities:
         """Return what the host can do. ``connection``: a ``virConnect``.
 
-        Raises: DriverError; ConfigurationError, where KVM is configured and does not work.
+        Raises: DriverError; ConfigurationError, where KVM or anything else is configured that does not work here.
         """
         with self._lock, explained("say what it can do"):
             if self._known is not None and self._now() < self._looked_at + _LOOK_AGAIN_S:
@@ -110,9 +111,21 @@ class HostReport:
                 len(set(facts.machines.values())),
                 found.virt_type,
             )
+            self._require_usable(found)
             self._known = said, found
         self._looked_at = self._now()
         return self._known[1]
+
+    def _require_usable(self, found: HostCapabilities) -> None:
+        """Have an agent not start with what cannot be done here. Raises: ConfigurationError.
+
+        One that has started goes on: guests are there, and others may still be made.
+        """
+        reason = why_unusable(found, self._settings)
+        if reason is not None:
+            if self._known is None:
+                raise ConfigurationError(reason)
+            LOG.error("%s", reason)
 
     def _choose_virt_type(self, facts: HostFacts) -> str:
         """Return how guests run, which is found out once: guests that run are not made otherwise any more."""

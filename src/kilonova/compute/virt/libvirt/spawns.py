@@ -3,6 +3,7 @@
 
 import logging
 
+from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.compute.virt.libvirt.marks import Origin
 from kilonova.errors import DriverError
@@ -30,7 +31,7 @@ class Spawns(LibvirtHost):
 
     def destroy(self, uuid: str) -> None:
         with self._changes.ordered(uuid, PowerState.NOSTATE):
-            domain = self._domains.find(uuid)
+            domain = self._domains.find(uuid) or self._kept_domain(uuid)
             if domain is not None:
                 domain.undefine()
             self._disks.remove(uuid)
@@ -56,6 +57,15 @@ class Spawns(LibvirtHost):
                 domain.power_on()
             else:
                 domain.power_off()
+
+    def _kept_domain(self, uuid: str) -> OwnDomain | None:
+        """Have libvirt know a guest that is only kept, so that it can forget what that guest's TPM remembers."""
+        try:
+            noted, mark = self._noted(uuid, kept=True), self._kept_mark(uuid)
+            return None if noted is None or mark is None else self._domains.define(noted, mark)
+        except DriverError as error:
+            LOG.warning("What firmware and TPM of guest %s remember stays where libvirt keeps it: %s", uuid, error)
+            return None
 
     def _remake(self, guest: GuestSpec) -> None:
         """Make a guest that libvirt has lost, of the disks that it had if these are there. Raises: DriverError."""

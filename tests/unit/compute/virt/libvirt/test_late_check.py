@@ -3,11 +3,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kilonova.compute.virt.libvirt.capabilities import HostCapabilities
-from kilonova.compute.virt.libvirt.late_check import why_not
+from kilonova.compute.virt.libvirt.late_check import why_not, why_unusable
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.instance import GuestSpec
 from support.libvirt_hosts import arm, debian_12, two_sockets
@@ -130,3 +131,19 @@ def test_tpms_have_to_be_switched_on() -> None:
     reason = why_not(_guest({"hw_tpm_version": "2.0"}), debian_12(), LibvirtSettings())
     assert reason is not None
     assert "[libvirt] swtpm_enabled" in reason
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, None),
+        ({"cpu_mode": "custom", "cpu_models": ("EPYC",)}, None),
+        ({"cpu_mode": "custom", "cpu_models": ("Haswell",)}, "[libvirt] cpu_models=Haswell"),
+        ({"cpu_mode": "custom"}, "[libvirt] cpu_models"),
+        ({"hw_machine_type": ("x86_64=pc-q35-99",)}, "[libvirt] hw_machine_type=pc-q35-99"),
+        ({"swtpm_enabled": True}, "[libvirt] swtpm_enabled"),
+    ],
+)
+def test_what_operators_want_of_every_guest_is_checked_once(settings: dict[str, Any], said: str | None) -> None:
+    reason = why_unusable(two_sockets(), LibvirtSettings(**{"hw_machine_type": ("x86_64=q35",), **settings}))
+    assert (reason is None) if said is None else said in str(reason)

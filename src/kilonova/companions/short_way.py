@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A short path to a folder with a long one: the path of a socket has 107 bytes at most."""
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+from kilonova.errors import ConfigurationError
+
+_SOCKET_PATH = 107  # linux/un.h
+
+
+def short_way(folder: Path, below: int) -> str:
+    """Return the folder, or the link by which paths in it are short enough for sockets. ``below``: bytes after it."""
+    if len(os.fsencode(folder)) + below <= _SOCKET_PATH and " " not in str(folder):
+        return str(folder)
+    runtime = Path("/run") if os.geteuid() == 0 else Path(os.environ.get("XDG_RUNTIME_DIR") or "/run/user/0")
+    anybody = Path("/tmp")  # noqa: S108  `make_short_way` looks whose the link is
+    place = runtime if len(str(runtime)) < len("/run/user/100000") and _is_own(runtime) else anybody
+    return str(place / f"kn-{hashlib.sha256(f'{os.geteuid()}:{folder}'.encode()).hexdigest()[:10]}")
+
+
+def _is_own(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return path.lstat().st_uid == os.geteuid() and os.access(path, os.W_OK)
+    return False
+
+
+def make_short_way(link: Path, folder: Path) -> None:
+    """Have the link to the folder. Raises: ConfigurationError."""
+    with contextlib.suppress(FileExistsError):
+        link.symlink_to(folder)
+    if not _is_own(link) or not link.is_symlink() or link.readlink() != folder:
+        raise ConfigurationError(
+            f"the path {folder} is too long for sockets in it, and {link}, which was to be the short way there, is "
+            "somebody else's; choose a folder with a shorter path"
+        )

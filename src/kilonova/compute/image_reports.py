@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The images that a host keeps, in its report: a metric each, by which ImageCacheWeigher finds them."""
+
+import logging
+from dataclasses import replace
+
+from kilonova.compute.virt.base import VirtDriver
+from kilonova.errors import DriverError, Unsupported
+from kilonova.model.cached_image import image_metric
+from kilonova.model.host import NodeReport
+
+LOG = logging.getLogger(__name__)
+#: Of more images than these, those that were used longest ago are not reported.
+_MOST = 200
+
+
+def with_images(report: NodeReport, driver: VirtDriver) -> NodeReport:
+    """Return a report with the images that the host keeps. One that cannot say which reports none."""
+    try:
+        images = driver.cached_images()
+    except Unsupported:
+        return report
+    except DriverError as error:
+        LOG.warning("Host %s: %s", report.host, error.message)
+        return report
+    newest = sorted((image for image in images if image.image_id), key=lambda image: image.unused_s)[:_MOST]
+    found = {image_metric(image.image_id): 1.0 for image in newest}
+    return replace(report, metrics={**report.metrics, **found}) if found else report

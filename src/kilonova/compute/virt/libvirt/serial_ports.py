@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Free TCP ports for the serial ports of guests. QEMU listens there as long as the guest runs."""
+
+import socket
+import threading
+from collections.abc import Collection
+from xml.etree import ElementTree as ET
+
+from kilonova.config.consoles import PortRange
+from kilonova.errors import DriverError
+
+
+class SerialPorts:
+    """Those of one address. No port is named twice in a row, so guests that are made at a time get different ones."""
+
+    def __init__(self, address: str, ports: PortRange) -> None:
+        self._address = address
+        self._ports = range(ports.first, ports.last + 1)
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def find(self, count: int, taken: Collection[int]) -> tuple[int, ...]:
+        """Return ports at which nobody listens, and which are not ``taken``. Raises: DriverError."""
+        found: list[int] = []
+        with self._lock:
+            for _ in self._ports:
+                if len(found) == count:
+                    break
+                port = self._ports[self._next]
+                self._next = (self._next + 1) % len(self._ports)
+                if port not in taken and self._is_free(port):
+                    found.append(port)
+        if len(found) < count:
+            raise DriverError("No port is free for a serial console: [serial_console] port_range is used up.")
+        return tuple(found)
+
+    def _is_free(self, port: int) -> bool:
+        family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
+        with socket.socket(family) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as QEMU does
+            try:
+                trial.bind((self._address, port))
+            except OSError:
+                return False
+        return True
+
+
+def serial_ports_in(domain: str) -> tuple[int, ...]:
+    """Return the ports at which a guest is listened to, first port first, as the XML of its domain has them."""
+    sources = ET.fromstring(domain).iterfind("devices/serial[@type='tcp']/source[@mode='bind']")  # noqa: S314 - libvirt's
+    return tuple(int(source.get("service", "0")) for source in sources)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefer hosts that keep the image already."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kilonova.model.cached_image import image_metric
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.reads import NOTHING, Reads, names
+from kilonova.scheduler.weighers.base import ColumnWeigher
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCacheWeigher(ColumnWeigher):
+    """Rate a host 1 that reports to keep the request's image, and any other 0.
+
+    Hosts report that with ``[image_cache] report_images``. A multiplier of 0, the default, switches the weigher off,
+    whatever aggregates say. Nova has none like it.
+
+    Shapes: hosts.metrics (H,) → (N,).
+    """
+
+    option: ClassVar[str] = "image_cache_weight_multiplier"
+    multiplier: float = 0.0
+
+    @property
+    def reads(self) -> Reads:
+        return Reads(metadata=names(self.option)) if self.multiplier else NOTHING
+
+    def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
+        return ColumnWeigher.factors(self, hosts, rows) if self.multiplier else 0.0
+
+    def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:
+        if spec.image is None:
+            return None
+        kept = pick(hosts.metric(image_metric(spec.image.id)), rows)
+        return (kept > 0).astype(float)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova up --hypervisor libvirt`` and the stock client, from the first boot until nothing is left."""
+
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kilonova.companions.libvirtd import Libvirtd
+from support.stock_cloud import StockCloud
+from support.supervisor import Supervisor
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.cloud
+
+_SAYS = "Kilonova test image: "
+
+
+@dataclass
+class RealCloud:
+    """A data folder whose clouds come and go, while its guests stay."""
+
+    folder: Path
+    supervisor: Supervisor | None = None
+
+    @property
+    def libvirtd(self) -> Libvirtd:
+        """What runs there, to be looked at and not to be started."""
+        return Libvirtd(self.folder / "libvirt")
+
+    def start(self, *arguments: str) -> StockCloud:
+        self.supervisor = Supervisor(self.folder, arguments=("--hypervisor", "libvirt", *arguments)).start()
+        return StockCloud(self.supervisor.until_ready())
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> str:
+        """Signal the supervisor, and return what it has said since it was ready."""
+        assert self.supervisor is not None
+        self.supervisor.process.send_signal(number)
+        said, complaints = self.supervisor.process.communicate(timeout=60)
+        assert self.supervisor.process.returncode == (0 if number is signal.SIGINT else -number), complaints
+        return said
+
+    def libvirtd_runs(self) -> bool:
+        return any(Path(words[0]).name == "libvirtd" for _, words in self.libvirtd.processes())
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Iterator[RealCloud]:
+    made = RealCloud(tmp_path / "data")
+    yield made
+    if made.supervisor is not None:
+        made.supervisor.stop()
+    made.libvirtd.end_guests()
+
+
+def boots(cloud: StockCloud, server: str) -> int:
+    """Return how often the guest says that it was started."""
+    numbers = re.findall(rf"{_SAYS}boot ([0-9]+),", cloud.do("console", "log", "show", server))
+    assert numbers == [str(number + 1) for number in range(len(numbers))]
+    return len(numbers)
+
+
+def status(cloud: StockCloud, server: str) -> str:
+    return cloud.do("server", "show", server, "-f", "value", "-c", "status").strip()
+
+
+def wait_for_boots(cloud: StockCloud, server: str, count: int) -> None:
+    wait_until(lambda: boots(cloud, server) == count, f"boot {count} of {server}", at_most_s=30, every_s=0.2)
+
+
+def test_a_guest_outlives_its_cloud_however_that_ends(cloud: RealCloud) -> None:
+    stock = cloud.start()
+    stock.do("server", "create", "--flavor", "m1.tiny", "--image", "tiny", "--wait", "first")
+    wait_for_boots(stock, "first", 1)
+    stock.do("server", "reboot", "--wait", "first")
+    wait_for_boots(stock, "first", 2)
+    assert f"{_SAYS}power button" in stock.do("console", "log", "show", "first")
+    guests = cloud.libvirtd.guests()
+    assert len(guests) == 1
+
+    cloud.end(signal.SIGKILL)
+    wait_until(lambda: not cloud.libvirtd_runs(), "libvirtd ends with the supervisor", at_most_s=20)
+    assert cloud.libvirtd.guests() == guests
+
+    stock = cloud.start()
+    assert (status(stock, "first"), boots(stock, "first")) == ("ACTIVE", 2)
+    (pid,) = guests.values()
+    assert f"1 guest goes on running; the next start finds it. To end it: kill {pid}\nstopped\n" in cloud.end()
+    assert not cloud.libvirtd_runs()
+    assert cloud.libvirtd.guests() == guests
+
+    stock = cloud.start("--guests-on-stop", "stop")
+    assert (status(stock, "first"), boots(stock, "first")) == ("ACTIVE", 2)
+    assert cloud.end().endswith("\nstopping\nstopped\n")
+    wait_until(lambda: not list(cloud.libvirtd.processes()), "whoever kept the guest ends with it")
+
+    stock = cloud.start()
+    wait_until(lambda: status(stock, "first") == "SHUTOFF", "the cloud knows", at_most_s=30, every_s=0.2)
+    stock.do("server", "start", "first")
+    wait_for_boots(stock, "first", 3)
+    (folder,) = (path for path in (cloud.folder / "instances").iterdir() if path.name != "_base")
+    stock.do("server", "delete", "--wait", "first")
+    wait_until(lambda: not folder.exists(), "its disks are gone")
+    assert not cloud.libvirtd.guests()
+    assert cloud.end().endswith("\nstopping\nstopped\n")
+    wait_until(lambda: not list(cloud.libvirtd.processes()), "everything of libvirt ends")
+    left = [path for path in (cloud.folder / "libvirt").rglob("*") if "instance-0" in path.name]
+    assert [path.name for path in left if path.parent.name != "qemu" or path.suffix != ".log"] == []
+
+
+def test_a_cloud_of_real_and_simulated_hosts_in_agent_processes(cloud: RealCloud) -> None:
+    stock = cloud.start("--hosts", "1", "--agents", "2")
+    hypervisors = {each["Hypervisor Hostname"]: each["Hypervisor Type"] for each in stock.show("hypervisor", "list")}
+    machine = socket.gethostname()
+    assert hypervisors == {machine: "QEMU", "node1": "fake"}
+    image = ("--flavor", "m1.tiny", "--image", "tiny", "--wait")
+    for host, name in ((machine, "real"), ("node1", "simulated")):
+        stock.do("server", "create", *image, "--availability-zone", f"nova:{host}", name)
+    wait_for_boots(stock, "real", 1)
+    assert len(cloud.libvirtd.guests()) == 1
+    assert _SAYS not in stock.do("console", "log", "show", "simulated")
+    stock.do("server", "delete", "--wait", "real", "simulated")
+    assert cloud.end().endswith("\nstopping\nstopped\n")
+    wait_until(lambda: not list(cloud.libvirtd.processes()), "everything of libvirt ends")
