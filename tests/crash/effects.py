@@ -10,13 +10,20 @@ import os
 import sys
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from crash.points import Moment, Watch
 from crash.processes import die
 
 _READS = ("Get", "Has", "Is", "List", "Lookup", "XML", "Free", "Ref", "Screenshot", "Memory", "Info", "Block")
-_TAKES_A_WHILE = ("virDomainCreate", "virDomainManagedSave", "virDomainDestroy", "virDomainBackupBegin", "subprocess.Popen")
+_TAKES_A_WHILE = (
+    "virDomainCreate",
+    "virDomainManagedSave",
+    "virDomainDestroy",
+    "virDomainBackupBegin",
+    "subprocess.Popen",
+)
 _FILES = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.link", "os.symlink"})
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 #: So long after it began something is killed that takes a while.
@@ -76,8 +83,8 @@ class Effects(Watch):
         if not self.armed:
             return
         if event == "subprocess.Popen":
-            words = [os.fspath(word) for word in arguments[1]]
-            self.note(f"subprocess.Popen {' '.join(os.path.basename(word) for word in words if 'prlimit' not in word)[-60:]}")
+            words = [Path(os.fspath(word)).name for word in arguments[1]]
+            self.note(f"a program, {' '.join(words)[-40:]}")
         elif event in _FILES:
             path = os.fsdecode(arguments[0]) if not isinstance(arguments[0], int) else ""
             if path.startswith(self._below) or (path and not path.startswith("/")):  # as rmtree does it
@@ -114,7 +121,7 @@ class _Border:
 
 
 def _watch_libvirt(effects: Effects) -> None:
-    import libvirt  # noqa: PLC0415 - only a process that has real guests needs it
+    import libvirt
 
     names = vars(libvirt)
     names["libvirtmod"] = _Border(names["libvirtmod"], effects)

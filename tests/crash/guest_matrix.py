@@ -24,12 +24,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
+
 from crash import guest_cloud
 from crash.effects import Death, Effects
 from crash.guest_cloud import Ground
 from crash.processes import Ended, in_child
 from crash.starters import STARTERS, Act, Starter
 from kilonova.db import schema
+from kilonova.db import tables as t
 from kilonova.db.database import Database
 from kilonova.model.instance import PowerState
 from support.cell import Cell
@@ -73,6 +76,8 @@ WAYS: Mapping[tuple[str, str], Starter] = {
 }
 #: After these a guest has another disk than before.
 _OTHER_DISK = {"build", "rebuild"}
+#: ...and after these one of before.
+_OLD_DISK = {"revert-resize"}
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,8 @@ def _look(ground: Ground, cell: Cell, case: Case, known: list[str], boots: Mappi
         if case.way[0] in _OTHER_DISK:
             assert instance.power_state is not PowerState.RUNNING or ground.wait_for_boot(uuid)
         else:
-            assert ground.boots(uuid) >= boots.get(uuid, 0), f"guest {uuid} has lost its disk"
+            least = min(1, boots.get(uuid, 0)) if case.way[0] in _OLD_DISK else boots.get(uuid, 0)
+            assert ground.boots(uuid) >= least, f"guest {uuid} has lost its disk"
 
 
 def _clear(ground: Ground, cell: Cell) -> None:
@@ -173,10 +179,6 @@ def _delete(cell: Cell, uuid: str) -> None:
 
 
 def _servers(connection: Any) -> list[Any]:
-    import sqlalchemy as sa  # noqa: PLC0415
-
-    from kilonova.db import tables as t  # noqa: PLC0415
-
     return list(connection.execute(sa.select(t.instances).where(t.instances.c.deleted.is_(False))))
 
 

@@ -69,6 +69,10 @@ def test_a_guest_is_found_by_its_mark_alone(watched: Watched) -> None:
                 watched.domains.get(uuid)
             with pytest.raises(DriverError, match="is not Kilonova's"):
                 watched.domains.define(xml_of(mark.xml(), uuid), GuestMark(uuid, AT))
+        with pytest.raises(DriverError, match="another guest with the name instance-2"):
+            watched.domains.define(
+                xml_of(GuestMark(new := new_uuid(), AT).xml(), new, "instance-2"), GuestMark(new, AT)
+            )
         ours.undefine()
         ours.undefine()
         assert watched.domains.states() == {}

@@ -7,13 +7,24 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import libvirt
 import pytest
 
 from support.libvirt_node import LibvirtNode
-from support.real_cloud import IGNORES, OBEYS, RealCloud, real_cloud
-from support.samples import sampled
+from support.real_cloud import HOST, IGNORES, OBEYS, RealCloud, real_cloud
+from support.samples import IS_WHOLE, sampled
 from support.waiting import wait_until
+
+EVERYTHING_S = 60.0
+#: Action → the status of the server once it is done.
+AFTER = {
+    "build": "ACTIVE",
+    "os-stop": "SHUTOFF",
+    "os-start": "ACTIVE",
+    "reboot": "ACTIVE",
+    "createImage": "ACTIVE",
+    "rebuild": "ACTIVE",
+    "resize": "VERIFY_RESIZE",
+}
 
 
 @pytest.fixture
@@ -22,12 +33,16 @@ def cloud(libvirt_node: LibvirtNode, sqlite_template: Path, tmp_path: Path) -> I
         yield made
 
 
-def test_what_a_guest_does_by_itself_is_seen_within_seconds(cloud: RealCloud) -> None:
+def test_what_happens_to_a_guest_is_seen_within_seconds(cloud: RealCloud) -> None:
     cloud.start("sync_power_state_interval = -1\n")
     cloud.control.add_flavor(ram=64)
-    off, killed, paused, gone = (cloud.boot(name) for name in ("off", "killed", "paused", "gone"))
+    asked = [cloud.ask(name) for name in ("off", "killed", "paused", "gone")]
+    off, killed, paused, gone = asked
+    for uuid in asked:
+        cloud.until_booted(uuid, 1)
+        cloud.until(uuid, "ACTIVE")
     began = time.monotonic()
-    cloud.domain(off).sendKey(libvirt.VIR_KEYCODE_SET_LINUX, 50, [16], 1, 0)  # q: it powers itself off
+    cloud.press_q(off)
     cloud.until(off, "SHUTOFF")
     took = time.monotonic() - began
     cloud.domain(killed).destroy()
@@ -39,7 +54,7 @@ def test_what_a_guest_does_by_itself_is_seen_within_seconds(cloud: RealCloud) ->
     domain.destroy()
     domain.undefine()
     wait_until(lambda: cloud.server(gone)["OS-EXT-STS:power_state"] in {0, 4}, "it to be seen gone")
-    assert took < 5
+    assert took < sampled(2, sample=8)
     cloud.act(off, "os-start")
     cloud.until(off, "ACTIVE")
     cloud.until_booted(off, 2)
@@ -64,7 +79,8 @@ def test_a_guest_that_somebody_undefined_is_made_again_of_its_own_disk(cloud: Re
 
 @pytest.mark.parametrize("resumes", [False, True])
 def test_a_host_that_was_rebooted(cloud: RealCloud, *, resumes: bool) -> None:
-    cloud.start(f"resume_guests_state_on_host_boot = {resumes}\n")
+    """All guests are gone, and libvirt does not even know one of them any more."""
+    cloud.start()
     cloud.control.add_flavor(ram=64)
     ran, was_off, lost = cloud.boot("ran"), cloud.boot("off"), cloud.boot("lost", IGNORES)
     cloud.act(was_off, "os-stop")
@@ -75,41 +91,33 @@ def test_a_host_that_was_rebooted(cloud: RealCloud, *, resumes: bool) -> None:
     (cloud.node.folder / "etc" / "qemu" / f"{cloud.server_name(lost)}.xml").unlink()
     cloud.node.start()
     cloud.start(f"resume_guests_state_on_host_boot = {resumes}\n")
-    cloud.until(was_off, "SHUTOFF")
     if resumes:
         cloud.until_booted(ran, 2)
-        cloud.until(ran, "ACTIVE")
-        cloud.until_booted(lost, 2)
-        cloud.until(lost, "ACTIVE")
-    else:
-        cloud.until(ran, "SHUTOFF")
-        cloud.act(lost, "reboot", type="HARD")
-        cloud.until(lost, "ACTIVE")
-        cloud.until_booted(lost, 2)
+    cloud.until(ran, "ACTIVE" if resumes else "SHUTOFF")
+    assert cloud.boots(ran) == (2 if resumes else 1)
+    cloud.until(was_off, "SHUTOFF")
+    cloud.act(lost, "reboot", type="HARD")
     cloud.act(was_off, "os-start")
-    cloud.until_booted(was_off, 2)
-    cloud.until(was_off, "ACTIVE")
+    for uuid in (lost, was_off):
+        cloud.until(uuid, "ACTIVE")
+        cloud.until_booted(uuid, 2)
     cloud.remove(ran, was_off, lost)
     assert cloud.left() == []
 
 
-@pytest.mark.parametrize("action", ["none", "build", "os-stop", "reboot", "os-start", "createImage", "rebuild", "resize"])
-def test_libvirtd_is_killed_meanwhile(cloud: RealCloud, action: str) -> None:
-    """...and starts again: other guests go on, and what was under way ends well or says why not."""
+@pytest.mark.parametrize("action", [*AFTER] if IS_WHOLE else ["build", "reboot"])
+def test_libvirtd_is_killed_and_starts_again_meanwhile(cloud: RealCloud, action: str) -> None:
     cloud.start("allow_resize_to_same_host = true\nshutdown_timeout = 5\n")
     cloud.control.add_flavor(ram=64)
     cloud.control.add_flavor("2", ram=96, disk=2)
-    other, subject = cloud.boot("other"), cloud.boot("subject")
-    other_process = cloud.node.guests()[cloud.server_name(other)]
-    if action == "os-start":
-        cloud.act(subject, "os-stop")
-        cloud.until(subject, "SHUTOFF")
+    other = cloud.boot("other")
+    process = cloud.node.guests()[cloud.server_name(other)]
+    subject = cloud.ask() if action == "build" else cloud.boot("subject")
     match action:
-        case "none":
-            pass
-        case "build":
-            cloud.remove(subject)
-            subject = cloud.ask()
+        case "os-start":
+            cloud.act(subject, "os-stop")
+            cloud.until(subject, "SHUTOFF")
+            cloud.act(subject, "os-start")
         case "reboot":
             cloud.act(subject, "reboot", type="SOFT")
         case "createImage":
@@ -118,37 +126,33 @@ def test_libvirtd_is_killed_meanwhile(cloud: RealCloud, action: str) -> None:
             cloud.act(subject, "rebuild", imageRef=OBEYS)
         case "resize":
             cloud.act(subject, "resize", flavorRef="2")
-        case _:
-            cloud.act(subject, action)
+        case "os-stop":
+            cloud.act(subject, "os-stop")
     time.sleep(0.15)  # somewhere on the way
     cloud.node.kill()
-    assert cloud.node.guests()[cloud.server_name(other)] == other_process
-    cloud.node.start()
-    wait_until(lambda: cloud.server(subject)["OS-EXT-STS:task_state"] is None, "it to be settled", at_most_s=60)
-    seen = cloud.server(subject)
-    print(action, seen["status"], seen.get("fault"))
-    assert seen["status"] in {"ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "ERROR"}, seen
+    assert cloud.node.guests()[cloud.server_name(other)] == process
     assert cloud.server(other)["status"] == "ACTIVE"
-    assert cloud.node.guests()[cloud.server_name(other)] == other_process
-    assert cloud.boots(other) == 1
+    cloud.node.start()
+    cloud.until(subject, AFTER[action], at_most_s=EVERYTHING_S)
+    assert (cloud.node.guests()[cloud.server_name(other)], cloud.boots(other)) == (process, 1)
     cloud.remove(subject)
     assert set(cloud.left()) == {other, cloud.server_name(other)}
-    cloud.domain(other).sendKey(libvirt.VIR_KEYCODE_SET_LINUX, 50, [16], 1, 0)  # q
+    cloud.press_q(other)
     cloud.until(other, "SHUTOFF")  # events come again
     cloud.remove(other)
     assert cloud.left() == []
 
 
 def test_a_frozen_libvirtd_keeps_nobody_else_waiting(cloud: RealCloud) -> None:
+    """...and goes on when it goes on, also after keep-alive messages have found that it does not answer."""
     cloud.start(scenario="hosts: [{name: simulated, vcpus: 8, memory_mib: 8192}]\n")
     cloud.control.add_flavor(ram=64)
-    uuid = cloud.boot(host="node1")
+    stopped = cloud.boot(host=HOST)
     os.kill(cloud.node.pid, signal.SIGSTOP)
     try:
-        cloud.act(uuid, "os-stop")
-        built = cloud.ask(host="node1")
-        until = time.monotonic() + sampled(30.0, sample=4.0)  # longer than keep-alive messages take to find it
-        longest = 0.0
+        cloud.act(stopped, "os-stop")
+        built = cloud.ask(host=HOST)
+        until, longest = time.monotonic() + sampled(40, sample=4), 0.0
         while time.monotonic() < until:
             began = time.monotonic()
             assert cloud.user.get("/servers/detail").status == 200
@@ -157,13 +161,10 @@ def test_a_frozen_libvirtd_keeps_nobody_else_waiting(cloud: RealCloud) -> None:
             cloud.remove(elsewhere)
             longest = max(longest, time.monotonic() - began)
             time.sleep(0.5)
-        print("longest", longest)
-        assert longest < 5
     finally:
         os.kill(cloud.node.pid, signal.SIGCONT)
-    for each in (uuid, built):
-        wait_until(lambda each=each: cloud.server(each)["OS-EXT-STS:task_state"] is None, "settled", at_most_s=90)
-        print(cloud.server(each)["status"], cloud.server(each).get("fault"))
-    again = cloud.boot("again", host="node1")
-    cloud.remove(uuid, built, again)
+    assert longest < 5, longest
+    cloud.until(stopped, "SHUTOFF", at_most_s=2 * EVERYTHING_S)
+    cloud.until(built, "ACTIVE", at_most_s=2 * EVERYTHING_S)
+    cloud.remove(stopped, built)
     assert cloud.left() == []

@@ -23,6 +23,7 @@ OBEYS, IGNORES = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-822
 #: Of whatever libvirt does.
 PATIENCE_S = 30.0
 _BOOT = re.compile(r"boot (\d+), disks")
+_Q = 16
 _DISK = {"disk_format": "raw", "container_format": "bare"}
 
 
@@ -37,12 +38,13 @@ def options_of(node: LibvirtNode, instances: Path) -> str:
 
 @dataclass
 class RealCloud:
-    """``control``: the one control process, which has the host in it. ``options``: what it is told beside the usual."""
+    """``control``: the one control process."""
 
     node: LibvirtNode
     folder: Path
     images: ImageCloud
     control: Control = field(init=False)
+    is_up: bool = False
 
     @property
     def instances(self) -> Path:
@@ -52,14 +54,20 @@ class RealCloud:
     def user(self) -> Client:
         return self.control.admin
 
-    def start(self, options: str = "", *, scenario: str = "hosts: []\n") -> None:
-        """Start the control process, maybe on what an earlier one has left."""
-        more = f"{self.images.options}{options_of(self.node, self.instances)}[DEFAULT]\ncontrol_serves_host = true\n"
-        self.control = start_control(self.folder, scenario=scenario, more=more + options)
+    def start(self, options: str = "", *, scenario: str = "hosts: []\n", serves_host: bool = True) -> None:
+        """Start the control process, maybe on what an earlier one has left.
+
+        ``options``: what it is told beside the usual. ``serves_host``: else an agent process does.
+        """
+        host = f"{options_of(self.node, self.instances)}[DEFAULT]\ncontrol_serves_host = true\n" if serves_host else ""
+        self.control = start_control(self.folder, scenario=scenario, more=f"{self.images.options}{host}{options}")
         self.images.application = self.control.process.application
+        self.is_up = True
 
     def stop(self) -> None:
-        self.control.process.close()
+        if self.is_up:
+            self.is_up = False
+            self.control.process.close()
 
     # --- servers ------------------------------------------------------------------------------------------------------
 
@@ -112,6 +120,10 @@ class RealCloud:
         """Return a guest as somebody at the host has it, who knows nothing of Kilonova."""
         return libvirt.open(self.node.uri).lookupByUUIDString(uuid)
 
+    def press_q(self, uuid: str) -> None:
+        """Have a guest power itself off, also one that does not hear its power button."""
+        self.domain(uuid).sendKey(libvirt.VIR_KEYCODE_SET_LINUX, 50, [_Q], 1, 0)
+
     def server_name(self, uuid: str) -> str:
         """Return what the hypervisor calls a guest."""
         return str(self.server(uuid)["OS-EXT-SRV-ATTR:instance_name"])
@@ -146,9 +158,8 @@ def real_cloud(node: LibvirtNode, template: Path, folder: Path) -> Iterator[Real
         images.glance.properties = {OBEYS: _DISK, IGNORES: _DISK}
         cloud = RealCloud(node, folder, images)
         end.callback(_clear, cloud)
+        end.callback(cloud.stop)
         yield cloud
-        if cloud.control:
-            cloud.stop()
 
 
 def _clear(cloud: RealCloud) -> None:
