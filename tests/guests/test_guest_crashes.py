@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process with real guests is killed at some points of some workflows; `make guest-crashes` kills it at all of them."""
+"""A process with real guests is killed at some points of some workflows; `make guest-crashes` takes all of them."""
 
 import os
 import subprocess
@@ -12,9 +12,9 @@ _TESTS = Path(__file__).parents[1]
 
 
 def test_servers_guests_and_disks_fit_together_whenever_their_process_is_killed(libvirt_node: LibvirtNode) -> None:
-    command = [sys.executable, "-m", "crash.guest_matrix", "--uri", libvirt_node.uri, "--sample", "8", "--seed", "5"]
+    command = [sys.executable, "-m", "crash.guest_matrix", "--uri", libvirt_node.uri, "--sample", "6", "--seed", "5"]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(_TESTS)}
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 kills" in done.stdout, done.stdout
+    assert "guests: 6 kills" in done.stdout, done.stdout
