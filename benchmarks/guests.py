@@ -159,8 +159,8 @@ def main(arguments: list[str]) -> None:
                 ratios.append(up / script)
                 print(
                     f"{guests} guests: by hand up after {script:.1f} s, by the cloud after {up:.1f} s "
-                    f"({up / script:.2f} x), all ACTIVE after {active:.1f} s, all deleted after {deleted:.1f} s; agent RSS {rss:.0f} MiB, "
-                    f"PSS {pss:.0f} MiB",
+                    f"({up / script:.2f} x), all ACTIVE after {active:.1f} s, all deleted after {deleted:.1f} s; "
+                    f"agent RSS {rss:.0f} MiB, PSS {pss:.0f} MiB",
                     flush=True,
                 )
         finally:

@@ -38,9 +38,9 @@ def control(cloud: ImageCloud, tmp_path: Path, sqlite_template: Path) -> Iterato
     yield from started(cloud, tmp_path, sqlite_template, SCENARIO)
 
 
-def started(cloud: ImageCloud, folder: Path, template: Path, scenario: str) -> Iterator[Control]:
+def started(cloud: ImageCloud, folder: Path, template: Path, scenario: str, more: str = "") -> Iterator[Control]:
     (folder / "kilonova.db").write_bytes(template.read_bytes())
-    control = start_control(folder, scenario=scenario, more=cloud.options)
+    control = start_control(folder, scenario=scenario, more=f"{cloud.options}{more}")
     cloud.application = control.process.application
     control.add_flavor(disk=3)
     yield control
@@ -62,6 +62,15 @@ def own_images(glance: GlanceStandIn) -> list[str]:
 
 def wait_until_only(glance: GlanceStandIn, *image_ids: str) -> None:
     wait_until(lambda: own_images(glance) == list(image_ids), "unwanted images go")
+
+
+def test_an_operator_chooses_the_format_of_images_of_servers(
+    cloud: ImageCloud, tmp_path: Path, sqlite_template: Path
+) -> None:
+    for control in started(cloud, tmp_path, sqlite_template, SCENARIO, "\n[libvirt]\nsnapshot_image_format = vmdk\n"):
+        image_id = ask(control.member, control.boot()).body["image_id"]
+        control.settle()
+        assert cloud.glance.properties[image_id]["disk_format"] == "vmdk"
 
 
 def test_an_image_of_a_server_has_its_bytes_and_says_what_it_is(control: Control, glance: GlanceStandIn) -> None:

@@ -164,11 +164,19 @@ def test_the_further_disks_of_a_flavor(disks_with: MakeDisks, service: RealImage
     assert disks.present("g1") == made
 
 
-def test_nobody_else_reads_what_is_on_disks(disks_with: MakeDisks, service: RealImages, instances: Path) -> None:
-    disks_with().make(guest(service.make("image-1", "qcow2"), swap_mib=1, config_drive=ConfigDrive("vm")))
-    for path in instances.rglob("*"):
-        mode = stat.S_IMODE(path.stat().st_mode)
-        assert not mode & (0o066 if path.is_dir() else 0o077), path
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_nobody_else_reads_disks_and_an_emulator_gets_to_them(
+    disks_with: MakeDisks, service: RealImages, instances: Path, umask: int
+) -> None:
+    image = service.make("image-1", "qcow2")
+    before = os.umask(umask)
+    try:
+        instances.mkdir(mode=0o700)
+        disks_with().make(guest(image, swap_mib=1, config_drive=ConfigDrive("vm")))
+    finally:
+        os.umask(before)
+    for path in [instances, *instances.rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o711 if path.is_dir() else 0o600), path
 
 
 def test_room_is_set_aside_where_the_operator_says_so(disks_with: MakeDisks, service: RealImages) -> None:
@@ -255,6 +263,13 @@ def test_an_image_larger_than_the_root_disk_is_refused_with_both_sizes(
     disks.make(guest(image, root_gib=2))
     with pytest.raises(ImageUnusable):
         disks.make(guest(image, "g2"))
+
+
+def test_a_raw_image_that_is_too_large_is_not_even_fetched(disks_with: MakeDisks, service: RealImages) -> None:
+    image = replace(service.make("image-1", "raw"), size_bytes=GIB + 1)
+    with pytest.raises(ImageUnusable, match=f"image-1, {GIB + 1} bytes"):
+        disks_with().make(guest(image))
+    assert service.asked == []
 
 
 # --- moves and rescues ------------------------------------------------------------------------------------------------

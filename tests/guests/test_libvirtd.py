@@ -140,7 +140,7 @@ def test_a_guest_that_was_ended_behind_its_back_is_found_shut_off(libvirt_node: 
 
 
 def test_a_process_that_has_the_id_of_an_ended_guest_by_now_is_left_alone(libvirt_node: LibvirtNode) -> None:
-    name, pid = guest_of(libvirt_node)
+    name, pid = guest_of(libvirt_node, "instance-0000beef")
     libvirt_node.stop()
     libvirt_node.end_guests()
     note = libvirt_node.folder / "run" / "qemu" / f"{name}.xml"
@@ -149,6 +149,8 @@ def test_a_process_that_has_the_id_of_an_ended_guest_by_now_is_left_alone(libvir
         libvirt_node.start()
         assert state(libvirt_node, name) == libvirt.VIR_DOMAIN_SHUTOFF
         assert other.poll() is None
+        left = [path for place in ("run", "lib") for path in (libvirt_node.folder / place).rglob(f"*{name}*")]
+        assert left == []
         other.kill()
     remove(libvirt_node, name)
 

@@ -26,7 +26,7 @@ class RealImages:
         self._lock = threading.Lock()
         self.asked: list[str] = []
         self.taken: dict[str, bytes] = {}
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
 
     def add(self, image_id: str, file: Path, disk_format: str) -> ImageData:
         """Have the image that is in a file, and say how a host gets it."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from kilonova.compute.folders import make_folder
 from kilonova.errors import DriverError
 
 _BROUGHT, _DRAFT = ".brought", ".part"
@@ -37,7 +38,7 @@ class DiskCopies:
         copy = self.path(uuid, image_id)
         draft = copy.with_name(f"{copy.name}{_DRAFT}")
         try:
-            self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+            make_folder(self._folder)
             if alone:
                 self.discard(uuid)
             try:

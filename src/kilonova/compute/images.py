@@ -22,6 +22,7 @@ from typing import IO, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from kilonova.compute.file_locks import held, is_lock
+from kilonova.compute.folders import make_folder
 from kilonova.compute.image_names import EPHEMERAL_PREFIX, format_of, image_id_of, name_of, without_format
 from kilonova.errors import DriverError, ImageUnusable, TransferBroken, TransferPostponed
 from kilonova.model.cached_image import CachedImage
@@ -33,8 +34,6 @@ _PAUSE_S, _LONGEST_PAUSE_S, _DOUBLED = 0.5, 8.0, 4
 _UNFINISHED = ".part"
 #: Nobody is at work any more on what has not changed for so long.
 _ABANDONED_S = 86_400.0
-#: Others may get to a file whose name they know, as an emulator does that has a user of its own, and list nothing.
-_FOLDER_MODE = 0o711
 
 
 class ImageTransfers(Protocol):
@@ -181,7 +180,7 @@ class HostImages:
     def locked(self, name: str) -> Iterator[None]:
         """Keep others from making and removing the files of an image, in each format. Raises: DriverError."""
         with self._storing(name):
-            self._folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+            make_folder(self._folder)
             with held(self._folder, without_format(name)):
                 yield
 
@@ -279,7 +278,11 @@ class HostImages:
         room = self._max_bytes - _size(newest.stat()) - sum(_size(stat) for _, stat, _ in found)
         if room >= 0:
             return
-        in_use = self._in_use()
+        try:
+            in_use = self._in_use()
+        except DriverError as error:  # a guest that waits for its image is worth more than room
+            LOG.warning("No image makes room for others: %s", error.message)
+            return
         for name, stat, _ in sorted(found, key=lambda each: each[1].st_mtime):
             if room >= 0:
                 return

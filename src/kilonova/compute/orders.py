@@ -89,7 +89,9 @@ def carry_out(
             return PowerState.RUNNING
         case RescueGuest():
             with shutdowns.patience(order.instance_uuid, shutdowns.times.stop_s) as patience:
-                driver.rescue(order.guest, order.image_ref, order.image, order.admin_password, patience)
+                driver.rescue(
+                    order.guest, order.image_ref, order.image, order.admin_password, patience, order.image_properties
+                )
             return PowerState.RUNNING
         case UnrescueGuest():
             driver.unrescue(order.instance_uuid)

@@ -10,6 +10,7 @@ import pytest
 
 from kilonova.errors import Forbidden, Unavailable
 from kilonova.identifiers import new_uuid
+from kilonova.model.image_data import ImageData
 from kilonova.model.instance import PowerState, VmState
 from kilonova.scheduler.filters import different_host
 from kilonova.scheduler.settings import SchedulerConfig
@@ -277,3 +278,19 @@ def test_a_host_that_dies_when_the_image_has_its_data_drops_the_copy(
     (image_id,) = own(images)
     assert images.all()[image_id]["data"] == b"what servers are made of"
     cell.database.close()
+
+
+def test_a_host_is_told_in_which_format_the_image_is_to_be(cell_of: NewCell, images: FolderImages) -> None:
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    upload, told = cell.drivers["a"].upload_snapshot, []
+
+    def watched(uuid: str, image: ImageData, monitor: Any) -> None:
+        told.append(image.disk_format)
+        upload(uuid, image, monitor)
+
+    cell.drivers["a"].upload_snapshot = watched
+    cell.create_image(uuid)
+    rest(cell)
+    (image_id,) = own(images)
+    assert told == [images.all()[image_id]["disk_format"]] == ["raw"]

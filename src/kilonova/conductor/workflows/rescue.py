@@ -58,7 +58,10 @@ def _rescue(services: Services, run: Run[RescueFacts]) -> Effect:
     reserved = reserved_for(services.database, instance, request)
     guest = guest_of(instance, request, reserved, run.row.since, image_data=None, config_drive=None)
     image_data = services.image_data(facts.host, facts.image)
-    return SendToAgent(facts.host, RescueGuest(run.step_id, guest, facts.image.id, image_data, facts.admin_password))
+    password, properties = facts.admin_password, facts.image.properties
+    return SendToAgent(
+        facts.host, RescueGuest(run.step_id, guest, facts.image.id, image_data, password, image_properties=properties)
+    )
 
 
 def _forget_password(_services: Services, run: Run[RescueFacts]) -> Effect:

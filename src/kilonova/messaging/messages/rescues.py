@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orders that help with a guest that does not work: rescue, a new password, a crash dump."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kilonova.messaging.messages.steps import StepId
@@ -14,6 +15,7 @@ class RescueGuest:
 
     ``image``: how the host gets it; None for a cloud without an image service.
     ``admin_password``: for whoever logs in to it. It is part of nothing that is shown or logged.
+    ``image_properties``: what the image says of itself as one to rescue from, such as hw_rescue_device.
     """
 
     step: StepId
@@ -21,6 +23,7 @@ class RescueGuest:
     image_ref: str
     image: ImageData | None = None
     admin_password: str = field(default="", repr=False)
+    image_properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def instance_uuid(self) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What helps with a guest of a simulated hypervisor that does not work: rescue, a new password, a crash dump."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kilonova.compute.virt.base import ShutdownPatience
@@ -20,8 +21,9 @@ class Rescues(SimulatedHypervisor):
         image: ImageData | None,
         admin_password: str,
         patience: ShutdownPatience | None = None,
+        image_properties: Mapping[str, str] | None = None,
     ) -> None:
-        del admin_password  # nobody logs in to a simulated guest
+        del admin_password, image_properties  # nobody logs in to a simulated guest, or looks at its disks
         self._take(self._host.spawn_delay_s)
         if self._images is not None and image is not None:
             self._images.fetch(image)

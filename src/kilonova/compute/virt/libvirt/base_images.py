@@ -96,6 +96,8 @@ class BaseImages:
 
     def _prepare(self, image: ImageData, name: str, root_gib: int) -> Base:
         """Fetch an image, check it, and convert it unless it can be used as it is."""
+        if image.disk_format in {RAW, _ISO}:
+            _require_room(image, image.size_bytes, root_gib)  # which costs no transfer
         fetched = self._images.fetch_locked(image)
         try:
             found = checked(fetched, image, self._settings.vmdk_allowed_types)

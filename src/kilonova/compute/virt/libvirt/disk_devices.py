@@ -11,7 +11,7 @@ from kilonova.compute.virt.libvirt.device_description import Controller, Disk
 from kilonova.compute.virt.libvirt.guest_options import GuestOptions, number, one_of, shown
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import UnsupportedGuest
-from kilonova.model.image_properties import read_property
+from kilonova.model.image_properties import RESCUE_PROPERTIES, read_property
 
 _BUSES = frozenset({"virtio", "scsi", "ide", "sata", "usb", "fdc"})
 #: Buses for each kind of device. A CD-ROM changes its medium, which virtio disks cannot.
@@ -124,7 +124,7 @@ def _supported(name: str, bus: str, device: str, board: Board, given: str | None
 
 
 def _is_stable(rescue: Mapping[str, str]) -> bool:
-    return any(read_property(rescue, name) is not None for name in ("hw_rescue_device", "hw_rescue_bus"))
+    return any(read_property(rescue, name) is not None for name in RESCUE_PROPERTIES)
 
 
 def _rescue_kind(rescue: Mapping[str, str], options: GuestOptions, board: Board) -> tuple[str, str]:

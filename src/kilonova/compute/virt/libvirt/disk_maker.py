@@ -81,7 +81,7 @@ class DiskMaker:
 
     def _noted(self, folder: Path, record: DiskRecord, role: DiskRole, file: str, base: Base) -> DiskRecord:
         record = record.having(MadeDisk(role, file, self._format, base.name, is_cdrom=base.is_iso))
-        write_record(folder, record)
+        write_record(folder, record, is_draft=True)  # after a crash of the machine there is no disk, either
         return record
 
     def _made(self, folder: Path, record: DiskRecord, role: DiskRole, base: Base, size_bytes: int) -> DiskRecord:

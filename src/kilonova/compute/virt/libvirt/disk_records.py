@@ -79,14 +79,18 @@ def read_record(folder: Path) -> DiskRecord | None:
         raise DriverError(f"{folder / NAME} cannot be read: {error}") from error
 
 
-def write_record(folder: Path, record: DiskRecord) -> None:
-    """Write the record of a folder in one step. Raises: OSError."""
+def write_record(folder: Path, record: DiskRecord, *, is_draft: bool = False) -> None:
+    """Write the record of a folder in one step. ``is_draft``: what is in it is synced later, all at once.
+
+    Raises: OSError.
+    """
     draft = folder / f"{NAME}.part"
     draft.touch(0o600)
     with draft.open("wb") as file:
         file.write(msgspec.json.encode(record))
         file.flush()
-        os.fsync(file.fileno())
+        if not is_draft:
+            os.fsync(file.fileno())
     draft.replace(folder / NAME)
 
 

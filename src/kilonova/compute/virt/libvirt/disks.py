@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kilonova.compute.folders import let_through, make_folder
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.libvirt.base_images import BaseImages
 from kilonova.compute.virt.libvirt.description import DiskFile, DiskRole
@@ -33,8 +34,6 @@ from kilonova.model.instance import GuestSpec
 
 LOG = logging.getLogger(__name__)
 _KEPT, _DRAFT, _GONE = "_resize", ".part", ".gone"
-#: An emulator with a user of its own gets to the files, which libvirt makes its own; others may not list them.
-_FOLDER_MODE = 0o711
 _ABANDONED_S = 86_400.0
 
 
@@ -45,6 +44,7 @@ class GuestDisks:
         self._folder = folder
         self.bases = BaseImages(images, settings)
         self._maker = DiskMaker(self.bases, settings)
+        let_through(folder)
         self._remove_abandoned()
 
     def folder(self, uuid: str) -> Path:
@@ -84,7 +84,7 @@ class GuestDisks:
                         record = self._maker.ephemeral(draft, record, guest)
                     if guest.swap_mib:
                         record = self._maker.swap(draft, record, guest)
-                    write_record(draft, self._maker.config(draft, record, guest))
+                    write_record(draft, self._maker.config(draft, record, guest), is_draft=True)
                     self._put(draft, folder)
         return self.present(guest.uuid)
 
@@ -196,8 +196,7 @@ class GuestDisks:
     def _drafted(self, draft: Path) -> Iterator[None]:
         """Have an empty folder that is gone afterwards, unless it was renamed."""
         self._discard(draft)
-        self._folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        draft.mkdir(mode=_FOLDER_MODE)
+        make_folder(draft)
         try:
             yield
         finally:

@@ -41,7 +41,7 @@ def copied(source: Path, target: Path, record: DiskRecord, ordered_at: datetime 
     """Copy the disks in a folder, swap space excepted, and return their record. Raises: DriverError, OSError."""
     wanted = tuple(disk for disk in record.disks if disk.role not in {DiskRole.SWAP, DiskRole.RESCUE})
     made = msgspec.structs.replace(record, disks=wanted, ordered_at=ordered_at)
-    write_record(target, made)  # first, so that nobody removes what the copies need
+    write_record(target, made, is_draft=True)  # first, so that nobody removes what the copies need
     for disk in wanted:
         disk_tool.copy(source / disk.file, target / disk.file)
     return made

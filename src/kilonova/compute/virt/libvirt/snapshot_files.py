@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kilonova.compute.disk_copies import DiskCopies
+from kilonova.compute.folders import make_folder
 from kilonova.compute.virt.libvirt import disk_tool
 from kilonova.compute.virt.libvirt.description import DiskFile
 from kilonova.compute.virt.libvirt.disk_tool import QCOW2, RAW
@@ -41,7 +42,7 @@ class SnapshotFiles:
         """
         scratch = self._scratch(uuid)
         try:
-            self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+            make_folder(self._folder)
             scratch.unlink(missing_ok=True)
         except OSError as error:
             raise DriverError(f"The host cannot copy the disk of guest {uuid}: {error.strerror}.") from error

@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kilonova.compute.virt.libvirt.description import DiskFile, Domain
@@ -46,11 +46,12 @@ def checked(domain: Domain) -> ET.Element:
     return root
 
 
+@settings(max_examples=40)
 @given(random_guests.guests, random_guests.disks, random_guests.rescues, random_guests.settings)
 def test_whatever_can_be_had_is_described_and_all_else_refused(
-    guest: GuestSpec, disks: tuple[DiskFile, ...], rescue: dict[str, str], settings: LibvirtSettings
+    guest: GuestSpec, disks: tuple[DiskFile, ...], rescue: dict[str, str], options: LibvirtSettings
 ) -> None:
-    domain = outcome(guest, *disks, settings=settings, rescue=rescue)
+    domain = outcome(guest, *disks, settings=options, rescue=rescue)
     if isinstance(domain, str):
         assert domain.isprintable()
         return
@@ -60,9 +61,10 @@ def test_whatever_can_be_had_is_described_and_all_else_refused(
     checked(domain)
 
 
+@settings(max_examples=40)
 @given(random_guests.nonsense, random_guests.settings)
-def test_nonsense_is_refused_or_stays_a_value(guest: GuestSpec, settings: LibvirtSettings) -> None:
-    domain = outcome(guest, ROOT, CONFIG, RESCUE, settings=settings, rescue=guest.image_properties)
+def test_nonsense_is_refused_or_stays_a_value(guest: GuestSpec, options: LibvirtSettings) -> None:
+    domain = outcome(guest, ROOT, CONFIG, RESCUE, settings=options, rescue=guest.image_properties)
     if isinstance(domain, str):
         assert domain.isprintable()
         assert len(domain) < 400
@@ -77,6 +79,7 @@ def test_nonsense_is_refused_or_stays_a_value(guest: GuestSpec, settings: Libvir
     assert {child.tag for child in root} <= {child.tag for child in plain} | {"cputune", "memoryBacking", "title"}
 
 
+@settings(max_examples=40)
 @given(st.text(max_size=12))
 def test_a_guests_name_is_safe_in_paths(name: str) -> None:
     assume(not name.isascii() or not name.replace("-", "").isalnum())
