@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from kilonova.compute.images import HostImages
-from kilonova.compute.virt.libvirt.description import DiskFile, DiskRole
-from kilonova.compute.virt.libvirt.disk_records import bases_in_use
-from kilonova.compute.virt.libvirt.disks import GuestDisks
+from kilonova.compute.virt.libvirt.disks.disk_records import bases_in_use
+from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import DriverError, GuestMissing, ImageUnusable, UnsupportedGuest
 from kilonova.model.config_drive import ConfigDrive
@@ -263,6 +263,13 @@ def test_an_image_larger_than_the_root_disk_is_refused_with_both_sizes(
     disks.make(guest(image, root_gib=2))
     with pytest.raises(ImageUnusable):
         disks.make(guest(image, "g2"))
+
+
+def test_a_raw_image_that_is_too_large_is_not_even_fetched(disks_with: MakeDisks, service: RealImages) -> None:
+    image = replace(service.make("image-1", "raw"), size_bytes=GIB + 1)
+    with pytest.raises(ImageUnusable, match=f"image-1, {GIB + 1} bytes"):
+        disks_with().make(guest(image))
+    assert service.asked == []
 
 
 # --- moves and rescues ------------------------------------------------------------------------------------------------

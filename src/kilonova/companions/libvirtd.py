@@ -9,7 +9,6 @@ ones. Started again in the same folder it is the same node, and finds the guests
 import contextlib
 import hashlib
 import os
-import re
 import select
 import shutil
 import signal
@@ -23,8 +22,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kilonova.companions.libvirt_keeper import PLACES
+from kilonova.companions.libvirt_leftovers import forget_ended, tidy_logs
 from kilonova.companions.private_file import write_private
-from kilonova.companions.settings import LOG_BYTES
 from kilonova.companions.short_way import make_short_way, short_way
 from kilonova.errors import ConfigurationError, Unavailable
 
@@ -37,6 +36,9 @@ _LONGEST = "/libvirt/qemu/channel/target/domain-10000-instance-00000001/org.qemu
 _PROGRAMS = ("libvirtd", "qemu-system-x86_64", "qemu-img")
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 _LAST_LINES = 10
+#: Where QEMU's driver has, in the folder: its notes of guests that run, sockets, the logs of guests and definitions.
+_PRIVATE_PLACES = ("run/qemu", "lib/qemu", "log/qemu", "etc/qemu")
+_SESSION_PLACES = ("run/libvirt/qemu/run", "libvirt/qemu", "cache/libvirt/qemu/log", "libvirt/qemu")
 _LIBVIRTD_CONF = """\
 # Written at every start.
 host_uuid = "{uuid}"
@@ -113,8 +115,7 @@ class Libvirtd:
         """Start libvirtd and return at once. Raises: ConfigurationError, Unavailable."""
         self._make_folders()
         self._write_files()
-        self._forget_ended()
-        self._tidy_logs()
+        self._tidy()
         conf = "/etc/libvirt/libvirtd.conf" if self._private else f"{self._base}/libvirtd.conf"
         pid_file = "/run/libvirt/libvirtd.pid" if self._private else f"{self._base}/run/libvirtd.pid"
         command = [shutil.which("libvirtd", path=_PATH) or "libvirtd", "-f", conf, "-p", pid_file]
@@ -240,27 +241,11 @@ class Libvirtd:
         if self._base != str(self.folder):
             Path(self._base).unlink(missing_ok=True)
 
-    def _forget_ended(self) -> None:
-        """Let libvirtd forget processes of guests that have ended without it.
-
-        It expects its notes of them in memory, gone with the machine. These are not, and it would kill whoever has the
-        id of such a process by now.
-        """
-        notes = self.folder / ("run/qemu" if self._private else "run/libvirt/qemu/run")
-        for note in notes.glob("*.xml"):
-            found = re.search(rb"<domstatus [^>]*\bpid='([0-9]+)'", note.read_bytes())
-            if found is None or not self._is_ours(int(found[1])):
-                note.unlink()
-
-    def _tidy_logs(self) -> None:
-        """Nobody else rotates these: keep one old log of libvirtd, and forget those of guests that are gone."""
-        if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
-            self.log.replace(self.log.with_name(f"{self.log.name}.1"))
-        logs = self.folder / ("log/qemu" if self._private else "cache/libvirt/qemu/log")
-        defined = self.folder / ("etc/qemu" if self._private else "libvirt/qemu")
-        for log in logs.glob("*.log"):
-            if not (defined / f"{log.stem}.xml").exists():
-                log.unlink()
+    def _tidy(self) -> None:
+        """Clear away what libvirtd has left in the folder, as long as it does not run."""
+        run, kept, logs, defined = _PRIVATE_PLACES if self._private else _SESSION_PLACES
+        forget_ended(self.folder / run, self.folder / kept, self._is_ours)
+        tidy_logs(self.log, self.folder / logs, self.folder / defined)
 
     def _open(self, pid: int) -> int | None:
         """Return a descriptor of a process, unless another one has its id meanwhile."""

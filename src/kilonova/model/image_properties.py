@@ -48,6 +48,8 @@ KNOWN_PROPERTIES = frozenset(
         *("vmware_adaptertype", "kernel_id", "ramdisk_id", "bdm_v2", "block_device_mapping", "mappings"),
     }
 )
+#: What an image says of itself as one to rescue from. With either, a guest's own disks keep their names.
+RESCUE_PROPERTIES = ("hw_rescue_device", "hw_rescue_bus")
 NUMBERED_PROPERTIES = ("hw_numa_cpus.", "hw_numa_mem.")
 _PRESENT: Mapping[str, str] = {old: new for new, old in _LEGACY.items()}
 _ARCHITECTURES: Mapping[str, str] = {

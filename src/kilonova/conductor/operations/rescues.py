@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What helps with a server that does not work: rescue, a new password, a crash dump."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from kilonova.conductor import story
@@ -11,6 +12,7 @@ from kilonova.db import instances
 from kilonova.errors import NotFound, UnexpectedTaskState
 from kilonova.identifiers import new_uuid
 from kilonova.model.image import Image
+from kilonova.model.image_properties import RESCUE_PROPERTIES
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
 
@@ -26,7 +28,10 @@ class Rescues:
 
     def rescue(self, instance: Instance, image: Image, admin_password: str, who: Requester) -> None:
         """Start to have a server run from an image, with its own disk beside it."""
-        self._start(RESCUE, RescueFacts(instance.host or "", image, admin_password), instance, who)
+        # Other properties are of no use to the host, and may be many.
+        said = {name: str(image.properties[name]) for name in RESCUE_PROPERTIES if image.properties.get(name)}
+        facts = RescueFacts(instance.host or "", replace(image, properties=said), admin_password)
+        self._start(RESCUE, facts, instance, who)
 
     def unrescue(self, instance: Instance, who: Requester) -> None:
         """Start to have a server run from its own disk again."""

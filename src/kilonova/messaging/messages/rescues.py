@@ -13,9 +13,11 @@ from kilonova.model.instance import GuestSpec
 class RescueGuest:
     """Start a guest from an image, with its own disk beside it.
 
-    ``image``: how the host gets it; None for a cloud without an image service. ``image_properties``: of that image.
+    ``image``: how the host gets it; None for a cloud without an image service.
     ``admin_password``: for whoever logs in to it; the config drive of ``guest`` says it, too. It is part of nothing
-    that is shown or logged. ``timeout_s``: how long the guest may take to shut down, None: as long as its host says.
+    that is shown or logged.
+    ``image_properties``: what the image says of itself as one to rescue from, such as hw_rescue_device.
+    ``timeout_s``: how long the guest may take to shut down, None: as long as its host says.
     """
 
     step: StepId

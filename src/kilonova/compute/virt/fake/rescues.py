@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake.hypervisor import AWAKE, SimulatedHypervisor
@@ -22,9 +21,9 @@ class Rescues(SimulatedHypervisor):
         image: ImageData | None,
         admin_password: str,
         patience: ShutdownPatience | None = None,
-        image_properties: Mapping[str, str] = MappingProxyType({}),
+        image_properties: Mapping[str, str] | None = None,
     ) -> None:
-        del admin_password, image_properties  # the password is on the config drive
+        del admin_password, image_properties  # nobody logs in to a simulated guest
         self._take(self._host.spawn_delay_s)
         if self._images is not None and image is not None:
             self._images.fetch(image)

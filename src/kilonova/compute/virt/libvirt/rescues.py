@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 import libvirt
 
@@ -37,7 +36,7 @@ class Rescues(Power):
         image: ImageData | None,
         admin_password: str,
         patience: ShutdownPatience | None = None,
-        image_properties: Mapping[str, str] = MappingProxyType({}),
+        image_properties: Mapping[str, str] | None = None,
     ) -> None:
         del admin_password  # it is on the config drive
         uuid = guest.uuid
@@ -52,7 +51,7 @@ class Rescues(Power):
             mark = replace(self._from_own_disk(domain).mark, rescue_image=image_ref)
             try:
                 disks = (*self._disks.make_rescue(guest, image), *self._disks.present(uuid))
-                xml = self._described(guest, disks, mark, rescue=image_properties)
+                xml = self._described(guest, disks, mark, rescue=image_properties or {})
                 self._domains.define(xml, mark).power_on()
             except BaseException:
                 back = self._from_own_disk(self._domains.get(uuid))
