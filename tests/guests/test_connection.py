@@ -12,8 +12,8 @@ from datetime import datetime
 import pytest
 
 from kilonova.compute.virt.libvirt.connection import Connection, explained
+from kilonova.compute.virt.libvirt.domain.marks import GuestMark
 from kilonova.compute.virt.libvirt.domains import Domains
-from kilonova.compute.virt.libvirt.marks import GuestMark
 from kilonova.errors import DriverError, GuestMissing, HypervisorAway
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import PowerState

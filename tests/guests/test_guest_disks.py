@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from kilonova.compute.images import HostImages
-from kilonova.compute.virt.libvirt.description import DiskFile, DiskRole
-from kilonova.compute.virt.libvirt.disk_records import bases_in_use
-from kilonova.compute.virt.libvirt.disks import GuestDisks
+from kilonova.compute.virt.libvirt.disks.disk_records import bases_in_use
+from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import DriverError, GuestMissing, ImageUnusable, UnsupportedGuest
 from kilonova.model.config_drive import ConfigDrive

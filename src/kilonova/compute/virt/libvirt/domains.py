@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import libvirt
 
 from kilonova.compute.virt.libvirt.connection import Connection, explained
-from kilonova.compute.virt.libvirt.marks import NAMESPACE, PREFIX, GuestMark, read_mark
+from kilonova.compute.virt.libvirt.domain.marks import NAMESPACE, PREFIX, GuestMark, read_mark
 from kilonova.errors import DriverError, GuestMissing
 from kilonova.model.instance import PowerState
 

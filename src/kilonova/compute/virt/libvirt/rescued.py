@@ -3,9 +3,9 @@
 
 from dataclasses import replace
 
+from kilonova.compute.virt.libvirt.domain.marks import read_mark
 from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
-from kilonova.compute.virt.libvirt.marks import read_mark
 from kilonova.errors import DriverError
 
 
