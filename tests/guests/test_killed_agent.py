@@ -44,29 +44,42 @@ def cloud(libvirt_node: LibvirtNode, sqlite_template: Path, tmp_path: Path) -> I
         yield made
 
 
-def test_between_shutdown_and_start_of_a_soft_reboot(broker: Broker, cloud: RealCloud) -> None:
+@pytest.fixture
+def agent(broker: Broker, cloud: RealCloud) -> Iterator[AgentProcess]:
+    """One that is not started yet, of a cloud that is."""
     name = broker.new_agent()
     cloud.start(_OPTIONS.format(url=url_of(broker, CONTROL)), serves_host=False)
     cloud.control.process.database.write(lambda tx: enrolment.enrol(tx, name, [HOST]))
-    agent = AgentProcess(cloud.folder / "agent", url_of(broker, name), options_of(cloud.node, cloud.instances))
-    try:
-        agent.start().until_in_session()
-        cloud.control.add_flavor(ram=64)
-        uuid = cloud.boot(image=IGNORES)  # it takes as long as it likes to shut down
-        cloud.act(uuid, "reboot", type="SOFT")
-        wait_until(lambda: cloud.server(uuid)["OS-EXT-STS:task_state"] == "reboot_started", "the reboot begins")
-        agent.kill()
-        cloud.press_q(uuid)
-        wait_until(lambda: not cloud.domain(uuid).isActive(), "the guest has shut down")
-        assert cloud.server(uuid)["OS-EXT-STS:task_state"] == "reboot_started"
-        tasks = Tasks(cloud, uuid)
-        tasks.start()
-        agent.start()
-        cloud.until(uuid, "ACTIVE", at_most_s=60)
-        cloud.until_booted(uuid, 2)
-        seen = [task for task in tasks.end() if task != "reboot_started_hard"]  # which may be over at once
-        assert seen == ["reboot_started", "reboot_pending_hard", None]
-        cloud.remove(uuid)
-        assert cloud.left() == []
-    finally:
-        agent.stop()
+    cloud.control.add_flavor(ram=64)
+    made = AgentProcess(cloud.folder / "agent", url_of(broker, name), options_of(cloud.node, cloud.instances))
+    yield made
+    made.stop()
+
+
+def test_one_that_starts_before_libvirtd_waits_for_it(agent: AgentProcess, cloud: RealCloud) -> None:
+    cloud.node.kill()
+    agent.start().until_told("No session goes on.*hypervisor does not answer")
+    cloud.node.start()
+    agent.until_in_session()
+    cloud.remove(cloud.boot())
+    assert cloud.left() == []
+
+
+def test_between_shutdown_and_start_of_a_soft_reboot(agent: AgentProcess, cloud: RealCloud) -> None:
+    agent.start().until_in_session()
+    uuid = cloud.boot(image=IGNORES)  # it takes as long as it likes to shut down
+    cloud.act(uuid, "reboot", type="SOFT")
+    wait_until(lambda: cloud.server(uuid)["OS-EXT-STS:task_state"] == "reboot_started", "the reboot begins")
+    agent.kill()
+    cloud.press_q(uuid)
+    wait_until(lambda: not cloud.domain(uuid).isActive(), "the guest has shut down")
+    assert cloud.server(uuid)["OS-EXT-STS:task_state"] == "reboot_started"
+    tasks = Tasks(cloud, uuid)
+    tasks.start()
+    agent.start()
+    cloud.until(uuid, "ACTIVE", at_most_s=60)
+    cloud.until_booted(uuid, 2)
+    seen = [task for task in tasks.end() if task != "reboot_started_hard"]  # which may be over at once
+    assert seen == ["reboot_started", "reboot_pending_hard", None]
+    cloud.remove(uuid)
+    assert cloud.left() == []
