@@ -4,7 +4,8 @@
 ``tests.txt`` names the tests that have to pass, ``sample.txt`` some of them. The run fails for each of them that fails,
 is skipped or does not run, and names it with its reason. ``.venv-tempest`` holds the suite (`make tempest` makes it).
 
-With ``--hypervisor libvirt`` one of the hosts has real guests, and those of ``libvirt.txt`` have to pass as well.
+With ``--hypervisor libvirt`` one of the hosts has real guests. Those of ``libvirt.txt`` have to pass there as well, and
+those of ``not_libvirt.txt`` cannot.
 
 python -m tempest [--hypervisor libvirt] [--sample] [--everything] [REGEX ...]
 """
@@ -65,7 +66,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and stop the cloud on the way out
     wanted = None if chosen.everything else read_names(HERE / ("sample.txt" if chosen.sample else "tests.txt"))
     if wanted is not None and chosen.hypervisor == "libvirt":
-        wanted += read_names(HERE / "libvirt.txt")
+        cannot = read_names(HERE / "not_libvirt.txt")
+        wanted = [name for name in (*wanted, *read_names(HERE / "libvirt.txt")) if name not in cannot]
     if wanted is not None and chosen.regexes:
         wanted = [name for name in wanted if any(re.search(regex, name) for regex in chosen.regexes)]
     if wanted == []:

@@ -40,7 +40,8 @@ def people_of(workers: int) -> Iterator[Person]:
     """Say who has to be there for so many workers: each has an administrator and users of two projects."""
     for number in range(workers):
         yield Person(f"admin-{number}", _OF_ADMINS, ("admin",))
-        yield Person(f"service-{number}", _OF_ADMINS, ("admin", "service"))
+        for service in ("service", "other-service"):  # a class that only needs an administrator may take one
+            yield Person(f"{service}-{number}", _OF_ADMINS, ("admin", "service"))
         for project in (f"first-{number}", f"second-{number}"):
             for role in ("member", "reader", "manager"):
                 yield Person(f"{role}-{project}", project, (role,))
