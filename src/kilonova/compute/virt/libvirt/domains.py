@@ -9,6 +9,7 @@ from typing import Any
 import libvirt
 
 from kilonova.compute.virt.libvirt.connection import Connection, explained
+from kilonova.compute.virt.libvirt.domain_shapes import CheckedShapes
 from kilonova.compute.virt.libvirt.marks import NAMESPACE, PREFIX, GuestMark, read_mark
 from kilonova.errors import DriverError, GuestMissing
 from kilonova.model.instance import PowerState
@@ -105,6 +106,7 @@ class Domains:
         self._lock = threading.Lock()
         #: What domains bear, as long as libvirt does not say that they were defined anew.
         self._marks: dict[str, GuestMark | None] = {}
+        self._shapes = CheckedShapes()
 
     def forget(self, uuid: str) -> None:
         """What is known of a domain may not be true any more."""
@@ -112,6 +114,7 @@ class Domains:
             self._marks.pop(uuid, None)
 
     def forget_all(self) -> None:
+        self._shapes.forget()
         with self._lock:
             self._marks.clear()
 
@@ -141,7 +144,9 @@ class Domains:
         if self.find(mark.uuid) is None and self._is_taken(connection, mark.uuid):
             raise DriverError(f"There is a guest {mark.uuid} on this host already, and it is not Kilonova's.")
         with explained(f"define guest {mark.uuid}"):
-            handle = connection.defineXMLFlags(xml, libvirt.VIR_DOMAIN_DEFINE_VALIDATE)
+            is_checked = self._shapes.has(xml)
+            handle = connection.defineXMLFlags(xml, 0 if is_checked else libvirt.VIR_DOMAIN_DEFINE_VALIDATE)
+            self._shapes.add(xml)
         self.forget(mark.uuid)
         return OwnDomain(handle, mark)
 
