@@ -215,8 +215,9 @@ class RealCloud:
         settings = folder / "more.conf"
         settings.write_text(
             "[DEFAULT]\nreserved_host_memory_mb = 0\nram_allocation_ratio = 4.0\ncpu_allocation_ratio = 200.0\n"
+            "[libvirt]\nvirt_type = qemu\n"
         )
-        options = ("--hypervisor", "libvirt", "--agents", "1", "--config-file", str(settings))
+        options: tuple[str, ...] = ("--hypervisor", "libvirt", "--agents", "1", "--config-file", str(settings))
         options += ("--guests-on-stop", "stop")
         self._supervisor = Supervisor(folder / "cloud", arguments=options).start()
         self._supervisor.until_ready()
