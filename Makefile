@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help setup lock run test e2e guests conformance tempest tempest-sample fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults restored attack docs conformance-nova conformance-scheduler conformance-policy horizon clean
+.PHONY: help setup lock run test e2e guests guest-crashes conformance tempest tempest-sample fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults restored attack docs conformance-nova conformance-scheduler conformance-policy horizon clean
 CODE := src tests benchmarks examples
 # Tests of one module run in one process, a process for each core; ARGS='-n 0' runs all of them in this one, as --pdb needs.
 PARALLEL := -n logical --maxprocesses 8
@@ -18,7 +18,7 @@ lock: setup ; @tools/hypervisor.sh && exec .venv/bin/python tools/lock_hashes.py
 run: setup ; @$(HYPERVISOR) exec .venv/bin/kilonova up $(ARGS) ## start a cloud, for instance ARGS='--hosts 5 --data DIR', or with real guests ARGS='--hypervisor libvirt'
 test: setup ; @tools/test_servers.sh && exec $(TESTS) --ignore=tests/e2e --ignore=tests/guests $(ARGS) ## run the tests, on SQLite, PostgreSQL and MariaDB
 e2e: setup ; @exec $(TESTS) tests/e2e $(ARGS) ## start whole clouds and use them with the stock client
-guests: setup ; @tools/hypervisor.sh && exec $(TESTS) tests/guests $(ARGS) ## run real guests by libvirt and QEMU
+guests: setup ; @tools/hypervisor.sh && tools/test_servers.sh && exec $(TESTS) tests/guests $(ARGS) ## run real guests by libvirt and QEMU
 conformance: setup ; @tools/peer.sh conformance && PYTHONPATH=tests exec tools/in_memory.sh .venv/bin/python -m conformance $(ARGS) ## run the tests that openstack-placement ships, ARGS='traits.yaml' only some
 tempest: setup ; @tools/peer.sh tempest && PYTHONPATH=tests exec tools/in_memory.sh .venv/bin/python -m tempest $(ARGS) ## run Tempest, the public suite, against a cloud of its own, ARGS=--sample some of it, ARGS='test_keypairs' those that match
 tempest-sample: ; @exec $(MAKE) -s tempest ARGS=--sample ## a part of that
@@ -33,6 +33,7 @@ soak: setup ; @tools/test_servers.sh && PYTHONPATH=tests exec .venv/bin/python -
 crash-matrix: setup ; @PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.matrix $(ARGS) ## kill every workflow at every point of every step, then check the world, ARGS='--only resize' one of them
 crash-kills: setup ; @PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.kills $(ARGS) ## kill a working cloud 1,000 times at random, ARGS='--seed 7' as that time
 crash-sample: setup ; @$(MAKE) -s crash-matrix ARGS='--sample 150 --seed 5' && exec $(MAKE) -s crash-kills ARGS='--kills 40 --commands 5 --seed 5' ## a part of both, the same every time
+guest-crashes: setup ; @tools/hypervisor.sh && PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.guest_matrix $(ARGS) ## kill a host of real guests before everything that it does, ARGS='--only rebuild' in one workflow
 broker-faults: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/python -m pytest tests/messaging $(ARGS) ## kill, freeze and cut off the broker under traffic, each for longer than make test does
 restored: setup ; @tools/test_servers.sh && KILONOVA_WHOLE=1 exec .venv/bin/python -m pytest tests/databases/test_guests_after_a_restore.py $(ARGS) ## restore a database of before half of 2,000 guests were made, on SQLite and PostgreSQL
 faults: setup ; @tools/test_servers.sh && PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec .venv/bin/python -m crash.faults $(ARGS) ## kill, stop and cut off processes, broker and database of a working cloud, ARGS='--faults 300 --agents 20 --hosts 50'

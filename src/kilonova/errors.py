@@ -154,6 +154,13 @@ class DriverError(KilonovaError):
     """The hypervisor refused; another host may not."""
 
 
+class HypervisorAway(DriverError):
+    """The hypervisor cannot be reached, or has gone away in the middle of a call. Nobody knows how far that came."""
+
+    def __init__(self) -> None:
+        super().__init__("The hypervisor does not answer.")
+
+
 class GuestMissing(DriverError):
     """The hypervisor does not have this guest."""
 

@@ -39,7 +39,7 @@ OWNED = {
 OF_THE_CLOUD = frozenset(
     {"aggregate_id", "hypervisor_id", "service_id", "class_name", "key", "uuid", "resource_class", "name"}
     | {"consumer_uuid", "request_id", "migration_id", "tag", "port_id", "volume_id", "network", "share_id"}
-    | {"before", "console_token", "host_name", "snapshot_id"}
+    | {"before", "console_token", "host", "host_name", "snapshot_id"}
 )
 #: What everybody sees alike, what nobody can have, and what the image service is asked for with the caller's own token.
 OF_NO_PROJECT = frozenset({"alias", "absent_id", "image_id"})

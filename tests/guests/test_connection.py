@@ -3,16 +3,18 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
 
-from kilonova.compute.virt.libvirt.connection import Connection, HypervisorAway, explained
+from kilonova.compute.virt.libvirt.connection import Connection, explained
+from kilonova.compute.virt.libvirt.domain.marks import GuestMark
 from kilonova.compute.virt.libvirt.domains import Domains
-from kilonova.compute.virt.libvirt.marks import GuestMark
-from kilonova.errors import DriverError, GuestMissing
+from kilonova.errors import DriverError, GuestMissing, HypervisorAway
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import PowerState
 from support.libvirt_node import LibvirtNode
@@ -77,6 +79,10 @@ def test_a_guest_is_found_by_its_mark_alone(watched: Watched) -> None:
                 watched.domains.get(uuid)
             with pytest.raises(DriverError, match="is not Kilonova's"):
                 watched.domains.define(xml_of(mark.xml(), uuid), GuestMark(uuid, AT))
+        with pytest.raises(DriverError, match="another guest with the name instance-2"):
+            watched.domains.define(
+                xml_of(GuestMark(new := new_uuid(), AT).xml(), new, "instance-2"), GuestMark(new, AT)
+            )
         ours.undefine()
         ours.undefine()
         assert watched.domains.states() == {}
@@ -122,6 +128,32 @@ def test_a_call_to_one_that_hangs_ends(libvirt_node: LibvirtNode) -> None:
         os.kill(libvirt_node.pid, signal.SIGCONT)
     wait_until(lambda: watched.connection.use().listAllDomains() == [], "it to answer again")
     watched.connection.close()
+
+
+def test_calls_of_many_threads_to_one_that_hangs_end(libvirt_node: LibvirtNode) -> None:
+    connection = Connection(libvirt_node.uri, lambda *_: None, lambda: None, alive_every_s=1, alive_count=2)
+    ready, frozen = threading.Barrier(13), threading.Barrier(13)
+
+    def call() -> bool:
+        used = connection.use()
+        ready.wait()
+        frozen.wait()
+        with explained("list its guests"):
+            used.listAllDomains()
+        return True
+
+    with ThreadPoolExecutor(12) as threads:
+        calls = [threads.submit(call) for _ in range(12)]
+        ready.wait()
+        os.kill(libvirt_node.pid, signal.SIGSTOP)
+        try:
+            frozen.wait()
+            wait_until(lambda: all(each.done() for each in calls), "all calls to end", at_most_s=20)
+        finally:
+            os.kill(libvirt_node.pid, signal.SIGCONT)
+        assert {type(each.exception()) for each in calls} == {HypervisorAway}
+        assert list(threads.map(lambda _: connection.use().listAllDomains(), range(12))) == [[]] * 12
+    connection.close()
 
 
 def test_none_is_there() -> None:

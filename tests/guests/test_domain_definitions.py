@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 
-from kilonova.compute.virt.libvirt.capabilities import HostCapabilities
-from kilonova.compute.virt.libvirt.capabilities_xml import read_capabilities, read_host
-from kilonova.compute.virt.libvirt.description import DiskFile, DiskRole, Domain
-from kilonova.compute.virt.libvirt.device_description import Nic
-from kilonova.compute.virt.libvirt.domain_xml import domain_xml
-from kilonova.compute.virt.libvirt.emulator import device_types
-from kilonova.compute.virt.libvirt.hardware import describe
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole, Domain
+from kilonova.compute.virt.libvirt.domain.device_description import Nic
+from kilonova.compute.virt.libvirt.domain.domain_xml import domain_xml
+from kilonova.compute.virt.libvirt.domain.hardware import describe
+from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
+from kilonova.compute.virt.libvirt.host.capabilities_xml import read_capabilities, read_host
+from kilonova.compute.virt.libvirt.host.emulator import device_types
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import UnsupportedGuest

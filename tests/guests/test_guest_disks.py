@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from kilonova.compute.images import HostImages
-from kilonova.compute.virt.libvirt.description import DiskFile, DiskRole
-from kilonova.compute.virt.libvirt.disk_records import bases_in_use
-from kilonova.compute.virt.libvirt.disks import GuestDisks
+from kilonova.compute.virt.libvirt.disks.disk_records import bases_in_use
+from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import DriverError, GuestMissing, ImageUnusable, UnsupportedGuest
 from kilonova.model.config_drive import ConfigDrive
@@ -265,6 +265,13 @@ def test_an_image_larger_than_the_root_disk_is_refused_with_both_sizes(
         disks.make(guest(image, "g2"))
 
 
+def test_a_raw_image_that_is_too_large_is_not_even_fetched(disks_with: MakeDisks, service: RealImages) -> None:
+    image = replace(service.make("image-1", "raw"), size_bytes=GIB + 1)
+    with pytest.raises(ImageUnusable, match=f"image-1, {GIB + 1} bytes"):
+        disks_with().make(guest(image))
+    assert service.asked == []
+
+
 # --- moves and rescues ------------------------------------------------------------------------------------------------
 
 
@@ -339,11 +346,11 @@ def test_a_resize_adds_and_takes_further_disks(disks_with: MakeDisks, service: R
 def test_a_rescue_disk_is_made_of_another_image(disks_with: MakeDisks, service: RealImages, tmp_path: Path) -> None:
     disks = disks_with()
     own = disks.make(guest(service.make("image-1", "qcow2")))
-    rescue = disks.make_rescue(guest(None), service.make("image-2", "qcow2"))
+    (rescue,) = disks.make_rescue(guest(None), service.make("image-2", "qcow2"))
     assert (rescue.role, rescue.path.name) == (DiskRole.RESCUE, "disk.rescue")
     assert start_of(rescue, tmp_path) == b"image-2"
     assert disks.present("g1") == own
-    assert start_of(disks.make_rescue(guest(None), service.make("image-3", "qcow2")), tmp_path) == b"image-3"
+    assert start_of(disks.make_rescue(guest(None), service.make("image-3", "qcow2"))[0], tmp_path) == b"image-3"
     disks.drop_rescue("g1")
     disks.drop_rescue("g1")
     assert not rescue.path.exists()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from kilonova.compute.images import HostImages
-from kilonova.compute.virt.libvirt.commands import CommandFailed, Limits, run
-from kilonova.compute.virt.libvirt.disks import GuestDisks
+from kilonova.compute.virt.libvirt.disks.commands import CommandFailed, Limits, run
+from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ImageUnusable, SnapshotCancelled
 from kilonova.model.image_data import ImageData
@@ -177,7 +177,7 @@ def test_a_disk_with_partitions_is_raw(service: RealImages, tmp_path: Path) -> N
 def test_qemu_img_ends_with_whoever_waits_for_it(tmp_path: Path) -> None:
     noted = tmp_path / "pid"
     program = (
-        "from kilonova.compute.virt.libvirt.commands import run\n"
+        "from kilonova.compute.virt.libvirt.disks.commands import run\n"
         f"run(['sh', '-c', 'echo $$ >{noted}; exec sleep 60'])\n"
     )
     with subprocess.Popen([sys.executable, "-c", program]) as process:

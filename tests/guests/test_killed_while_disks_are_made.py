@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from kilonova.compute.images import HostImages
-from kilonova.compute.virt.libvirt.disk_records import bases_in_use
-from kilonova.compute.virt.libvirt.disks import GuestDisks
+from kilonova.compute.virt.libvirt.disks.disk_records import bases_in_use
+from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec

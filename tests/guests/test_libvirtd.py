@@ -39,7 +39,7 @@ print(node.folder, *node.guests().values(), node.pid, flush=True)
 sys.stdin.read()
 """
 #: What somebody sees who is not root: nothing but standard modules and those beside it.
-_STARTS_A_SESSION = """\
+_STARTS_ONE = """\
 import json, subprocess, sys
 from pathlib import Path
 from kilonova.companions.libvirtd import Libvirtd
@@ -140,7 +140,7 @@ def test_a_guest_that_was_ended_behind_its_back_is_found_shut_off(libvirt_node: 
 
 
 def test_a_process_that_has_the_id_of_an_ended_guest_by_now_is_left_alone(libvirt_node: LibvirtNode) -> None:
-    name, pid = guest_of(libvirt_node)
+    name, pid = guest_of(libvirt_node, "instance-0000beef")
     libvirt_node.stop()
     libvirt_node.end_guests()
     note = libvirt_node.folder / "run" / "qemu" / f"{name}.xml"
@@ -149,6 +149,8 @@ def test_a_process_that_has_the_id_of_an_ended_guest_by_now_is_left_alone(libvir
         libvirt_node.start()
         assert state(libvirt_node, name) == libvirt.VIR_DOMAIN_SHUTOFF
         assert other.poll() is None
+        left = [path for place in ("run", "lib") for path in (libvirt_node.folder / place).rglob(f"*{name}*")]
+        assert left == []
         other.kill()
     remove(libvirt_node, name)
 
@@ -207,6 +209,27 @@ def test_a_folder_that_qemu_may_not_enter_is_refused(tmp_path: Path) -> None:
         Libvirtd(tmp_path / "libvirt").start()
 
 
+def test_the_account_of_the_systems_libvirtd_is_not_needed(tmp_path: Path) -> None:
+    """It comes with a package that also starts a libvirtd of the system, which nobody asked for."""
+    hide = ""
+    for name in ("passwd", "group"):
+        lines = Path("/etc", name).read_text().splitlines(keepends=True)
+        (tmp_path / name).write_text("".join(line for line in lines if not line.startswith("libvirt")))
+        hide += f"mount --bind {tmp_path / name} /etc/{name} && "
+    own_mounts, hide = (["-m"], hide) if os.geteuid() == 0 else ([], "")
+    command = ["unshare", *own_mounts, "sh", "-c", f'{hide} ! getent passwd libvirt-qemu && exec "$@"', "sh"]
+    done = subprocess.run(
+        [*command, sys.executable, "-c", _STARTS_ONE, str(tmp_path), _GUEST.format(name="guest")],
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[3] == "running"
+
+
 def test_somebody_who_is_not_root_has_a_session(place_for_nobody: Path) -> None:
     source = Path(kilonova.__file__).parent
     for name in ("__init__.py", "errors.py", "companions"):
@@ -215,7 +238,7 @@ def test_somebody_who_is_not_root_has_a_session(place_for_nobody: Path) -> None:
     python = sys.executable if _is_open_to_all(Path(sys.executable).resolve()) else "/usr/bin/python3"
     account = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
     done = subprocess.run(
-        [python, "-c", _STARTS_A_SESSION, str(place_for_nobody / "own"), _GUEST.format(name="guest")],
+        [python, "-c", _STARTS_ONE, str(place_for_nobody / "own"), _GUEST.format(name="guest")],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(place_for_nobody)},
         cwd="/",
         capture_output=True,

@@ -13,13 +13,13 @@ import pytest
 
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.host_setup import HostSetup
-from kilonova.compute.virt.libvirt.capabilities import HostCapabilities
-from kilonova.compute.virt.libvirt.description import DiskFile, DiskRole
-from kilonova.compute.virt.libvirt.domain_xml import domain_xml
-from kilonova.compute.virt.libvirt.hardware import describe
-from kilonova.compute.virt.libvirt.late_check import why_not
-from kilonova.compute.virt.libvirt.models import supported_models
-from kilonova.compute.virt.libvirt.report import HostReport
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
+from kilonova.compute.virt.libvirt.domain.domain_xml import domain_xml
+from kilonova.compute.virt.libvirt.domain.hardware import describe
+from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
+from kilonova.compute.virt.libvirt.host.late_check import why_not
+from kilonova.compute.virt.libvirt.host.models import supported_models
+from kilonova.compute.virt.libvirt.host.report import HostReport
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.instance import GuestSpec
 from support.libvirt_node import LibvirtNode

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kilonova.compute.images import HostImages
-from kilonova.compute.virt.libvirt.description import DiskFile, DiskRole
-from kilonova.compute.virt.libvirt.disks import GuestDisks
-from kilonova.compute.virt.libvirt.snapshot_files import SnapshotFiles
+from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
+from kilonova.compute.virt.libvirt.disks.snapshot_files import SnapshotFiles
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import DriverError, SnapshotCancelled
 from kilonova.model.instance import GuestSpec

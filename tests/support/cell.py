@@ -139,6 +139,7 @@ class Cell:
                 flavor,
                 task_state=TaskState.SCHEDULING,
                 image_ref=image.id,
+                image_properties=image.properties,
                 config_drive="True" if config_drive else "",
                 reservation_id=reservation,
                 launch_index=index,
@@ -358,8 +359,12 @@ def start_cell(
     pause_s: Callable[[int], float] = lambda _tries: 0.0,
     connect: Connect | None = None,
     images: FolderImages | None = None,
+    adapt: Callable[[Settings], Settings] = lambda settings: settings,
 ) -> Cell:
-    """Start what is behind the APIs as every control process does. ``images``: for a cloud with an image service."""
+    """Start what is behind the APIs as every control process does.
+
+    ``images``: for a cloud with an image service. ``adapt``: changes what it is told.
+    """
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
     config = replace(config or SchedulerConfig(), max_attempts=max_attempts)
     settings = Settings(
@@ -388,7 +393,7 @@ def start_cell(
         transfers=images,
     )
     with ExitStack() as undo:
-        core = start_core(settings, database, hosts, undo, parts)
+        core = start_core(adapt(settings), database, hosts, undo, parts)
         undo.pop_all()
     drivers = {agent.host: agent.driver for agent in core.agents}
     parts_of_it = core.bus, core.mirror, core.claimer, core.conductor, drivers, core.agents

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from kilonova.compute.virt.libvirt.capabilities import HostCapabilities, MachineType
-from kilonova.compute.virt.libvirt.description import DiskFile, DiskRole, Domain
-from kilonova.compute.virt.libvirt.domain_xml import domain_xml
-from kilonova.compute.virt.libvirt.hardware import describe
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole, Domain
+from kilonova.compute.virt.libvirt.domain.domain_xml import domain_xml
+from kilonova.compute.virt.libvirt.domain.hardware import describe
+from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities, MachineType
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.guest_devices import GuestDevices

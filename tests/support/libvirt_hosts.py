@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
-from kilonova.compute.virt.libvirt.capabilities import HostCapabilities
-from kilonova.compute.virt.libvirt.capabilities_xml import HostFacts, read_capabilities, read_host
+from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
+from kilonova.compute.virt.libvirt.host.capabilities_xml import HostFacts, read_capabilities, read_host
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "libvirt"
 #: Some of the devices of QEMU 7.2 for PCs.

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from kilonova.compute.virt.libvirt.description import DiskFile
+from kilonova.compute.virt.libvirt.domain.description import DiskFile
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.guest_devices import GuestCell, GuestDevice, GuestDevices

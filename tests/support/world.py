@@ -30,7 +30,7 @@ SETTLED = {
     VmState.ERROR,
 }
 #: What the guest of a settled server does.
-_STATES = {
+STATES = {
     VmState.ACTIVE: {PowerState.RUNNING},
     VmState.STOPPED: {PowerState.SHUTDOWN},
     VmState.PAUSED: {PowerState.PAUSED},
@@ -217,7 +217,7 @@ def check_guests(connection: Connection, *folders: Path) -> None:
         guest, flavor = guests[row.host, row.uuid], row.flavor
         assert guest.origin is not Origin.INCOMING, row.uuid
         if row.uuid not in faulty:  # whose host may have done what it said it could not do
-            assert guest.state in _STATES[row.vm_state], (row.uuid, row.vm_state, guest)
+            assert guest.state in STATES[row.vm_state], (row.uuid, row.vm_state, guest)
         if row.vm_state != VmState.ERROR and row.uuid not in faulty:
             assert guest.state == row.power_state, (row.uuid, row.vm_state, row.power_state, guest)
         if row.vm_state != VmState.ERROR and row.uuid not in faulty:

@@ -18,7 +18,7 @@ from kilonova.compute.turnstile import HostLimits
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.compute.virt.fake.hypervisor import ConsoleAddresses
-from kilonova.compute.virt.libvirt.disk_records import bases_in_use
+from kilonova.compute.virt.libvirt.disks.disk_records import bases_in_use
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.fake import FakeSettings

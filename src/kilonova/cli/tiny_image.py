@@ -9,8 +9,6 @@ for the key ``q``, and ``r`` resets it. It needs no memory to speak of, and next
 import struct
 
 NAME = "tiny"
-#: The variant that does not notice the power button. It is not in a new cloud by itself.
-DEAF_NAME = "tiny-deaf"
 DISK_FORMAT = "raw"
 SIZE_BYTES = 512 * 1024  # SeaBIOS starts nothing from a disk of less than one cylinder, which is 504 KiB
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real Keystone, Glance and RabbitMQ, as child processes of ``kilonova up``.
+"""The real Keystone, Glance, RabbitMQ and libvirtd, as child processes of ``kilonova up``.
 
 In: a settings file (``settings.py``) with addresses, accounts and a folder. Out: the service, listening.
 Forbidden here: anything of Kilonova but ``errors``; the companions know nothing of compute.

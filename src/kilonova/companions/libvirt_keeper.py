@@ -11,14 +11,15 @@ A QEMU process detaches from libvirtd, and would become a child of process 1. It
 container process 1 may reap late or never, and libvirt takes a guest for running until it is reaped. So the keeper
 stays until the last guest of its libvirtd is gone.
 
-As root, libvirtd and QEMU get mount and UTS namespaces: `/run/libvirt` and its like are folders of the node there,
-the host's name is the node's, and neither cgroups nor D-Bus are seen, by which libvirt would register the guests
-with the system. Nobody else is affected.
+As root, libvirtd and QEMU get mount and UTS namespaces: `/run/libvirt` and its like are folders of the node there, the
+host's name is the node's, and there is the account that libvirtd looks for. Neither cgroups nor D-Bus are seen, by
+which libvirt would register the guests with the system. Nobody else is affected.
 """
 
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -42,6 +43,12 @@ PLACES = {
     "/var/log/libvirt": "log",
 }
 _HIDDEN = "/run/dbus"
+#: An account that libvirtd wants to see, whoever runs its QEMU. It comes with Debian's libvirt-daemon-system.
+_ACCOUNT = "libvirt-qemu"
+_ACCOUNT_LINES = {
+    "/etc/passwd": f"{_ACCOUNT}:x:64055:64055::/nonexistent:/usr/sbin/nologin\n",
+    "/etc/group": f"{_ACCOUNT}:x:64055:\n",
+}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -102,6 +109,14 @@ def _enter_namespaces(folder: Path, host: str) -> None:
         _mount(str(folder / inside), place, _MS_BIND)
     if Path(_HIDDEN).is_dir():
         _mount(str(folder / "nothing"), _HIDDEN, _MS_BIND)
+    for place, line in _ACCOUNT_LINES.items():
+        known = Path(place).read_text(encoding="utf-8", errors="surrogateescape")
+        if not re.search(rf"^{_ACCOUNT}:", known, re.MULTILINE):
+            file = folder / "accounts" / Path(place).name
+            file.parent.mkdir(mode=0o700, exist_ok=True)
+            file.write_text(f"{known.rstrip()}\n{line}", encoding="utf-8", errors="surrogateescape")
+            file.chmod(0o644)
+            _mount(str(file), place, _MS_BIND)
     for line in reversed(Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()):
         _, place, kind, *_ = line.split(" ")
         if kind in ("cgroup", "cgroup2"):

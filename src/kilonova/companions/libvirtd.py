@@ -9,7 +9,6 @@ ones. Started again in the same folder it is the same node, and finds the guests
 import contextlib
 import hashlib
 import os
-import re
 import select
 import shutil
 import signal
@@ -18,24 +17,28 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from kilonova.companions.libvirt_keeper import PLACES
+from kilonova.companions.libvirt_leftovers import forget_ended, tidy_logs
 from kilonova.companions.private_file import write_private
-from kilonova.companions.settings import LOG_BYTES
 from kilonova.companions.short_way import make_short_way, short_way
 from kilonova.errors import ConfigurationError, Unavailable
 
 _START_S = 30.0
 _STOP_S = 15.0
 _END_S = 15.0
+_QUIT_S = 5.0
 #: The longest path that libvirt makes a socket at, below the folder that is a user's configuration to it.
 _LONGEST = "/libvirt/qemu/channel/target/domain-10000-instance-00000001/org.qemu.guest_agent.0"
 _PROGRAMS = ("libvirtd", "qemu-system-x86_64", "qemu-img")
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
-_LAST_WORDS = 3000
+_LAST_LINES = 10
+#: Where QEMU's driver has, in the folder: its notes of guests that run, sockets, the logs of guests and definitions.
+_PRIVATE_PLACES = ("run/qemu", "lib/qemu", "log/qemu", "etc/qemu")
+_SESSION_PLACES = ("run/libvirt/qemu/run", "libvirt/qemu", "cache/libvirt/qemu/log", "libvirt/qemu")
 _LIBVIRTD_CONF = """\
 # Written at every start.
 host_uuid = "{uuid}"
@@ -120,8 +123,7 @@ class Libvirtd:
         """Start libvirtd and return at once. Raises: ConfigurationError, Unavailable."""
         self._make_folders()
         self._write_files()
-        self._forget_ended()
-        self._tidy_logs()
+        self._tidy()
         conf = "/etc/libvirt/libvirtd.conf" if self._private else f"{self._base}/libvirtd.conf"
         pid_file = "/run/libvirt/libvirtd.pid" if self._private else f"{self._base}/run/libvirtd.pid"
         command = [shutil.which("libvirtd", path=_PATH) or "libvirtd", "-f", conf, "-p", pid_file]
@@ -152,11 +154,7 @@ class Libvirtd:
 
     def ended(self) -> bool:
         """Say whether libvirtd is over, or has not been started."""
-        if self.pidfd < 0:
-            return True
-        poll = select.poll()
-        poll.register(self.pidfd, select.POLLIN)
-        return bool(poll.poll(0))
+        return self.pidfd < 0 or _wait_for_end(self.pidfd, 0)
 
     def answers(self) -> bool:
         """Say whether libvirtd takes connections."""
@@ -179,21 +177,22 @@ class Libvirtd:
 
     def obituary(self) -> str:
         """Say what libvirtd wrote last."""
-        return f"libvirtd ended: {self.last_words()}"
+        return "\n  ".join([f"{self.name} ended; the last lines of {self.log}:", *self.last_words().splitlines()])
 
     def last_words(self) -> str:
-        """Return the end of what libvirtd has written, the lines of its start before those of its log."""
+        """Return the last lines of what libvirtd has written, those of its start before those of its log."""
         texts = [
             path.read_text(errors="replace") for path in (self.folder / "log/start.log", self.log) if path.exists()
         ]
-        return "\n".join(filter(None, (text.strip()[-_LAST_WORDS:] for text in texts))) or "it wrote nothing"
+        lines = [line for text in texts for line in text.splitlines()[-_LAST_LINES:]]
+        return "\n".join(lines) or "it wrote nothing"
 
     def stop(self) -> None:
         """End libvirtd in order, or after a while without. Guests go on running."""
         if not self.ended():
-            self._signal(signal.SIGCONT)  # it may be frozen
-            self._signal(signal.SIGTERM)
-            self._wait_for_end(_STOP_S)
+            _send(self.pidfd, signal.SIGCONT)  # it may be frozen
+            _send(self.pidfd, signal.SIGTERM)
+            _wait_for_end(self.pidfd, _STOP_S)
         self.kill()
         if not self.guests():
             self._unlink()
@@ -201,8 +200,8 @@ class Libvirtd:
     def kill(self) -> None:
         """End libvirtd as a crash would. It can be started again. Guests go on running."""
         if self.pidfd >= 0:
-            self._signal(signal.SIGKILL)
-            self._wait_for_end(_END_S)
+            _send(self.pidfd, signal.SIGKILL)
+            _wait_for_end(self.pidfd, _END_S)
             os.close(self.pidfd)
             self.pidfd = -1
         if self._keeper is not None:
@@ -228,17 +227,15 @@ class Libvirtd:
                         yield int(entry.name), words
 
     def end_guests(self) -> None:
-        """Kill every guest, and whatever else libvirtd has left behind."""
-        for pid, words in self.processes():
-            if Path(words[0]).name.startswith(("qemu", "swtpm")):
-                with contextlib.suppress(OSError):
-                    pidfd = os.pidfd_open(pid)
-                    try:
-                        if self._is_ours(pid):  # still
-                            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                            select.select([pidfd], [], [], _END_S)
-                    finally:
-                        os.close(pidfd)
+        """End every guest, as if its power was cut, and whatever else libvirtd has left behind."""
+        for number, patience_s in ((signal.SIGTERM, _QUIT_S), (signal.SIGKILL, _END_S)):  # the first one flushes disks
+            deadline = time.monotonic() + patience_s
+            pidfds = [pidfd for pid, words in self.processes() if _is_emulator(words) and (pidfd := self._open(pid))]
+            for pidfd in pidfds:
+                _send(pidfd, number)
+            for pidfd in pidfds:
+                _wait_for_end(pidfd, deadline - time.monotonic())
+                os.close(pidfd)
 
     def remove(self) -> None:
         """End everything and throw away the folder."""
@@ -252,36 +249,22 @@ class Libvirtd:
         if self._base != str(self.folder):
             Path(self._base).unlink(missing_ok=True)
 
-    def _forget_ended(self) -> None:
-        """Let libvirtd forget processes of guests that have ended without it.
+    def _tidy(self) -> None:
+        """Clear away what libvirtd has left in the folder, as long as it does not run."""
+        run, kept, logs, defined = _PRIVATE_PLACES if self._private else _SESSION_PLACES
+        forget_ended(self.folder / run, self.folder / kept, self._is_ours)
+        tidy_logs(self.log, self.folder / logs, self.folder / defined)
 
-        It expects its notes of them in memory, gone with the machine. These are not, and it would kill whoever has the
-        id of such a process by now.
-        """
-        notes = self.folder / ("run/qemu" if self._private else "run/libvirt/qemu/run")
-        for note in notes.glob("*.xml"):
-            found = re.search(rb"<domstatus [^>]*\bpid='([0-9]+)'", note.read_bytes())
-            if found is None or not self._is_ours(int(found[1])):
-                note.unlink()
-
-    def _tidy_logs(self) -> None:
-        """Nobody else rotates these: keep one old log of libvirtd, and forget those of guests that are gone."""
-        if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
-            self.log.replace(self.log.with_name(f"{self.log.name}.1"))
-        logs = self.folder / ("log/qemu" if self._private else "cache/libvirt/qemu/log")
-        defined = self.folder / ("etc/qemu" if self._private else "libvirt/qemu")
-        for log in logs.glob("*.log"):
-            if not (defined / f"{log.stem}.xml").exists():
-                log.unlink()
-
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.pidfd, number)
-
-    def _wait_for_end(self, patience_s: float) -> None:
-        poll = select.poll()
-        poll.register(self.pidfd, select.POLLIN)
-        poll.poll(patience_s * 1000)
+    def _open(self, pid: int) -> int | None:
+        """Return a descriptor of a process, unless another one has its id meanwhile."""
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError:
+            return None
+        if self._is_ours(pid):
+            return pidfd
+        os.close(pidfd)
+        return None
 
     def _is_ours(self, pid: int) -> bool:
         """Tell a process by the folder that it sees at libvirt's place, or by a folder that it is told of."""
@@ -339,3 +322,19 @@ class Libvirtd:
             "XDG_CACHE_HOME": f"{self._base}/cache",
             "XDG_DATA_HOME": f"{self._base}/lib",
         }
+
+
+def _is_emulator(words: Sequence[str]) -> bool:
+    return Path(words[0]).name.startswith(("qemu", "swtpm"))
+
+
+def _send(pidfd: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, number)
+
+
+def _wait_for_end(pidfd: int, patience_s: float) -> bool:
+    """Tell whether a process ends in time."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(max(0.0, patience_s) * 1000))

@@ -9,6 +9,7 @@ from pathlib import Path
 from kilonova.errors import ConfigurationError
 
 _SOCKET_PATH = 107  # linux/un.h
+_PREFIX = "kn-"
 
 
 def short_way(folder: Path, below: int) -> str:
@@ -18,7 +19,7 @@ def short_way(folder: Path, below: int) -> str:
     runtime = Path("/run") if os.geteuid() == 0 else Path(os.environ.get("XDG_RUNTIME_DIR") or "/run/user/0")
     anybody = Path("/tmp")  # noqa: S108  `make_short_way` looks whose the link is
     place = runtime if len(str(runtime)) < len("/run/user/100000") and _is_own(runtime) else anybody
-    return str(place / f"kn-{hashlib.sha256(f'{os.geteuid()}:{folder}'.encode()).hexdigest()[:10]}")
+    return str(place / f"{_PREFIX}{hashlib.sha256(f'{os.geteuid()}:{folder}'.encode()).hexdigest()[:10]}")
 
 
 def _is_own(path: Path) -> bool:
@@ -28,7 +29,11 @@ def _is_own(path: Path) -> bool:
 
 
 def make_short_way(link: Path, folder: Path) -> None:
-    """Have the link to the folder. Raises: ConfigurationError."""
+    """Have the link to the folder, and remove those to folders that are gone. Raises: ConfigurationError."""
+    for other in link.parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if other.is_symlink() and other.lstat().st_uid == os.geteuid() and not other.exists():
+                other.unlink()
     with contextlib.suppress(FileExistsError):
         link.symlink_to(folder)
     if not _is_own(link) or not link.is_symlink() or link.readlink() != folder:

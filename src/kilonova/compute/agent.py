@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kilonova.compute import reboots
+from kilonova.compute.absences import ABSENCE_S, Absences
 from kilonova.compute.image_reports import with_images
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
@@ -76,6 +77,7 @@ class Agent:
     ``running_deleted``: what becomes of guests of deleted servers. ``shutdown_times``: how long guests may take to shut
     down. None stands for the defaults.
     ``max_snapshots``: how many disks it copies or uploads at once; 0 stands for any number.
+    ``absence_s``: how long an order waits for a hypervisor that is away.
     ``reports_images``: whether it tells the scheduler which images its host keeps.
     """
 
@@ -90,6 +92,7 @@ class Agent:
         limits: HostLimits | None = None,
         max_snapshots: int = 0,
         shutdown_times: ShutdownTimes | None = None,
+        absence_s: float = ABSENCE_S,
         reports_images: bool = False,
     ) -> None:
         self.host = host
@@ -108,6 +111,7 @@ class Agent:
         self._questions = Questions(host, driver)
         self._migrations = LiveMigrations(host, self._tell)
         self._snapshots = Snapshots(max_snapshots)
+        self._absences = Absences(absence_s)
         self._shutdowns = Shutdowns(shutdown_times or ShutdownTimes(), self._is_urgent)
         self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
 
@@ -177,6 +181,7 @@ class Agent:
         self._migrations.stop()
         self._snapshots.stop()
         self._shutdowns.stop()
+        self._absences.stop()
         self.driver.close()
 
     def remove(self, removals: Iterable[Removal]) -> None:
@@ -298,14 +303,16 @@ class Agent:
             results = {image.image_id: self._cache(image) for image in order.images}
             return StepReply(order.step, self.host, uuid, images=results)
         try:
-            power_state = carry_out(
-                order,
-                self.driver,
-                self._migrations,
-                self._remover,
-                self._shutdowns,
-                self._snapshots,
-                lambda task: self._reached(order, task),
+            power_state = self._absences.bridge(
+                lambda: carry_out(
+                    order,
+                    self.driver,
+                    self._migrations,
+                    self._remover,
+                    self._shutdowns,
+                    self._snapshots,
+                    lambda task: self._reached(order, task),
+                )
             )
         except AgentStopsError:
             LOG.info("Host %s: %s of guest %s is left as it is", self.host, type(order).__name__, uuid)

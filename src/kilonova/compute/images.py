@@ -278,7 +278,11 @@ class HostImages:
         room = self._max_bytes - _size(newest.stat()) - sum(_size(stat) for _, stat, _ in found)
         if room >= 0:
             return
-        in_use = self._in_use()
+        try:
+            in_use = self._in_use()
+        except DriverError as error:  # a guest that waits for its image is worth more than room
+            LOG.warning("No image makes room for others: %s", error.message)
+            return
         for name, stat, _ in sorted(found, key=lambda each: each[1].st_mtime):
             if room >= 0:
                 return

@@ -61,7 +61,7 @@ class AgentProcess:
             "sessions",
             self._sessions.turn,
             self._pause_s,
-            complaint="The control side does not answer; it is asked again until it does",
+            complaint="No session goes on, and it is tried again until one does",
             from_start=True,
         )
 

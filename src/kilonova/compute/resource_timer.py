@@ -3,9 +3,11 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import report_again
+from kilonova.errors import HypervisorAway
 from kilonova.messaging.bus import AgentBus
 from kilonova.model.host import NodeReport
 from kilonova.periodic import PeriodicThread
@@ -35,7 +37,9 @@ class ResourceTimer:
     def start(self) -> None:
         """Begin, before the hypervisors are reported for the first time: what changes from now on is noticed."""
         if self._is_on:
-            self._told = {agent.host: agent.report() for agent in self._agents}
+            for agent in self._agents:
+                with suppress(HypervisorAway):  # nothing is reported of it until it is there
+                    self._told[agent.host] = agent.report()
             self._thread.start()
 
     def stop(self) -> None:

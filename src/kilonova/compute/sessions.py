@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import kilonova
 from kilonova.compute.agent import Agent, guests_of
-from kilonova.errors import Unavailable
+from kilonova.errors import HypervisorAway, Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
@@ -77,7 +77,7 @@ class Sessions:
         """Give a sign of life, or begin a new session where others count this one as dead.
 
         A lease that has lapsed here may not have there: it is counted from later. Then the session goes on.
-        Raises: Unavailable when nobody answers.
+        Raises: Unavailable when nobody answers, or a hypervisor is away.
         """
         if self._session:
             if not self._lease.is_held and not self._has_lapsed:
@@ -161,10 +161,14 @@ def report_again(agents: Sequence[Agent], bus: AgentBus, session: str) -> None:
 
 
 def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:
+    """Raises: Unavailable when a hypervisor is away."""
     reports: list[NodeReport] = []
-    for agent in group.values():
-        said = agent.report()
-        reports.append(replace(said, traits=(*NODE_TRAITS, *said.traits)))
-    found = guests_of(tuple(group.values()))
+    try:
+        for agent in group.values():
+            said = agent.report()
+            reports.append(replace(said, traits=(*NODE_TRAITS, *said.traits)))
+        found = guests_of(tuple(group.values()))
+    except HypervisorAway as error:
+        raise Unavailable(f"Host {', '.join(group)}: {error.message}") from error
     machine = os.uname().nodename
     return HostsStarted(tuple(reports), found.guests, session, kilonova.__version__, found.marked, machine)

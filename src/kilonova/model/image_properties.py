@@ -48,6 +48,8 @@ KNOWN_PROPERTIES = frozenset(
         *("vmware_adaptertype", "kernel_id", "ramdisk_id", "bdm_v2", "block_device_mapping", "mappings"),
     }
 )
+#: What an image says of itself as one to rescue from. With either, a guest's own disks keep their names.
+RESCUE_PROPERTIES = ("hw_rescue_device", "hw_rescue_bus")
 NUMBERED_PROPERTIES = ("hw_numa_cpus.", "hw_numa_mem.")
 _PRESENT: Mapping[str, str] = {old: new for new, old in _LEGACY.items()}
 _ARCHITECTURES: Mapping[str, str] = {
@@ -67,6 +69,12 @@ def read_property(properties: Mapping[str, Any], name: str) -> str | None:
     """Return a property as :func:`image_property` does, where there is no more of the image than its properties."""
     value = properties.get(name) or properties.get(_LEGACY.get(name, name))
     return str(value) if value else None
+
+
+def shutdown_timeout_s(properties: Mapping[str, Any]) -> float | None:
+    """Return how long a guest of an image may take to shut down; what is no number counts as nothing said."""
+    said = str(properties.get("os_shutdown_timeout", ""))
+    return float(said) if said.isascii() and said.isdigit() else None
 
 
 def image_property_names(image: Image | None) -> frozenset[str]:

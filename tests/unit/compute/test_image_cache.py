@@ -2,8 +2,11 @@
 """Images that a host keeps: how long, for whom, and before anybody asks."""
 
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from kilonova.compute.image_cache import ImageCacheManager
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.compute.virt.fake.disks import Disks
+from kilonova.errors import DriverError
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
@@ -104,3 +108,73 @@ def test_a_disk_that_is_made_of_the_same_image_again_leaves_no_other_name(tmp_pa
     for _ in range(2):
         disks.make("guest", data)
     assert [file.name for file in (tmp_path / "disks" / "node1").iterdir()] == ["guest"]
+
+
+def test_an_image_that_a_record_names_stays(tmp_path: Path, service: FolderImages) -> None:
+    used = {"one"}
+    images = HostImages(tmp_path / "_base", max_bytes=0, transfers=service, in_use=lambda: used)
+    for image_id in ("one", "two"):
+        images.fetch(ImageData(image_id))
+    assert kept(tmp_path) == ["one", "two"]
+    for name in kept(tmp_path):
+        age(tmp_path, name, OLD_S + 1)
+    assert images.forget_unused(OLD_S) == ("two",)
+    age(tmp_path, "one", OLD_S + 1)
+    used.clear()
+    assert images.forget_unused(OLD_S) == ("one",)
+
+
+def test_nothing_goes_while_it_is_not_known_what_guests_need(tmp_path: Path, service: FolderImages) -> None:
+    def unknown() -> frozenset[str]:
+        raise DriverError("disks.json cannot be read")
+
+    images = HostImages(tmp_path / "_base", max_bytes=0, transfers=service, in_use=unknown)
+    for image_id in ("one", "two"):
+        images.fetch(ImageData(image_id))
+        age(tmp_path, image_id, OLD_S + 1)
+    with pytest.raises(DriverError):
+        images.forget_unused(OLD_S)
+    assert kept(tmp_path) == ["one", "two"]
+
+
+def test_what_somebody_is_about_to_use_stays(tmp_path: Path, images: HostImages) -> None:
+    images.fetch(ImageData("one"))
+    age(tmp_path, "one", OLD_S + 1)
+    with images.locked("one"):
+        assert images.forget_unused(OLD_S) == ()
+    assert images.forget_unused(OLD_S) == ("one",)
+
+
+def test_empty_file_systems_have_an_age_of_their_own(tmp_path: Path, images: HostImages) -> None:
+    images.fetch(ImageData("one"))
+    with images.locked("ephemeral_1_ext4"), images.draft("ephemeral_1_ext4.raw") as draft:
+        images.put("ephemeral_1_ext4.raw", draft)
+    for name in kept(tmp_path):
+        age(tmp_path, name, 5000)
+    assert images.forget_unused(OLD_S, 3600) == ("ephemeral_1_ext4.raw",)
+    assert kept(tmp_path) == ["one"]
+
+
+def test_what_nobody_has_fetched_to_its_end_goes_after_a_day(tmp_path: Path, images: HostImages) -> None:
+    images.fetch(ImageData("one"))
+    for name, seconds in (("a.part", OLD_S + 1), ("b.part", OLD_S - 100)):
+        (tmp_path / "_base" / name).touch()
+        age(tmp_path, name, seconds)
+    images.forget_unused(OLD_S)
+    assert kept(tmp_path) == ["b.part", "one"]
+
+
+def test_processes_that_share_a_folder_fetch_an_image_once(tmp_path: Path, service: FolderImages) -> None:
+    asked, lock = [], threading.Lock()
+    download = service.download
+
+    def counted(image: ImageData, start: int, *, verify: bool | str) -> Any:
+        with lock:
+            asked.append(image.image_id)
+        return download(image, start, verify=verify)
+
+    service.download = counted  # type: ignore[method-assign]
+    several = [HostImages(tmp_path / "_base", max_bytes=1 << 40, transfers=service) for _ in range(5)]
+    with ThreadPoolExecutor(20) as pool:
+        files = set(pool.map(lambda number: several[number % 5].fetch(ImageData("one")), range(20)))
+    assert (len(files), asked) == (1, ["one"])

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from kilonova.compute.resource_timer import ResourceTimer
-from kilonova.errors import Unavailable
+from kilonova.compute.sessions import start_agents
+from kilonova.compute.virt.fake import FakeDriver
+from kilonova.errors import HypervisorAway, Unavailable
 from kilonova.messaging.messages import Answer, HostsRegistered, HostsStarted, Question
+from kilonova.model.host import NodeReport
 from support.manual_bus import ManualBus
 from support.one_host import OneHost
 from support.waiting import wait_until
@@ -73,6 +76,33 @@ def test_a_hypervisor_that_does_not_answer_keeps_no_other_one_waiting(
         (told,) = bus.questions
         assert [report.host for report in told.reports] == ["node2"]
         assert "Host node1: what it has is unknown" in caplog.text
+    finally:
+        timer.stop()
+
+
+class Away(FakeDriver):
+    is_away = True
+
+    def report(self) -> NodeReport:
+        if self.is_away:
+            raise HypervisorAway
+        return super().report()
+
+
+def test_a_hypervisor_that_is_away_at_the_start_is_reported_once_it_is_there(tmp_path: Path) -> None:
+    one, bus = OneHost(tmp_path, driver=Away), Asked()
+    timer = ResourceTimer(bus, [one.agent], lambda: "s1", 3600)
+    timer.start()
+    try:
+        timer.look()
+        assert bus.questions == []
+        with pytest.raises(Unavailable, match="Host node1: The hypervisor does not answer"):
+            start_agents([one.agent], bus)
+        assert isinstance(one.driver, Away)
+        one.driver.is_away = False
+        start_agents([one.agent], bus)
+        timer.look()
+        assert [told.reports[0].host for told in bus.questions] == ["node1", "node1"]
     finally:
         timer.stop()
 

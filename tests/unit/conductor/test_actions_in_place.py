@@ -9,8 +9,9 @@ import pytest
 from kilonova.compute.virt.fake.guests import GuestFile, SimulatedGuest
 from kilonova.db import instance_actions, workflows
 from kilonova.errors import DriverError
+from kilonova.model.image import Image
 from kilonova.model.instance import PowerState, VmState
-from support.cell import PASSWORD, Cell, NewCell, host
+from support.cell import PASSWORD, Cell, NewCell, asker, host
 
 Running = tuple[Cell, str]
 
@@ -81,6 +82,23 @@ def test_a_host_that_has_never_heard_of_it(running: Running, name: str) -> None:
     cell.bus.run()
     server = cell.instance(uuid)
     assert (server.vm_state, server.task_state, server.power_state) == (settled.vm_state, None, settled.power_state)
+
+
+def test_a_host_is_told_what_an_image_says_of_itself_as_one_to_rescue_from(running: Running) -> None:
+    cell, uuid = running
+    driver, told = cell.drivers["node1"], []
+    rescue = driver.rescue
+
+    def note_and_rescue(*given: Any) -> None:
+        told.append(given[-1])
+        rescue(*given)
+
+    driver.rescue = note_and_rescue
+    asked = {"hw_rescue_bus": "usb", "hw_rescue_device": "", "hw_video_model": "vga"}
+    image = Image("helper", "helper", properties=asked)
+    cell.conductor.operations.rescues.rescue(cell.instance(uuid), image, PASSWORD, asker("req-rescue"))
+    cell.bus.run()
+    assert told == [{"hw_rescue_bus": "usb"}]
 
 
 def test_a_hard_reboot_after_a_rescue_that_failed_takes_the_servers_own_disk(running: Running) -> None:

@@ -12,6 +12,7 @@ from kilonova.db import instances
 from kilonova.errors import NotFound, UnexpectedTaskState
 from kilonova.identifiers import new_uuid
 from kilonova.model.image import Image
+from kilonova.model.image_properties import RESCUE_PROPERTIES
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
 
@@ -27,8 +28,9 @@ class Rescues:
 
     def rescue(self, instance: Instance, image: Image, admin_password: str, who: Requester) -> None:
         """Start to have a server run from an image, with its own disk beside it."""
-        # Properties are of no use to the host, and may be many.
-        facts = RescueFacts(instance.host or "", replace(image, properties={}), admin_password)
+        # Other properties are of no use to the host, and may be many.
+        said = {name: str(image.properties[name]) for name in RESCUE_PROPERTIES if image.properties.get(name)}
+        facts = RescueFacts(instance.host or "", replace(image, properties=said), admin_password)
         self._start(RESCUE, facts, instance, who)
 
     def unrescue(self, instance: Instance, who: Requester) -> None:

@@ -8,8 +8,8 @@ it meanwhile.
 from dataclasses import replace
 
 from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.libvirt.domain.marks import GuestMark, Origin, read_mark
 from kilonova.compute.virt.libvirt.domains import OwnDomain
-from kilonova.compute.virt.libvirt.marks import GuestMark, Origin, read_mark
 from kilonova.compute.virt.libvirt.power import Power
 from kilonova.compute.virt.libvirt.spawns import Spawns
 from kilonova.errors import DriverError, GuestMissing, Unsupported, UnsupportedGuest

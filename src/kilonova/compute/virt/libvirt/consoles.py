@@ -5,8 +5,8 @@ from xml.etree import ElementTree as ET
 
 from kilonova.compute.virt.libvirt.connection import explained
 from kilonova.compute.virt.libvirt.console_logs import NAME, end_of
+from kilonova.compute.virt.libvirt.domain.serial_ports import serial_ports_in
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
-from kilonova.compute.virt.libvirt.serial_ports import serial_ports_in
 from kilonova.errors import DriverError, GuestNotRunning, Unsupported
 from kilonova.model.console import ConsoleEnd, ConsoleProtocol
 from kilonova.model.instance import PowerState

@@ -5,12 +5,13 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import libvirt
 
 from kilonova.compute.virt.libvirt.connection import Connection, explained
-from kilonova.compute.virt.libvirt.domain_shapes import CheckedShapes
-from kilonova.compute.virt.libvirt.marks import NAMESPACE, PREFIX, GuestMark, read_mark
+from kilonova.compute.virt.libvirt.domain.domain_shapes import CheckedShapes
+from kilonova.compute.virt.libvirt.domain.marks import NAMESPACE, PREFIX, GuestMark, read_mark
 from kilonova.errors import DriverError, GuestMissing
 from kilonova.model.instance import PowerState
 
@@ -145,7 +146,13 @@ class Domains:
             raise DriverError(f"There is a guest {mark.uuid} on this host already, and it is not Kilonova's.")
         with explained(f"define guest {mark.uuid}"):
             is_checked = self._shapes.has(xml)
-            handle = connection.defineXMLFlags(xml, 0 if is_checked else libvirt.VIR_DOMAIN_DEFINE_VALIDATE)
+            try:
+                handle = connection.defineXMLFlags(xml, 0 if is_checked else libvirt.VIR_DOMAIN_DEFINE_VALIDATE)
+            except libvirt.libvirtError as error:
+                name = ET.fromstring(xml).findtext("name", "")  # noqa: S314 - our own
+                if _has_name(connection, name, besides=mark.uuid):
+                    raise DriverError(f"There is another guest with the name {name} on this host already.") from error
+                raise
             self._shapes.add(xml)
         self.forget(mark.uuid)
         return OwnDomain(handle, mark)
@@ -202,6 +209,13 @@ class Domains:
                 return False
             raise
         return True
+
+
+def _has_name(connection: Any, name: str, *, besides: str) -> bool:
+    try:
+        return bool(connection.lookupByName(name).UUIDString() != besides)
+    except libvirt.libvirtError:
+        return False
 
 
 def _read(handle: Any) -> GuestMark | None:

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from kilonova.compute.virt.libvirt.cold_moves import ColdMoves
-from kilonova.compute.virt.libvirt.connection import HypervisorAway
 from kilonova.compute.virt.libvirt.consoles import Consoles
 from kilonova.compute.virt.libvirt.diagnostics import Diagnostics
 from kilonova.compute.virt.libvirt.live_migrations import LiveMigrations
 from kilonova.compute.virt.libvirt.reboots import Reboots
 from kilonova.compute.virt.libvirt.rescues import Rescues
 from kilonova.compute.virt.libvirt.snapshots import Snapshots
+from kilonova.errors import HypervisorAway
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import PowerState
 

@@ -11,19 +11,19 @@ import libvirt
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt import console_logs
 from kilonova.compute.virt.libvirt.connection import Connection, explained
-from kilonova.compute.virt.libvirt.description import DiskFile
-from kilonova.compute.virt.libvirt.devices import serial_ports
-from kilonova.compute.virt.libvirt.disks import GuestDisks
-from kilonova.compute.virt.libvirt.domain_xml import domain_xml
+from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
+from kilonova.compute.virt.libvirt.disks.snapshot_files import SnapshotFiles
+from kilonova.compute.virt.libvirt.domain.description import DiskFile
+from kilonova.compute.virt.libvirt.domain.devices import serial_ports
+from kilonova.compute.virt.libvirt.domain.domain_xml import domain_xml
+from kilonova.compute.virt.libvirt.domain.guest_options import GuestOptions
+from kilonova.compute.virt.libvirt.domain.hardware import describe
+from kilonova.compute.virt.libvirt.domain.marks import GuestMark, Origin, read_mark
+from kilonova.compute.virt.libvirt.domain.serial_ports import SerialPorts, serial_ports_in
 from kilonova.compute.virt.libvirt.domains import Domains, OwnDomain
-from kilonova.compute.virt.libvirt.guest_options import GuestOptions
-from kilonova.compute.virt.libvirt.hardware import describe
-from kilonova.compute.virt.libvirt.late_check import why_not
-from kilonova.compute.virt.libvirt.marks import GuestMark, Origin, read_mark
+from kilonova.compute.virt.libvirt.host.late_check import why_not
+from kilonova.compute.virt.libvirt.host.report import HostReport
 from kilonova.compute.virt.libvirt.power_changes import PowerChanges
-from kilonova.compute.virt.libvirt.report import HostReport
-from kilonova.compute.virt.libvirt.serial_ports import SerialPorts, serial_ports_in
-from kilonova.compute.virt.libvirt.snapshot_files import SnapshotFiles
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import DriverError, UnsupportedGuest

@@ -3,9 +3,9 @@
 
 from dataclasses import replace
 
+from kilonova.compute.virt.libvirt.domain.marks import read_mark
 from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
-from kilonova.compute.virt.libvirt.marks import read_mark
 from kilonova.errors import DriverError
 
 
@@ -15,12 +15,12 @@ class RescuedGuests(LibvirtHost):
     def _from_own_disk(self, domain: OwnDomain) -> OwnDomain:
         """Return a guest that is off as it is when it is not rescued. Raises: DriverError."""
         if domain.mark.rescue_image is None:
+            self._disks.drop_rescue(domain.uuid)  # an agent was killed when it had not come to that
             return domain
         noted = self._noted(domain.uuid)
         mark = None if noted is None else read_mark(noted)
         if noted is None or mark is None:
             raise DriverError(f"It is not known any more what guest {domain.uuid} was like before its rescue.")
-        domain.undefine(for_good=False)
         own = self._domains.define(noted, replace(mark, rescue_image=None))
         self._disks.drop_rescue(domain.uuid)
         return own

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What helps with a real guest that does not work: rescue, a new password, a crash dump."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import libvirt
@@ -35,8 +36,9 @@ class Rescues(Power):
         image: ImageData | None,
         admin_password: str,
         patience: ShutdownPatience | None = None,
+        image_properties: Mapping[str, str] | None = None,
     ) -> None:
-        del admin_password  # whoever logs in to a rescue system of Debian, for instance, has a key
+        del admin_password  # it is on the config drive
         uuid = guest.uuid
         with self._changes.ordered(uuid, PowerState.RUNNING):
             domain = self._domains.get(uuid)
@@ -48,8 +50,8 @@ class Rescues(Power):
             self._stop(domain, patience)
             mark = replace(self._from_own_disk(domain).mark, rescue_image=image_ref)
             try:
-                disks = (self._disks.make_rescue(guest, image), *self._disks.present(uuid))
-                xml = self._described(guest, disks, mark, rescue={})
+                disks = (*self._disks.make_rescue(guest, image), *self._disks.present(uuid))
+                xml = self._described(guest, disks, mark, rescue=image_properties or {})
                 self._domains.define(xml, mark).power_on()
             except BaseException:
                 back = self._from_own_disk(self._domains.get(uuid))

@@ -4,7 +4,7 @@
 import logging
 
 from kilonova.compute.virt.base import SnapshotMonitor
-from kilonova.compute.virt.libvirt.description import DiskFile, DiskRole
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.compute.virt.libvirt.live_copies import copy_of_running
 from kilonova.errors import DriverError

@@ -3,9 +3,9 @@
 
 import logging
 
+from kilonova.compute.virt.libvirt.domain.marks import Origin
 from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
-from kilonova.compute.virt.libvirt.marks import Origin
 from kilonova.errors import DriverError
 from kilonova.model.instance import GuestSpec, PowerState
 

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The images that disks are made of: fetched, checked, and converted, once for all guests.
+
+::
+
+    _base/IMAGE.HASH             as it came, until it has been checked
+    _base/IMAGE.HASH.raw         whole, checked, and of that format: raw, qcow2 or iso
+    _base/ephemeral_20_ext4.raw  an empty file system of 20 GiB
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kilonova.compute.image_names import EPHEMERAL_PREFIX, FORMATS, name_of
+from kilonova.compute.images import HostImages
+from kilonova.compute.virt.libvirt.disks import disk_tool
+from kilonova.compute.virt.libvirt.disks.disk_records import bases_by_folder
+from kilonova.compute.virt.libvirt.disks.disk_tool import QCOW2, RAW
+from kilonova.compute.virt.libvirt.disks.file_systems import make_file_system
+from kilonova.compute.virt.libvirt.disks.image_checks import CheckedImage, checked
+from kilonova.config.libvirt import LibvirtSettings
+from kilonova.errors import ImageUnusable
+from kilonova.model.cached_image import CachedImage
+from kilonova.model.image_data import ImageData
+
+LOG = logging.getLogger(__name__)
+_GIB = 1 << 30
+_ISO = "iso"
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A file that disks are made of. ``format``: as QEMU is told. ``is_iso``: it is a CD."""
+
+    path: Path
+    format: str
+    virtual_bytes: int
+    is_iso: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+class BaseImages:
+    """Those of a host. ``images``: where they are, and how they come there."""
+
+    def __init__(self, images: HostImages, settings: LibvirtSettings) -> None:
+        self._images = images
+        self._settings = settings
+
+    def has(self, image: ImageData) -> bool:
+        """Tell whether disks can be made of an image at once."""
+        return self._find(name_of(image)) is not None
+
+    def list(self, instances: Path) -> tuple[CachedImage, ...]:
+        """Return what is here, with the guests that need it. Raises: DriverError."""
+        users: dict[str, set[str]] = {}
+        for folder, names in bases_by_folder(instances):
+            for name in names:
+                users.setdefault(name, set()).add(folder.partition("_")[0].partition(".")[0])
+        return self._images.list(lambda name, _stat: users.get(name, ()))
+
+    @contextmanager
+    def use(self, image: ImageData, root_gib: int = 0) -> Iterator[Base]:
+        """Give what disks are made of; it stays at least until the end, and as long as a record names it.
+
+        ``root_gib``: how large the disk is to be that is made of it; 0 for as large as it is.
+        Raises: DriverError; ImageUnusable, also when it is larger than that.
+        """
+        name = name_of(image)
+        with self._images.locked(name):  # whoever removes what is not used holds it, too
+            base = self._find(name) or self._prepare(image, name, root_gib)
+            _require_room(image, base.virtual_bytes, root_gib)
+            yield base
+
+    @contextmanager
+    def ephemeral(self, gib: int, file_system: str) -> Iterator[Base]:
+        """Give an empty file system of a size, as :meth:`use` does. Raises: DriverError."""
+        name = f"{EPHEMERAL_PREFIX}{gib}_{file_system}"
+        with self._images.locked(name):
+            yield self._find(name) or self._make_ephemeral(name, gib, file_system)
+
+    # --- one of them --------------------------------------------------------------------------------------------------
+
+    def _find(self, name: str) -> Base | None:
+        for kind in FORMATS:
+            path = self._images.find(f"{name}.{kind}")
+            if path is not None:
+                format_ = QCOW2 if kind == QCOW2 else RAW
+                return Base(path, format_, disk_tool.virtual_bytes(path, format_), kind == _ISO)
+        return None
+
+    def _prepare(self, image: ImageData, name: str, root_gib: int) -> Base:
+        """Fetch an image, check it, and convert it unless it can be used as it is."""
+        if image.disk_format in {RAW, _ISO}:
+            _require_room(image, image.size_bytes, root_gib)  # which costs no transfer
+        fetched = self._images.fetch_locked(image)
+        try:
+            found = checked(fetched, image, self._settings.vmdk_allowed_types)
+        except ImageUnusable:
+            fetched.unlink(missing_ok=True)
+            raise
+        _require_room(image, found.virtual_bytes, root_gib)
+        if found.disk_format in {RAW, _ISO} or (found.disk_format == QCOW2 and not self._settings.force_raw_images):
+            path = self._images.put(f"{name}.{found.disk_format}", fetched)
+            return Base(path, found.qemu_format, found.virtual_bytes, found.disk_format == _ISO)
+        path = self._converted(image, fetched, found, f"{name}.{RAW}")
+        fetched.unlink(missing_ok=True)
+        return Base(path, RAW, found.virtual_bytes)
+
+    def _converted(self, image: ImageData, fetched: Path, found: CheckedImage, name: str) -> Path:
+        capacity_bytes = self._images.capacity_bytes()
+        if found.virtual_bytes > capacity_bytes:  # which is no fault of the host: nobody asks for a disk like that
+            raise ImageUnusable(
+                f"Image {image.image_id} has a virtual size of {found.virtual_bytes} bytes, and the file system of "
+                f"the host's images has {capacity_bytes}."
+            )
+        LOG.info("Image %s is converted from %s to %s", image.image_id, found.disk_format, RAW)
+        with self._images.draft(name) as draft:
+            disk_tool.convert(fetched, found.qemu_format, draft, RAW)
+            return self._images.put(name, draft)
+
+    def _make_ephemeral(self, name: str, gib: int, file_system: str) -> Base:
+        file = f"{name}.{RAW}"
+        with self._images.draft(file) as draft:
+            disk_tool.make_empty(draft, RAW, gib * _GIB)
+            make_file_system(draft, file_system)
+            return Base(self._images.put(file, draft), RAW, gib * _GIB)
+
+
+def _require_room(image: ImageData, virtual_bytes: int, root_gib: int) -> None:
+    if root_gib and virtual_bytes > root_gib * _GIB:
+        raise ImageUnusable(
+            f"The flavor's root disk has {root_gib} GiB ({root_gib * _GIB} bytes), which is less than the virtual size "
+            f"of image {image.image_id}, {virtual_bytes} bytes."
+        )

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each disk of a guest, made in a folder that nobody looks into yet."""
+
+from pathlib import Path
+
+import msgspec
+
+from kilonova.compute.config_drives import files_of, iso9660_of
+from kilonova.compute.virt.libvirt.disks import disk_tool
+from kilonova.compute.virt.libvirt.disks.base_images import Base, BaseImages
+from kilonova.compute.virt.libvirt.disks.disk_records import DiskRecord, MadeDisk, write_record
+from kilonova.compute.virt.libvirt.disks.disk_tool import QCOW2, RAW
+from kilonova.compute.virt.libvirt.disks.file_systems import make_swap_space, of_ephemeral_disks
+from kilonova.compute.virt.libvirt.domain.description import DiskRole
+from kilonova.config.libvirt import LibvirtSettings
+from kilonova.model.image_data import ImageData
+from kilonova.model.instance import GuestSpec
+
+_MIB, _GIB = 1 << 20, 1 << 30
+ROOT, EPHEMERAL, SWAP, CONFIG = "disk", "disk.eph0", "disk.swap", "disk.config"
+RESCUE, RESCUE_CONFIG = "disk.rescue", "disk.config.rescue"
+_DRAFT = ".part"
+
+
+class DiskMaker:
+    """Every method makes one disk in a folder, and returns the record of the folder with it.
+
+    What a disk is made of is in the record before it is used, so that nobody removes it.
+    Raises: DriverError, ImageUnusable, OSError.
+    """
+
+    def __init__(self, bases: BaseImages, settings: LibvirtSettings) -> None:
+        self._bases = bases
+        self._settings = settings
+
+    @property
+    def _format(self) -> str:
+        return QCOW2 if self._settings.has_cow_disks else RAW
+
+    def root(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
+        if guest.image is None:
+            self._make_empty(folder / ROOT, guest.root_gib * _GIB)
+            return record.having(MadeDisk(DiskRole.ROOT, ROOT, self._format))
+        return self._of_image(folder, record, DiskRole.ROOT, ROOT, guest.image, guest.root_gib)
+
+    def rescue(self, folder: Path, record: DiskRecord, guest: GuestSpec, image: ImageData) -> DiskRecord:
+        remove_rescue(folder)
+        record = self._of_image(folder, record, DiskRole.RESCUE, RESCUE, image, guest.root_gib)
+        return self._config(folder, record, guest, DiskRole.RESCUE_CONFIG, RESCUE_CONFIG)
+
+    def ephemeral(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
+        os_type = guest.image_properties.get("os_type", "")
+        file_system = of_ephemeral_disks(os_type, self._settings.default_ephemeral_format)
+        with self._bases.ephemeral(guest.ephemeral_gib, file_system) as base:
+            record = self._noted(folder, record, DiskRole.EPHEMERAL, EPHEMERAL, base)
+        return self._made(folder, record, DiskRole.EPHEMERAL, base, base.virtual_bytes)
+
+    def swap(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
+        draft = folder / f"{SWAP}{_DRAFT}"
+        draft.unlink(missing_ok=True)
+        disk_tool.make_empty(draft, RAW, guest.swap_mib * _MIB)
+        make_swap_space(draft)
+        draft.replace(folder / SWAP)
+        return record.having(MadeDisk(DiskRole.SWAP, SWAP, RAW))
+
+    def config(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
+        """Make the config drive of a guest that is to have one."""
+        return self._config(folder, record, guest, DiskRole.CONFIG, CONFIG)
+
+    def _config(self, folder: Path, record: DiskRecord, guest: GuestSpec, role: DiskRole, file: str) -> DiskRecord:
+        """A config drive holds secrets: nobody else may read it."""
+        if guest.config_drive is None:
+            return record.without(role) if role is DiskRole.RESCUE_CONFIG else record
+        draft = folder / f"{file}{_DRAFT}"
+        draft.unlink(missing_ok=True)
+        draft.touch(0o600)
+        draft.write_bytes(iso9660_of(files_of(guest, guest.config_drive)))
+        draft.replace(folder / file)
+        return record.having(MadeDisk(role, file, RAW))
+
+    def _of_image(
+        self, folder: Path, record: DiskRecord, role: DiskRole, file: str, image: ImageData, root_gib: int
+    ) -> DiskRecord:
+        with self._bases.use(image, root_gib) as base:
+            record = self._noted(folder, record, role, file, base)
+        size_bytes = base.virtual_bytes if base.is_iso else max(base.virtual_bytes, root_gib * _GIB)
+        return self._made(folder, record, role, base, size_bytes)
+
+    def _noted(self, folder: Path, record: DiskRecord, role: DiskRole, file: str, base: Base) -> DiskRecord:
+        record = record.having(MadeDisk(role, file, self._format, base.name, is_cdrom=base.is_iso))
+        write_record(folder, record, is_draft=True)  # after a crash of the machine there is no disk, either
+        return record
+
+    def _made(self, folder: Path, record: DiskRecord, role: DiskRole, base: Base, size_bytes: int) -> DiskRecord:
+        """Make the disk that has been noted."""
+        noted = record.get(role)
+        file = folder / noted.file
+        if noted.format == QCOW2:
+            disk_tool.make_overlay(file, base.path, base.format, size_bytes)
+        elif base.format == RAW:
+            disk_tool.copy(base.path, file)
+        else:
+            disk_tool.convert(base.path, base.format, file, RAW)
+        if noted.format == RAW and size_bytes > disk_tool.virtual_bytes(file, RAW):
+            disk_tool.grow(file, RAW, size_bytes)
+        self._finish(file, size_bytes)
+        return record if noted.format == QCOW2 else record.having(msgspec.structs.replace(noted, base=""))
+
+    def _make_empty(self, file: Path, size_bytes: int) -> None:
+        disk_tool.make_empty(file, self._format, size_bytes)
+        self._finish(file, size_bytes)
+
+    def _finish(self, file: Path, size_bytes: int) -> None:
+        if self._settings.preallocate_images == "space":
+            disk_tool.reserve(file, size_bytes)
+
+
+def remove_rescue(folder: Path) -> None:
+    """Remove the disks of a rescue, first the one that holds a password; absent is success. Raises: OSError."""
+    for name in (f"{RESCUE_CONFIG}{_DRAFT}", RESCUE_CONFIG, RESCUE):
+        (folder / name).unlink(missing_ok=True)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is written beside the disks of a guest: their formats, which are never guessed, and what they are made of.
+
+::
+
+    INSTANCES/UUID/disks.json          …and INSTANCES/UUID_resize/disks.json, of what is kept for a move
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
+from kilonova.errors import DriverError
+
+NAME = "disks.json"
+#: Only a guest that is rescued has these.
+OF_RESCUES = (DiskRole.RESCUE, DiskRole.RESCUE_CONFIG)
+
+
+class MadeDisk(msgspec.Struct, frozen=True):
+    """A file of a guest. ``base``: the name of its backing file among the images of the host, "" without one.
+
+    ``is_cdrom``: the image that it was made of is one of a CD.
+    """
+
+    role: DiskRole
+    file: str
+    format: str
+    base: str = ""
+    is_cdrom: bool = False
+
+    def in_folder(self, folder: Path) -> DiskFile:
+        return DiskFile(self.role, folder / self.file, self.format, self.is_cdrom)
+
+
+class DiskRecord(msgspec.Struct, frozen=True):
+    """``ordered_at``: of the order that the disks were made by; ``GuestSpec.ordered_at``."""
+
+    disks: tuple[MadeDisk, ...] = ()
+    ordered_at: datetime | None = None
+
+    def find(self, role: DiskRole) -> MadeDisk | None:
+        return next((disk for disk in self.disks if disk.role is role), None)
+
+    def get(self, role: DiskRole) -> MadeDisk:
+        """Raises: DriverError."""
+        made = self.find(role)
+        if made is None:
+            raise DriverError(f"The guest has no {role} disk.")
+        return made
+
+    def having(self, made: MadeDisk) -> "DiskRecord":
+        """Return the record with a disk in the place of the one of its role."""
+        others = tuple(disk for disk in self.disks if disk.role is not made.role)
+        return DiskRecord(tuple(sorted((*others, made), key=_place)), self.ordered_at)
+
+    def without(self, *roles: DiskRole) -> "DiskRecord":
+        return DiskRecord(tuple(disk for disk in self.disks if disk.role not in roles), self.ordered_at)
+
+    def files(self, folder: Path) -> tuple[DiskFile, ...]:
+        """Return the disks that a guest has unless it is rescued."""
+        return tuple(disk.in_folder(folder) for disk in self.disks if disk.role not in OF_RESCUES)
+
+
+def _place(disk: MadeDisk) -> int:
+    return list(DiskRole).index(disk.role)
+
+
+def read_record(folder: Path) -> DiskRecord | None:
+    """Return the record in a folder, None where there is none. Raises: DriverError."""
+    try:
+        return msgspec.json.decode((folder / NAME).read_bytes(), type=DiskRecord)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise DriverError(f"{folder / NAME} cannot be read: {error}") from error
+
+
+def write_record(folder: Path, record: DiskRecord, *, is_draft: bool = False) -> None:
+    """Write the record of a folder in one step. ``is_draft``: what is in it is synced later, all at once.
+
+    Raises: OSError.
+    """
+    draft = folder / f"{NAME}.part"
+    draft.touch(0o600)
+    with draft.open("wb") as file:
+        file.write(msgspec.json.encode(record))
+        file.flush()
+        if not is_draft:
+            os.fsync(file.fileno())
+    draft.replace(folder / NAME)
+
+
+def bases_by_folder(instances: Path) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the name of each folder of disks, and the names of the images that its disks need.
+
+    A record that cannot be read is a reason to remove no image. Raises: DriverError.
+    """
+    for file in instances.glob(f"*/{NAME}"):
+        with contextlib.suppress(FileNotFoundError):
+            record = read_record(file.parent)
+            if record is not None:
+                yield file.parent.name, frozenset(disk.base for disk in record.disks if disk.base)
+
+
+def bases_in_use(instances: Path) -> frozenset[str]:
+    """Return the names of the images that disks of guests need. Raises: DriverError."""
+    return frozenset().union(*(names for _, names in bases_by_folder(instances)))

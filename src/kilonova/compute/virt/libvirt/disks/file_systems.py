@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""File systems and swap space on the further disks of guests."""
+
+from pathlib import Path
+
+from kilonova.compute.virt.libvirt.disks.commands import CommandFailed, run
+from kilonova.errors import DriverError
+
+#: What guests find on an ephemeral disk, by the image's os_type. Source: Nova, default_ephemeral_format.
+_BY_OS_TYPE = {"linux": "ext4", "windows": "ntfs"}
+_OTHERWISE = "vfat"
+_LABEL = "ephemeral0"
+_MAKE = {
+    "ext2": ("mkfs.ext2", "-q", "-F", "-L", _LABEL),
+    "ext3": ("mkfs.ext3", "-q", "-F", "-L", _LABEL),
+    "ext4": ("mkfs.ext4", "-q", "-F", "-L", _LABEL),
+    "xfs": ("mkfs.xfs", "-q", "-f", "-L", _LABEL),
+    "ntfs": ("mkfs.ntfs", "--quiet", "--force", "--fast", "--label", _LABEL),
+    "vfat": ("mkfs.vfat", "-n", _LABEL),
+}
+
+
+def of_ephemeral_disks(os_type: str, default_format: str) -> str:
+    """Return the file system that ephemeral disks get. ``default_format``: "" where the operator does not say."""
+    return default_format or _BY_OS_TYPE.get(os_type, _OTHERWISE)
+
+
+def make_file_system(file: Path, kind: str) -> None:
+    """Make a file system on a raw disk. Raises: DriverError."""
+    try:
+        run([*_MAKE[kind], file])
+    except CommandFailed as error:
+        raise DriverError(
+            f"The ephemeral disk cannot be formatted as {kind}, by [DEFAULT] default_ephemeral_format or the image's "
+            f"os_type: {error.message}"
+        ) from error
+
+
+def make_swap_space(file: Path) -> None:
+    """Make swap space of a raw disk. Raises: DriverError."""
+    run(["mkswap", file])

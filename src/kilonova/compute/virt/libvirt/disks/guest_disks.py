@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The disks of the guests of a host, where operators look for them.
+
+::
+
+    INSTANCES/UUID/          of the guest: disk, disk.eph0, disk.swap, disk.config, console.log;
+                             while it is rescued disk.rescue, disk.config.rescue
+    INSTANCES/UUID_resize/   of what is kept for a move
+    INSTANCES/UUID.part/     being made
+    INSTANCES/UUID.gone/     being removed
+    INSTANCES/_base/         what disks are made of
+"""
+
+import contextlib
+import logging
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kilonova.compute.folders import let_through, make_folder
+from kilonova.compute.images import HostImages
+from kilonova.compute.virt.libvirt.disks.base_images import BaseImages
+from kilonova.compute.virt.libvirt.disks.disk_maker import DiskMaker, remove_rescue
+from kilonova.compute.virt.libvirt.disks.disk_records import OF_RESCUES, DiskRecord, read_record, write_record
+from kilonova.compute.virt.libvirt.disks.resizes import copied, resized
+from kilonova.compute.virt.libvirt.domain.description import DiskFile
+from kilonova.config.libvirt import LibvirtSettings
+from kilonova.errors import DriverError, GuestMissing
+from kilonova.model.cached_image import CachedImage
+from kilonova.model.image_data import ImageData
+from kilonova.model.instance import GuestSpec
+
+LOG = logging.getLogger(__name__)
+_KEPT, _DRAFT, _GONE = "_resize", ".part", ".gone"
+_ABANDONED_S = 86_400.0
+
+
+class GuestDisks:
+    """``folder``: INSTANCES. ``images``: what it has of images, and how others come there."""
+
+    def __init__(self, folder: Path, images: HostImages, settings: LibvirtSettings) -> None:
+        self._folder = folder
+        self.bases = BaseImages(images, settings)
+        self._maker = DiskMaker(self.bases, settings)
+        let_through(folder)
+        self._remove_abandoned()
+
+    def folder(self, uuid: str) -> Path:
+        """Return where the disks of a guest are, and what else there is of it."""
+        return self._folder / uuid
+
+    def kept_folder(self, uuid: str) -> Path:
+        """Return where the same is of a guest that is kept."""
+        return self._folder / f"{uuid}{_KEPT}"
+
+    def present(self, uuid: str) -> tuple[DiskFile, ...]:
+        """Return the disks that a guest has unless it is rescued; none where it has none here. Raises: DriverError."""
+        record = read_record(self.folder(uuid))
+        return () if record is None else record.files(self.folder(uuid))
+
+    def cached_images(self) -> tuple[CachedImage, ...]:
+        """Return the images that are here, with the guests whose disks need them. Raises: DriverError."""
+        return self.bases.list(self._folder)
+
+    def fetch(self, guest: GuestSpec) -> None:
+        """See to it that the image of a guest is here and can be made a disk of. Raises: DriverError, ImageUnusable."""
+        if guest.image is not None:
+            with self.bases.use(guest.image, guest.root_gib):
+                pass
+
+    def make(self, guest: GuestSpec) -> tuple[DiskFile, ...]:
+        """Make the disks of a guest in the place of those that it has, unless these are of the same order.
+
+        Raises: DriverError, leaving what was there; ImageUnusable.
+        """
+        folder, draft = self.folder(guest.uuid), self._draft(guest.uuid)
+        with self._doing("make", guest.uuid):
+            if not _is_of(folder, guest):
+                with self._drafted(draft):
+                    record = self._maker.root(draft, DiskRecord(ordered_at=guest.ordered_at), guest)
+                    if guest.ephemeral_gib:
+                        record = self._maker.ephemeral(draft, record, guest)
+                    if guest.swap_mib:
+                        record = self._maker.swap(draft, record, guest)
+                    write_record(draft, self._maker.config(draft, record, guest), is_draft=True)
+                    self._put(draft, folder)
+        return self.present(guest.uuid)
+
+    def remove(self, uuid: str) -> None:
+        """Remove all that is here of a guest, what is kept, too; absent is success. Raises: DriverError."""
+        self.drop_kept(uuid)
+        self.remove_made(uuid)
+
+    # --- rescues ------------------------------------------------------------------------------------------------------
+
+    def make_rescue(self, guest: GuestSpec, image: ImageData) -> tuple[DiskFile, ...]:
+        """Make the disks that a guest is rescued with, in the place of those that it has, and return them.
+
+        Raises: DriverError, leaving the disks of the guest as they are; ImageUnusable.
+        """
+        folder = self.folder(guest.uuid)
+        with self._doing("make", guest.uuid):
+            record = self._maker.rescue(folder, self._record(guest.uuid), guest, image)
+            write_record(folder, record)
+        return tuple(disk.in_folder(folder) for disk in record.disks if disk.role in OF_RESCUES)
+
+    def drop_rescue(self, uuid: str) -> None:
+        """Remove the disks that a guest was rescued with; absent is success. Raises: DriverError."""
+        folder = self.folder(uuid)
+        with self._doing("remove", uuid):
+            remove_rescue(folder)
+            record = read_record(folder)
+            if record is not None and any(disk.role in OF_RESCUES for disk in record.disks):
+                write_record(folder, record.without(*OF_RESCUES))
+
+    # --- moves --------------------------------------------------------------------------------------------------------
+
+    def resize(self, guest: GuestSpec) -> tuple[DiskFile, ...]:
+        """Give the disks of a guest, which is off, the sizes that its flavor has. No root disk becomes smaller.
+
+        Raises: UnsupportedGuest, leaving all as it is; DriverError.
+        """
+        folder = self.folder(guest.uuid)
+        with self._doing("resize", guest.uuid):
+            resized(folder, self._record(guest.uuid), guest, self._maker)
+        return self.present(guest.uuid)
+
+    def keep(self, uuid: str) -> None:
+        """Keep the disks of a guest for a move; kept already is success. Raises: GuestMissing, DriverError."""
+        with self._doing("keep", uuid):
+            if not self.kept_folder(uuid).exists():
+                self._record(uuid)
+                self._rename(self.folder(uuid), self.kept_folder(uuid))
+
+    def kept(self) -> frozenset[str]:
+        """Return the guests of which disks are kept."""
+        return frozenset(folder.name.removesuffix(_KEPT) for folder in self._folder.glob(f"*{_KEPT}"))
+
+    def take_back(self, uuid: str) -> tuple[DiskFile, ...]:
+        """Have the kept disks in the place of those that a move made; none kept is success. Raises: DriverError."""
+        with self._doing("keep", uuid):
+            if self.kept_folder(uuid).exists():
+                self._discard(self.folder(uuid))
+                self._rename(self.kept_folder(uuid), self.folder(uuid))
+        return self.present(uuid)
+
+    def drop_kept(self, uuid: str) -> None:
+        """Remove the kept disks; absent is success. Raises: DriverError."""
+        with self._doing("remove", uuid):
+            self._discard(self.kept_folder(uuid))
+
+    def make_of_kept(self, guest: GuestSpec) -> tuple[DiskFile, ...]:
+        """Make the disks of a guest of the kept ones, which share what they were made of, with the flavor's sizes.
+
+        Raises: GuestMissing, UnsupportedGuest, DriverError, leaving nothing behind.
+        """
+        folder, draft = self.folder(guest.uuid), self._draft(guest.uuid)
+        with self._doing("copy", guest.uuid):
+            if not _is_of(folder, guest):
+                kept = read_record(self.kept_folder(guest.uuid))
+                if kept is None:
+                    raise GuestMissing(guest.uuid)
+                with self._drafted(draft):
+                    record = copied(self.kept_folder(guest.uuid), draft, kept, guest.ordered_at)
+                    resized(draft, record, guest, self._maker)
+                    self._put(draft, folder)
+        return self.present(guest.uuid)
+
+    def remove_made(self, uuid: str) -> None:
+        """Remove the disks of a guest, but not those that are kept; absent is success. Raises: DriverError."""
+        with self._doing("remove", uuid):
+            self._discard(self._draft(uuid))
+            self._discard(self.folder(uuid))
+
+    # --- folders ------------------------------------------------------------------------------------------------------
+
+    def _draft(self, uuid: str) -> Path:
+        return self._folder / f"{uuid}{_DRAFT}"
+
+    def _record(self, uuid: str) -> DiskRecord:
+        record = read_record(self.folder(uuid))
+        if record is None:
+            raise GuestMissing(uuid)
+        return record
+
+    @contextmanager
+    def _doing(self, what: str, uuid: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise DriverError(f"The host cannot {what} the disks of guest {uuid}: {error.strerror}.") from error
+
+    @contextmanager
+    def _drafted(self, draft: Path) -> Iterator[None]:
+        """Have an empty folder that is gone afterwards, unless it was renamed."""
+        self._discard(draft)
+        make_folder(draft)
+        try:
+            yield
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def _put(self, draft: Path, folder: Path) -> None:
+        """Have a folder that is whole in the place of another one, with all that is in it on disk."""
+        for file in draft.iterdir():
+            _sync(file)
+        _sync(draft)
+        self._discard(folder)
+        self._rename(draft, folder)
+
+    def _rename(self, before: Path, after: Path) -> None:
+        before.replace(after)
+        _sync(self._folder)
+
+    def _discard(self, folder: Path) -> None:
+        """Remove a folder. What a kill leaves of it has a name that nobody looks for."""
+        gone = folder.with_name(f"{folder.name}{_GONE}")
+        if gone.exists():
+            shutil.rmtree(gone)
+        if folder.exists():
+            shutil.rmtree(folder.rename(gone))
+
+    def _remove_abandoned(self) -> None:
+        """Remove what nobody has finished, or finished to remove, for long: others may share the folder."""
+        for ending in (_DRAFT, _GONE):
+            for folder in self._folder.glob(f"*{ending}"):
+                with contextlib.suppress(OSError):
+                    if folder.is_dir() and time.time() - folder.stat().st_mtime > _ABANDONED_S:
+                        LOG.warning("%s is removed: nobody has finished it", folder)
+                        shutil.rmtree(folder)
+
+
+def _is_of(folder: Path, guest: GuestSpec) -> bool:
+    record = read_record(folder)
+    return record is not None and record.ordered_at == guest.ordered_at
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

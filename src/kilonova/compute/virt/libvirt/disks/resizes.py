@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Disks of other sizes. What a guest has written is never cut off."""
+
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from kilonova.compute.virt.libvirt.disks import disk_tool
+from kilonova.compute.virt.libvirt.disks.disk_maker import DiskMaker
+from kilonova.compute.virt.libvirt.disks.disk_records import OF_RESCUES, DiskRecord, MadeDisk, write_record
+from kilonova.compute.virt.libvirt.domain.description import DiskRole
+from kilonova.errors import UnsupportedGuest
+from kilonova.model.instance import GuestSpec
+
+_MIB, _GIB = 1 << 20, 1 << 30
+
+
+def resized(folder: Path, record: DiskRecord, guest: GuestSpec, maker: DiskMaker) -> DiskRecord:
+    """Give the disks in a folder the sizes of a flavor, and a config drive what it says now.
+
+    Swap space is made anew. Raises: UnsupportedGuest, before anything is changed; DriverError, OSError.
+    """
+    wanted = {DiskRole.ROOT: guest.root_gib, DiskRole.EPHEMERAL: guest.ephemeral_gib}
+    found = [(disk, wanted[disk.role] * _GIB) for disk in record.disks if disk.role in wanted and not disk.is_cdrom]
+    for disk, size_bytes in found:
+        _require_no_shrinking(folder, disk, size_bytes)
+    for disk, size_bytes in found:
+        if size_bytes > _size(folder, disk):
+            disk_tool.grow(folder / disk.file, disk.format, size_bytes)
+    if guest.ephemeral_gib and record.find(DiskRole.EPHEMERAL) is None:
+        record = maker.ephemeral(folder, record, guest)
+    record = _with_swap(folder, record, guest, maker)
+    if guest.config_drive is not None:
+        record = maker.config(folder, record, guest)
+    write_record(folder, record)
+    return record
+
+
+def copied(source: Path, target: Path, record: DiskRecord, ordered_at: datetime | None) -> DiskRecord:
+    """Copy the disks in a folder, swap space excepted, and return their record. Raises: DriverError, OSError."""
+    wanted = tuple(disk for disk in record.disks if disk.role not in {DiskRole.SWAP, *OF_RESCUES})
+    made = msgspec.structs.replace(record, disks=wanted, ordered_at=ordered_at)
+    write_record(target, made, is_draft=True)  # first, so that nobody removes what the copies need
+    for disk in wanted:
+        disk_tool.copy(source / disk.file, target / disk.file)
+    return made
+
+
+def _with_swap(folder: Path, record: DiskRecord, guest: GuestSpec, maker: DiskMaker) -> DiskRecord:
+    present = record.find(DiskRole.SWAP)
+    if present is not None and _size(folder, present) == guest.swap_mib * _MIB:
+        return record
+    if guest.swap_mib:
+        return maker.swap(folder, record, guest)
+    if present is not None:
+        write_record(folder, record.without(DiskRole.SWAP))
+        (folder / present.file).unlink(missing_ok=True)
+    return record.without(DiskRole.SWAP)
+
+
+def _require_no_shrinking(folder: Path, disk: MadeDisk, size_bytes: int) -> None:
+    """A root disk of a flavor with none may have any size."""
+    size = _size(folder, disk)
+    if size_bytes < size and not (disk.role is DiskRole.ROOT and not size_bytes):
+        raise UnsupportedGuest(
+            f"The flavor's {disk.role} disk has {size_bytes} bytes, and that of the guest has {size}: it cannot become "
+            "smaller."
+        )
+
+
+def _size(folder: Path, disk: MadeDisk) -> int:
+    return disk_tool.virtual_bytes(folder / disk.file, disk.format)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Disks of guests as files that become images.
+
+::
+
+    INSTANCES/snapshots/UUID.IMAGE.qcow2   the copy for an image, in a format of the image service
+    INSTANCES/snapshots/UUID.IMAGE.brought …which has become the image
+    INSTANCES/snapshots/of-UUID            what the hypervisor copies of a guest that runs, until that is made the copy
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kilonova.compute.disk_copies import DiskCopies
+from kilonova.compute.folders import make_folder
+from kilonova.compute.virt.libvirt.disks import disk_tool
+from kilonova.compute.virt.libvirt.disks.disk_tool import QCOW2, RAW
+from kilonova.compute.virt.libvirt.disks.image_checks import QEMU_FORMATS
+from kilonova.compute.virt.libvirt.domain.description import DiskFile
+from kilonova.errors import DriverError
+
+Check = Callable[[], None]
+_AMI = "ami"
+
+
+class SnapshotFiles:
+    """Those of a host, in a folder. ``disk_format``, wherever it is asked for: what the image service calls it; "" for
+    one that was not said, which stands for qcow2.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._copies = DiskCopies(folder)
+
+    @contextmanager
+    def scratch(self, uuid: str) -> Iterator[Path]:
+        """Give the name of a file that is not there, for whoever copies the disk of a guest that runs.
+
+        It is gone afterwards. Raises: DriverError.
+        """
+        scratch = self._scratch(uuid)
+        try:
+            make_folder(self._folder)
+            scratch.unlink(missing_ok=True)
+        except OSError as error:
+            raise DriverError(f"The host cannot copy the disk of guest {uuid}: {error.strerror}.") from error
+        try:
+            yield scratch
+        finally:
+            scratch.unlink(missing_ok=True)
+
+    def is_done(self, uuid: str, image_id: str) -> bool:
+        """Tell whether there is a copy for an image, or was until it had become it."""
+        return self.has_brought(uuid, image_id) or self._copied(uuid, image_id) is not None
+
+    def copy_for_image(
+        self, uuid: str, image_id: str, source: DiskFile, check: Check, *, disk_format: str = ""
+    ) -> None:
+        """Copy a disk with all that it was made of, for an image; done already is success. Other copies of it go.
+
+        ``source``: of a guest that is off, or a :meth:`scratch` file, which becomes the copy if it can.
+        What ``check`` raises ends the copying and leaves no copy. Raises: DriverError.
+        """
+        if self.is_done(uuid, image_id):
+            return
+        disk_format = disk_format or QCOW2
+        with self._copies.draft(uuid, _name(image_id, disk_format)) as draft:
+            if source.path == self._scratch(uuid) and source.format == _qemu_format(disk_format):
+                source.path.replace(draft)
+            else:
+                disk_tool.convert(source.path, source.format, draft, _qemu_format(disk_format), check)
+
+    def for_upload(self, uuid: str, image_id: str, check: Check, *, disk_format: str = "") -> Path:
+        """Return the copy for an image in a format, which it is converted to if it has another. Raises: DriverError."""
+        copied = self._copied(uuid, image_id)
+        if copied is None:
+            raise DriverError(f"The host has no snapshot of guest {uuid} for image {image_id}.")
+        copy, present = copied
+        if not disk_format or _qemu_format(disk_format) == _qemu_format(present):
+            return copy
+        with self._copies.draft(uuid, _name(image_id, disk_format), alone=False) as draft:
+            disk_tool.convert(copy, _qemu_format(present), draft, _qemu_format(disk_format), check)
+        copy.unlink(missing_ok=True)
+        return self._copies.path(uuid, _name(image_id, disk_format))
+
+    def has_brought(self, uuid: str, image_id: str) -> bool:
+        """Tell whether the copy for an image has become it."""
+        return self._copies.has_brought(uuid, image_id)
+
+    def note_brought(self, uuid: str, image_id: str) -> None:
+        """Note that a copy has become an image, and drop it."""
+        self._copies.note_brought(uuid, image_id)
+        copied = self._copied(uuid, image_id)
+        if copied is not None:
+            copied[0].unlink(missing_ok=True)
+
+    def discard(self, uuid: str) -> None:
+        """Drop all copies of a disk; absent is success. Raises: DriverError."""
+        try:
+            self._scratch(uuid).unlink(missing_ok=True)
+            self._copies.discard(uuid)
+        except OSError as error:
+            raise DriverError(f"The host cannot drop a snapshot of guest {uuid}: {error.strerror}.") from error
+
+    def _copied(self, uuid: str, image_id: str) -> tuple[Path, str] | None:
+        """Return the copy for an image, and its format."""
+        for disk_format in (*QEMU_FORMATS, _AMI):
+            copy = self._copies.copied(uuid, _name(image_id, disk_format))
+            if copy is not None:
+                return copy, disk_format
+        return None
+
+    def _scratch(self, uuid: str) -> Path:
+        return self._folder / f"of-{uuid}"
+
+
+def _name(image_id: str, disk_format: str) -> str:
+    return f"{image_id}.{disk_format}"
+
+
+def _qemu_format(disk_format: str) -> str:
+    """Return what QEMU writes for an image. Raises: DriverError."""
+    if disk_format == _AMI:
+        return RAW
+    with contextlib.suppress(KeyError):
+        return QEMU_FORMATS[disk_format]
+    raise DriverError(f"Images of the format {disk_format} cannot be made of disks.")

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The board that a guest is built on: its kind of machine, its firmware, its clock and what it says of itself."""
+
+from dataclasses import dataclass, replace
+
+import kilonova
+from kilonova.compute.virt.libvirt.domain.description import Clock, Features, Firmware, Timer, VirtType
+from kilonova.compute.virt.libvirt.domain.device_description import Iommu
+from kilonova.compute.virt.libvirt.domain.guest_options import GuestOptions, one_of, shown
+from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities, MachineType
+from kilonova.config.libvirt import LibvirtSettings
+from kilonova.errors import UnsupportedGuest
+from kilonova.model.image_properties import canonical_architecture, canonical_vm_mode
+from kilonova.model.instance import GuestSpec
+
+#: Kinds of machine for guests that name none. pc, not q35, on x86: guests were installed for it.
+_DEFAULT_MACHINES = {"x86_64": "pc", "i686": "pc", "aarch64": "virt", "armv7l": "virt", "ppc64le": "pseries"}
+_SECURE_BOOT = ("required", "optional", "disabled")
+_FIRMWARE = {"bios": "bios", "uefi": "efi"}
+_X86 = frozenset({"x86_64", "i686"})
+#: Architectures whose boards have nothing that boots a guest but UEFI.
+_UEFI_ONLY = frozenset({"aarch64", "armv7l"})
+#: In the names of UEFI programs that want keys, or encrypt memory. A guest gets them only where it asks for them.
+_SPECIAL_LOADERS = ("secboot", "secure", ".ms.", "snakeoil", "amdsev", "inteltdx")
+#: Architectures whose guests run on a host of another one.
+_RUNS_ON = {"i686": frozenset({"i686", "x86_64"})}
+#: What cloud-init and its like know a cloud of this kind by.
+_MANUFACTURER, _PRODUCT = "OpenStack Foundation", "OpenStack Nova"
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The kind of machine of a guest. ``facts``: what such a board has here, None where nothing is known."""
+
+    name: str
+    architecture: str
+    facts: MachineType | None = None
+
+    @property
+    def is_q35(self) -> bool:
+        return self.is_x86 and "q35" in (self.name if self.facts is None else self.facts.name)
+
+    @property
+    def is_x86(self) -> bool:
+        return self.architecture in _X86
+
+
+def choose_board(options: GuestOptions, host: HostCapabilities, settings: LibvirtSettings) -> Board:
+    """Return the board. Raises: UnsupportedGuest naming the property, or the option of the operator."""
+    _require_architecture(options, host)
+    source, name = "hw_machine_type", options.property("hw_machine_type")
+    if name is None:
+        source, name = "[libvirt] hw_machine_type", _default_machine(host, settings)
+    board = Board(name, host.architecture, host.machines.get(name))
+    real = name if board.facts is None else board.facts.name
+    known = board.facts is not None or not host.machines
+    fits = not board.is_x86 or real == "q35" or real.split("-")[0] == "pc"
+    if not known or not fits or not name.isascii() or not name.replace("-", "").replace(".", "").isalnum():
+        raise UnsupportedGuest(f"{source}={shown(name)} is no kind of machine that this host makes guests on.")
+    return board
+
+
+def describe_firmware(options: GuestOptions, board: Board) -> Firmware:
+    """Return what boots the guest. Raises: UnsupportedGuest naming the property."""
+    kind = options.property("hw_firmware_type") or ("uefi" if board.architecture in _UEFI_ONLY else "bios")
+    one_of("hw_firmware_type", kind.lower(), _FIRMWARE)
+    kind = _FIRMWARE[kind.lower()]
+    secure_boot = one_of("os_secure_boot", options.agreed("secure_boot", prefix="os"), _SECURE_BOOT)
+    menu = options.property_flag("hw_boot_menu")
+    firmware = Firmware(boot_menu=bool(options.spec_flag("hw:boot_menu") if menu is None else menu))
+    if kind == "bios":
+        if secure_boot == "required":
+            raise UnsupportedGuest("os_secure_boot=required needs hw_firmware_type=uefi.")
+        return firmware
+    if board.facts is not None and board.facts.firmware and kind not in board.facts.firmware:
+        raise UnsupportedGuest(f"hw_firmware_type=uefi is not supported by this host on {board.name} machines.")
+    stateless = bool(options.property_flag("hw_firmware_stateless"))
+    why_insecure = _why_insecure(board, stateless=stateless)
+    if secure_boot == "required" and why_insecure is not None:
+        raise UnsupportedGuest(f"os_secure_boot=required {why_insecure}.")
+    secure = why_insecure is None and secure_boot in {"required", "optional"}
+    loader = _plain_loader(board) if stateless else None
+    return replace(firmware, efi=True, loader=loader, secure_boot=secure, stateless=stateless)
+
+
+def describe_features(
+    options: GuestOptions, board: Board, virt_type: str, settings: LibvirtSettings, iommu: Iommu | None = None
+) -> Features:
+    """Return what the board offers beside its devices."""
+    hidden = any(
+        (
+            options.spec_flag("hide_hypervisor_id"),
+            options.spec_flag("hw:hide_hypervisor_id"),
+            options.property_flag("img_hide_hypervisor_id"),
+        )
+    )
+    emulated = virt_type == VirtType.QEMU
+    return Features(
+        apic=board.is_x86,
+        hyperv=is_windows(options) and not emulated,
+        hidden=hidden,
+        pmu=options.agreed_flag("pmu"),
+        ioapic_by_emulator=iommu is not None and iommu.options.get("intremap") == "on",
+        tb_cache_mib=settings.tb_cache_size_mib or None if emulated else None,
+    )
+
+
+def describe_clock(options: GuestOptions, board: Board, virt_type: str) -> Clock:
+    """Return the clock, which Windows takes for one of local time."""
+    offset = "localtime" if is_windows(options) else "utc"
+    if virt_type != VirtType.KVM or not board.is_x86:
+        return Clock(offset)
+    timers = [
+        Timer("pit", tick_policy="delay"),
+        Timer("rtc", tick_policy="catchup"),
+        Timer("hpet", present=bool(options.property_flag("hw_time_hpet"))),
+    ]
+    if is_windows(options):
+        timers.append(Timer("hypervclock", present=True))
+    return Clock(offset, tuple(timers))
+
+
+def describe_system(guest: GuestSpec, settings: LibvirtSettings) -> dict[str, str]:
+    """Return what the guest reads of its machine: the words by which guests know that a cloud of this kind made it."""
+    system = {
+        "manufacturer": _MANUFACTURER,
+        "product": _PRODUCT,
+        "version": kilonova.__version__,
+        "serial": guest.uuid,
+        "uuid": guest.uuid,
+        "family": "Virtual Machine",
+    }
+    if settings.sysinfo_serial == "none":
+        del system["serial"]
+    return system
+
+
+def is_windows(options: GuestOptions) -> bool:
+    return (options.property("os_type") or "").lower() == "windows"
+
+
+def _why_insecure(board: Board, *, stateless: bool) -> str | None:
+    """Say why there can be no Secure Boot, None when there can."""
+    if board.is_x86 and not board.is_q35:
+        return "needs hw_machine_type=q35"
+    if board.facts is not None and not board.facts.secure_boot:
+        return "is not supported by this host (supported: disabled, optional)"
+    return "excludes hw_firmware_stateless: the keys are variables of the firmware" if stateless else None
+
+
+def _plain_loader(board: Board) -> str | None:
+    """Return a UEFI program that does without variables. libvirt by itself knows few that say so."""
+    loaders = board.facts.loaders if board.facts is not None else ()
+    plain = [path for path in loaders if "CODE" in path and not any(word in path.lower() for word in _SPECIAL_LOADERS)]
+    return min(plain, default=None)
+
+
+def _default_machine(host: HostCapabilities, settings: LibvirtSettings) -> str:
+    for entry in settings.hw_machine_type:
+        architecture, _, machine = entry.partition("=")
+        if architecture.strip() == host.architecture and machine.strip():
+            return machine.strip()
+    return _DEFAULT_MACHINES.get(host.architecture, "")
+
+
+def _require_architecture(options: GuestOptions, host: HostCapabilities) -> None:
+    """Raise UnsupportedGuest for a guest of another architecture, or of a mode that hypervisors of this kind lack."""
+    for name in ("hw_architecture", "hw_emulation_architecture"):
+        asked = options.property(name)
+        if asked is not None:
+            architecture = canonical_architecture(asked)
+            if host.architecture not in _RUNS_ON.get(architecture, {architecture}):
+                raise UnsupportedGuest(f"{name}={shown(asked)} is not supported: this host is {host.architecture}.")
+    mode = options.property("hw_vm_mode")
+    if mode is not None and canonical_vm_mode(mode) != "hvm":
+        raise UnsupportedGuest(f"hw_vm_mode={shown(mode)} is not supported by this host (supported: hvm).")

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From flavor, image and what the claim reserved to the description of a guest. What cannot be had is refused by name.
+
+Reads nothing but its arguments. The parts are in ``board``, ``guest_cpus``, ``disk_devices``, ``screen`` and
+``devices``.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from uuid import UUID
+
+from kilonova.compute.virt.libvirt.domain.board import (
+    Board,
+    choose_board,
+    describe_clock,
+    describe_features,
+    describe_firmware,
+    describe_system,
+)
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, Domain
+from kilonova.compute.virt.libvirt.domain.device_description import Devices, Iommu
+from kilonova.compute.virt.libvirt.domain.devices import (
+    describe_balloon,
+    describe_channels,
+    describe_host_devices,
+    describe_iommu,
+    describe_rng,
+    describe_serials,
+    describe_sound,
+    describe_tpm,
+    describe_watchdog,
+    pcie_ports,
+)
+from kilonova.compute.virt.libvirt.domain.disk_devices import describe_disks, scsi_controllers
+from kilonova.compute.virt.libvirt.domain.guest_cpus import (
+    describe_cpu,
+    describe_tuning,
+    memory_is_locked,
+    realtime_vcpus,
+)
+from kilonova.compute.virt.libvirt.domain.guest_options import GuestOptions, one_of, shown
+from kilonova.compute.virt.libvirt.domain.screen import (
+    describe_graphics,
+    describe_inputs,
+    describe_video,
+    usb_controller,
+)
+from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
+from kilonova.config.consoles import ConsoleSettings
+from kilonova.config.libvirt import LibvirtSettings
+from kilonova.errors import UnsupportedGuest
+from kilonova.model.image_values import canonical_vif_model
+from kilonova.model.instance import GuestSpec
+
+#: So many vCPUs have numbers that interrupts reach by themselves.
+_MOST_VCPUS = 255
+#: Names that are safe in the paths that libvirt makes of them.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+#: What guests may ask for and no host of this kind gives: extra specs and properties that must not be set …
+_NEVER = {
+    "accel:device_profile": "Accelerators",
+    "hw:pmem": "Persistent memory",
+    "kernel_id": "Booting a kernel of its own",
+    "ramdisk_id": "Booting a RAM disk of its own",
+}
+#: … and switches that must not be on.
+_NEVER_ON = {
+    "mem_encryption": "Encrypted memory",
+    "ephemeral_encryption": "Encryption of disks",
+}
+
+
+def describe(
+    guest: GuestSpec,
+    host: HostCapabilities,
+    disks: Sequence[DiskFile],
+    settings: LibvirtSettings,
+    *,
+    console_log: Path,
+    consoles: ConsoleSettings | None = None,
+    mark: str = "",
+    rescue: Mapping[str, str] | None = None,
+    serial_tcp_ports: tuple[int, ...] = (),
+    shared_cpus: frozenset[int] = frozenset(),
+) -> Domain:
+    """Return the description of a guest. Raises: UnsupportedGuest naming the property.
+
+    ``mark``: XML of our metadata. ``rescue``: properties of the image that is booted for a rescue; the disk of it is
+    among ``disks``. ``serial_tcp_ports``: free ports for serial consoles, where operators have switched those on.
+    ``shared_cpus``: host CPUs for vCPUs that have none of their own; empty stands for all of them.
+    """
+    consoles = ConsoleSettings() if consoles is None else consoles
+    options = GuestOptions(guest)
+    _require_possible(guest, options, host)
+    board = choose_board(options, host, settings)
+    disk_devices = describe_disks(disks, options, board, settings, rescue)
+    graphics = describe_graphics(consoles)
+    sound = describe_sound(options, host)
+    inputs = describe_inputs(options, board, settings, graphics)
+    iommu = describe_iommu(options, board, host.virt_type)
+    _require_room(guest, board, iommu)
+    return Domain(
+        uuid=guest.uuid,
+        name=guest.name,
+        title=guest.hostname,
+        mark=mark,
+        virt_type=host.virt_type,
+        emulator=host.emulator,
+        architecture=host.architecture,
+        machine=board.name,
+        memory_mib=guest.memory_mib,
+        vcpus=guest.vcpus,
+        cpu=describe_cpu(guest, options, host, settings),
+        tuning=describe_tuning(guest, options, host, settings, shared_cpus),
+        locked_memory=memory_is_locked(guest, options),
+        merged_memory=not realtime_vcpus(guest, options),
+        firmware=describe_firmware(options, board),
+        features=describe_features(options, board, host.virt_type, settings, iommu),
+        clock=describe_clock(options, board, host.virt_type),
+        system=describe_system(guest, settings) if board.is_x86 else {},
+        devices=Devices(
+            disks=disk_devices,
+            controllers=(
+                usb_controller(options, disk_devices, inputs, sound),
+                *scsi_controllers(disk_devices, options),
+                *pcie_ports(board, settings),
+            ),
+            serials=describe_serials(options, consoles, console_log, serial_tcp_ports),
+            channels=describe_channels(options),
+            inputs=inputs,
+            graphics=graphics,
+            video=describe_video(options, board, graphics),
+            sound=sound,
+            rng=describe_rng(options, settings),
+            watchdog=describe_watchdog(options),
+            tpm=describe_tpm(options, settings),
+            iommu=iommu,
+            host_devices=describe_host_devices(guest.reserved.devices),
+            balloon=describe_balloon(settings),
+        ),
+    )
+
+
+def _require_room(guest: GuestSpec, board: Board, iommu: Iommu | None) -> None:
+    """Raise UnsupportedGuest for more vCPUs than the board has, or can interrupt."""
+    if board.facts is not None and 0 < board.facts.max_vcpus < guest.vcpus:
+        raise UnsupportedGuest(f"{guest.vcpus} vCPUs are more than {board.name} machines have here.")
+    extended = iommu is not None and iommu.options.get("eim") == "on"
+    if board.is_x86 and guest.vcpus > _MOST_VCPUS and not extended:
+        raise UnsupportedGuest(f"{guest.vcpus} vCPUs need hw:viommu_model=intel, and KVM.")
+
+
+def _require_possible(guest: GuestSpec, options: GuestOptions, host: HostCapabilities) -> None:
+    """Raise UnsupportedGuest for what no guest of this host has."""
+    if _NAME.fullmatch(guest.name) is None or not _is_uuid(guest.uuid):
+        raise UnsupportedGuest(f"The guest {shown(guest.name)} ({shown(guest.uuid)}) has a name that is none here.")
+    for name, what in _NEVER.items():
+        value = options.spec(name) if ":" in name else options.property(name)
+        if value is not None:
+            raise UnsupportedGuest(f"{what} ({name}={shown(value)}) is not supported by this host.")
+    for name, what in _NEVER_ON.items():
+        if options.agreed_flag(name):
+            raise UnsupportedGuest(f"{what} (hw:{name}) is not supported by this host.")
+    card = options.property("hw_vif_model")
+    if card is not None and host.nic_models:
+        one_of("hw_vif_model", canonical_vif_model(card), host.nic_models)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CPUs and NUMA cells of a host, as far as guests may have them."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kilonova.compute.virt.libvirt.host.capabilities import CellFacts
+from kilonova.config.host_resources import HostResourceSettings
+from kilonova.errors import ConfigurationError
+from kilonova.model.cpu_set import cpus_text
+from kilonova.model.numa import HostCell, Pages
+
+_SIZE = re.compile(r"(\d{1,9})\s*(|KB|KIB|MB|MIB|GB|GIB)", re.IGNORECASE)
+_KIB = {"": 1, "K": 1, "M": 1024, "G": 1024**2}
+_KEYS = {"node", "size", "count"}
+
+#: (cell, size in KiB) → pages.
+ReservedPages = Mapping[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class GuestCpus:
+    """The CPUs for guests: those over which vCPUs float, and those that are pinned to one vCPU each."""
+
+    shared: frozenset[int]
+    dedicated: frozenset[int] = frozenset()
+
+
+def require_consistent(settings: HostResourceSettings) -> None:
+    """Refuse sets of CPUs that contradict each other. Raises: ConfigurationError."""
+    shared, dedicated = settings.cpu_shared_set, settings.cpu_dedicated_set
+    if both := (shared or frozenset()) & (dedicated or frozenset()):
+        raise ConfigurationError(
+            f"[compute] cpu_shared_set and [compute] cpu_dedicated_set both have the CPUs {cpus_text(both)}."
+        )
+    if settings.reserved_host_cpus and (shared is not None or dedicated is not None):
+        raise ConfigurationError(
+            "[DEFAULT] reserved_host_cpus cannot be set beside [compute] cpu_shared_set or cpu_dedicated_set: a CPU "
+            "that is in neither is the host's own."
+        )
+
+
+def cpus_for_guests(online: frozenset[int], settings: HostResourceSettings) -> GuestCpus:
+    """Return the CPUs for guests: all, where operators say nothing.
+
+    Raises: ConfigurationError for one that is not there.
+    """
+    shared, dedicated = settings.cpu_shared_set, settings.cpu_dedicated_set
+    for name, wanted in (("cpu_shared_set", shared), ("cpu_dedicated_set", dedicated)):
+        if missing := (wanted or frozenset()) - online:
+            raise ConfigurationError(
+                f"[compute] {name} has the CPUs {cpus_text(missing)}, which this host has not or are offline."
+            )
+    if shared is None:
+        shared = frozenset() if dedicated else online
+    return GuestCpus(shared, dedicated or frozenset())
+
+
+def cells_for_guests(cells: Iterable[CellFacts], cpus: GuestCpus, reserved: ReservedPages) -> tuple[HostCell, ...]:
+    """Return the NUMA cells as they are reported."""
+    return tuple(_cell(cell, cpus, reserved) for cell in sorted(cells, key=lambda cell: cell.id))
+
+
+def read_reserved_pages(texts: Iterable[str]) -> ReservedPages:
+    """Read ``[DEFAULT] reserved_huge_pages``. Raises: ConfigurationError naming the value."""
+    found: dict[tuple[int, int], int] = {}
+    for text in texts:
+        given = dict(part.strip().partition(":")[::2] for part in text.split(",") if part.strip())
+        size = _SIZE.fullmatch(given.get("size", "").strip())
+        node, count = given.get("node", "").strip(), given.get("count", "").strip()
+        if given.keys() != _KEYS or size is None or not (node.isdecimal() and count.isdecimal()):
+            raise ConfigurationError(
+                f"[DEFAULT] reserved_huge_pages must be such as node:0,size:2048,count:64, not {text!r}."
+            )
+        found[int(node), int(size[1]) * _KIB[size[2][:1].upper()]] = int(count)
+    return found
+
+
+def _cell(cell: CellFacts, cpus: GuestCpus, reserved: ReservedPages) -> HostCell:
+    own = frozenset(cpu.id for cpu in cell.cpus)
+    usable = own & (cpus.shared | cpus.dedicated)
+    siblings = {cpu.siblings & usable for cpu in cell.cpus} - {frozenset()}
+    return HostCell(
+        id=cell.id,
+        cpuset=own & cpus.shared,
+        pcpuset=own & cpus.dedicated,
+        memory_mib=cell.memory_kib // 1024,
+        siblings=tuple(sorted(siblings, key=min)),
+        pages=tuple(
+            Pages(size_kib, total, min(total, reserved.get((cell.id, size_kib), 0)))
+            for size_kib, total in sorted(cell.pages.items())
+        ),
+        socket=next((cpu.socket for cpu in cell.cpus if cpu.socket is not None), None),
+    )

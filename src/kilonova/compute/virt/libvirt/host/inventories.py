@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host of real guests says of itself to the scheduler: amounts, kinds of guests, its CPUs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
+from kilonova.compute.virt.libvirt.host.host_cells import GuestCpus
+from kilonova.compute.virt.libvirt.host.models import guest_architectures, hypervisor_types
+from kilonova.config.host_resources import HostResourceSettings
+from kilonova.model.provider import Inventory
+from kilonova.scenario.model import AllocationRatios
+
+
+def inventories_of(
+    cpus: GuestCpus, memory_mib: int, disk_gib: int, ratios: AllocationRatios, settings: HostResourceSettings
+) -> tuple[Inventory, ...]:
+    """Return what the host has; classes it has nothing of are left out. What is reserved is at most everything."""
+
+    def inventory(name: str, total: int, reserved: int, ratio: float) -> Inventory:
+        return Inventory(name, total, min(reserved, total), 1, total, 1, ratio)
+
+    every = (
+        inventory("VCPU", len(cpus.shared), settings.reserved_host_cpus, ratios.cpu),
+        inventory("PCPU", len(cpus.dedicated), 0, 1.0),
+        inventory("MEMORY_MB", memory_mib, ratios.reserved_memory_mib, ratios.memory),
+        inventory("DISK_GB", disk_gib, -(-settings.reserved_host_disk_mib // 1024), ratios.disk),
+    )
+    return tuple(each for each in every if each.total > 0)
+
+
+def supported_instances(host: HostCapabilities) -> tuple[tuple[str, str, str], ...]:
+    """Return the kinds of guests that are made here: (architecture, hypervisor type, vm mode)."""
+    architectures, types = guest_architectures(host), hypervisor_types(host)
+    found = {
+        (kind.architecture, kept, kind.vm_mode)
+        for kind in host.kinds
+        if kind.architecture in architectures
+        for kept in kind.domain_types & types
+    }
+    return tuple(sorted(found))
+
+
+def cpu_info(host: HostCapabilities) -> Mapping[str, Any]:
+    """Return what is known of the host's CPUs, in Nova's words."""
+    cpu = host.cpu
+    return {
+        "arch": host.architecture,
+        "model": cpu.model,
+        "vendor": cpu.vendor,
+        "topology": {
+            "cells": max(1, len(host.cells)),
+            "sockets": cpu.sockets,
+            "cores": cpu.dies * cpu.cores,
+            "threads": cpu.threads,
+        },
+        "features": sorted(cpu.features),
+    }

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a host can make a guest at all, before anything is fetched for it or made.
+
+The scheduler asks for traits only where operators have it do so, and libvirt and QEMU find some of what they lack
+when a guest starts. So the driver looks itself.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
+from kilonova.compute.virt.libvirt.domain.guest_options import shown
+from kilonova.compute.virt.libvirt.domain.hardware import describe
+from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
+from kilonova.compute.virt.libvirt.host.models import supported_models
+from kilonova.config.libvirt import LibvirtSettings
+from kilonova.errors import UnsupportedGuest
+from kilonova.model.image_properties import canonical_architecture, canonical_value, read_property
+from kilonova.model.image_values import canonical_vif_model
+from kilonova.model.instance import GuestSpec
+
+#: Properties that flavors may set, too, as the extra spec of the same name with a colon.
+_OF_FLAVORS = frozenset(
+    {
+        *("hw_sound_model", "hw_usb_model", "hw_viommu_model", "hw_watchdog_action", "hw_tpm_model", "hw_tpm_version"),
+        *("hw_maxphysaddr_mode", "os_secure_boot"),
+    }
+)
+_FLAGS = frozenset({"hw_firmware_stateless"})
+_YES = frozenset({"1", "t", "true", "on", "y", "yes"})
+_SCSI_SPELLINGS: Mapping[str, str] = {"lsilogicsas": "lsisas1068", "paravirtual": "vmpvscsi"}
+_SPELLINGS: Mapping[str, Callable[[str], str]] = {
+    "hw_emulation_architecture": canonical_architecture,
+    "hw_scsi_model": lambda value: _SCSI_SPELLINGS.get(value.lower(), value.lower()),
+    "hw_vif_model": canonical_vif_model,
+}
+#: What every guest has, and one that asks for nothing.
+_ROOT = DiskFile(DiskRole.ROOT, Path("disk"), "qcow2")
+_PLAIN = GuestSpec("00000000-0000-0000-0000-000000000000", "plain", "plain", vcpus=1, memory_mib=64, root_gib=1)
+
+
+def why_not(
+    guest: GuestSpec, host: HostCapabilities, settings: LibvirtSettings, shared_cpus: frozenset[int] = frozenset()
+) -> str | None:
+    """Say why a guest cannot be made here: which property, its value, and what there is instead. None when it can.
+
+    It names no host: users read it. ``shared_cpus``: as in :func:`describe`.
+    """
+    try:
+        describe(guest, host, (_ROOT,), settings, console_log=Path("console.log"), shared_cpus=shared_cpus)
+    except UnsupportedGuest as refusal:
+        return refusal.message
+    models = supported_models(host, settings)
+    for said, name, value in _asked(guest, models):
+        if value not in models[name]:
+            have = ", ".join(sorted(models[name])) or "none"
+            return f"{said} is not supported by this host (supported: {have})."
+    return None
+
+
+def why_unusable(host: HostCapabilities, settings: LibvirtSettings) -> str | None:
+    """Say what operators want of every guest and this host has not, or of TPMs; None when all is well."""
+    reason = why_not(_PLAIN, host, settings)
+    if reason is not None:
+        return f"No guest can be made on this host: {reason}"
+    if settings.swtpm_enabled and not supported_models(host, settings)["hw_tpm_version"]:
+        return "[libvirt] swtpm_enabled is set, and libvirt finds no swtpm on this host."
+    return None
+
+
+def _asked(guest: GuestSpec, models: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, str, str]]:
+    """Yield what is asked for: as it was written, the property, and the value in its one spelling."""
+    for name in models:
+        in_image = read_property(guest.image_properties, name)
+        if in_image is not None:
+            yield f"{name}={shown(in_image)}", name, _canonical(name, in_image)
+        key = name.replace("_", ":", 1)
+        in_flavor = guest.extra_specs.get(key) if name in _OF_FLAVORS else None
+        if in_flavor:
+            yield f"{key}={shown(in_flavor)}", name, _canonical(name, in_flavor)
+
+
+def _canonical(name: str, value: str) -> str:
+    if name in _FLAGS:
+        return "true" if value.strip().lower() in _YES else "false"
+    spelling = _SPELLINGS.get(name)
+    return spelling(value) if spelling is not None else canonical_value(name, value).lower()

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host of real guests has and can do: looked at when the agent starts, and again every minute or so."""
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import libvirt
+
+from kilonova.compute.virt.host_setup import HostSetup
+from kilonova.compute.virt.libvirt.connection import explained
+from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
+from kilonova.compute.virt.libvirt.host.capabilities_xml import HostFacts, read_host
+from kilonova.compute.virt.libvirt.host.host_cells import (
+    cells_for_guests,
+    cpus_for_guests,
+    read_reserved_pages,
+    require_consistent,
+)
+from kilonova.compute.virt.libvirt.host.inventories import cpu_info, inventories_of, supported_instances
+from kilonova.compute.virt.libvirt.host.late_check import why_unusable
+from kilonova.compute.virt.libvirt.host.monitors import CpuMonitor, measures_cpus
+from kilonova.compute.virt.libvirt.host.pci_devices import PciDevice, pools_of, read_device, read_device_specs
+from kilonova.compute.virt.libvirt.host.probe import probe
+from kilonova.compute.virt.libvirt.host.traits import traits_of
+from kilonova.compute.virt.libvirt.host.virt_type import choose_virt_type
+from kilonova.config.libvirt import LibvirtSettings
+from kilonova.errors import ConfigurationError, DriverError
+from kilonova.model.host import Capabilities, NodeReport
+from kilonova.model.host_devices import HostDevices
+from kilonova.model.pci import PciPool
+
+LOG = logging.getLogger(__name__)
+#: After so many seconds it is seen whether libvirt, QEMU or the hardware has changed.
+_LOOK_AGAIN_S = 60.0
+_ALL_CPUS = -1
+
+
+class HostReport:
+    """One host. Calls take milliseconds but for the first one, and the first one after libvirt or QEMU has changed.
+
+    ``now``: a clock. Raises: ConfigurationError, if what operators say contradicts itself.
+    """
+
+    def __init__(
+        self, setup: HostSetup, settings: LibvirtSettings, *, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._setup = setup
+        self._settings = settings
+        self._now = now
+        require_consistent(setup.resources)
+        self._reserved_pages = read_reserved_pages(setup.resources.reserved_huge_pages)
+        self._device_specs = read_device_specs(setup.resources.device_spec)
+        self._measures = measures_cpus(setup.resources.compute_monitors)
+        self._monitor = CpuMonitor()
+        self._lock = threading.Lock()
+        self._virt_type: str | None = None
+        self._known: tuple[tuple[str, int, int], HostCapabilities] | None = None
+        self._looked_at = 0.0
+        self._devices: dict[str, PciDevice | None] = {}
+
+    def capabilities(self, connection: Any) -> HostCapabilities:
+        """Return what the host can do. ``connection``: a ``virConnect``.
+
+        Raises: DriverError; ConfigurationError, where KVM or anything else is configured that does not work here.
+        """
+        with self._lock, explained("say what it can do"):
+            if self._known is not None and self._now() < self._looked_at + _LOOK_AGAIN_S:
+                return self._known[1]
+            return self._look(connection)
+
+    def report(self, connection: Any) -> NodeReport:
+        """Describe the host to the scheduler. Raises: DriverError, ConfigurationError."""
+        with self._lock, explained("say what it has"):
+            host = self._look(connection)
+            resources = self._setup.resources
+            cpus = cpus_for_guests(_online_cpus(connection), resources)
+            return NodeReport(
+                host=self._setup.host,
+                hypervisor_hostname=connection.getHostname(),
+                capabilities=Capabilities(
+                    hypervisor_type=connection.getType(),
+                    hypervisor_version=host.qemu_version,
+                    supported_instances=supported_instances(host),
+                    cpu_info=cpu_info(host),
+                ),
+                inventories=inventories_of(
+                    cpus, _memory_mib(connection), self._disk_gib(), self._setup.ratios, resources
+                ),
+                traits=traits_of(host, self._settings, resources.image_type_exclude_list),
+                host_ip=resources.my_ip or own_address(),
+                metrics=self._metrics(connection),
+                devices=HostDevices(cells_for_guests(host.cells, cpus, self._reserved_pages), self._pools(connection)),
+            )
+
+    def _look(self, connection: Any) -> HostCapabilities:
+        """Return what the host can do, found out anew if libvirt says anything else than before."""
+        text = connection.getCapabilities()
+        said = text, connection.getLibVersion(), connection.getVersion()
+        if self._known is None or self._known[0] != said:
+            facts = _facts(text)
+            found = probe(connection, text, facts, self._choose_virt_type(facts), self._settings)
+            LOG.info(
+                "libvirt %s, QEMU %s, %s: %d kinds of machine, by %s",
+                *(_shown(version) for version in (found.libvirt_version, found.qemu_version)),
+                found.architecture,
+                len(set(facts.machines.values())),
+                found.virt_type,
+            )
+            self._require_usable(found)
+            self._known = said, found
+        self._looked_at = self._now()
+        return self._known[1]
+
+    def _require_usable(self, found: HostCapabilities) -> None:
+        """Have an agent not start with what cannot be done here. Raises: ConfigurationError.
+
+        One that has started goes on: guests are there, and others may still be made.
+        """
+        reason = why_unusable(found, self._settings)
+        if reason is not None:
+            if self._known is None:
+                raise ConfigurationError(reason)
+            LOG.error("%s", reason)
+
+    def _choose_virt_type(self, facts: HostFacts) -> str:
+        """Return how guests run, which is found out once: guests that run are not made otherwise any more."""
+        if self._virt_type is None:
+            own = next(kind for kind in facts.kinds if kind.emulator == facts.emulator)
+            self._virt_type = choose_virt_type(
+                self._settings.virt_type, facts.emulator, facts.architecture, own.domain_types
+            )
+        return self._virt_type
+
+    def _disk_gib(self) -> int:
+        """Return the size of the file system that the disks of guests are on."""
+        try:
+            found = os.statvfs(self._setup.folder)
+        except OSError as error:
+            raise DriverError(f"The folder of guests cannot be looked at: {error.strerror}.") from error
+        return found.f_blocks * found.f_frsize >> 30
+
+    def _metrics(self, connection: Any) -> Mapping[str, float]:
+        if not self._measures:
+            return {}
+        times = connection.getCPUStats(_ALL_CPUS)
+        return self._monitor.measure(times, connection.getInfo()[3])
+
+    def _pools(self, connection: Any) -> tuple[PciPool, ...]:
+        """Return the PCI devices for guests. A device is looked at once, as long as it is there."""
+        if not self._device_specs:
+            return ()
+        known, self._devices = self._devices, {}
+        for device in connection.listAllDevices(libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV):
+            name = device.name()
+            self._devices[name] = known[name] if name in known else read_device(device.XMLDesc(0))
+        return pools_of((device for device in self._devices.values() if device is not None), self._device_specs)
+
+
+def own_address() -> str:
+    """Return the address from which this machine reaches others; the loopback's where it reaches nobody."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe_socket:
+        try:
+            probe_socket.connect(("192.0.2.1", 9))  # for documentation: a datagram socket sends nothing by that
+        except OSError:
+            return "127.0.0.1"
+        return str(probe_socket.getsockname()[0])
+
+
+def _online_cpus(connection: Any) -> frozenset[int]:
+    _, online, _ = connection.getCPUMap(0)
+    return frozenset(number for number, is_online in enumerate(online) if is_online)
+
+
+def _memory_mib(connection: Any) -> int:
+    """Return the memory of the host; what ``getInfo`` says is wrong inside of some virtual machines."""
+    return int(connection.getMemoryStats(libvirt.VIR_NODE_MEMORY_STATS_ALL_CELLS)["total"]) // 1024
+
+
+def _shown(version: int) -> str:
+    return f"{version // 1_000_000}.{version // 1000 % 1000}.{version % 1000}"
+
+
+def _facts(text: str) -> HostFacts:
+    try:
+        return read_host(text)
+    except ValueError as error:
+        raise DriverError(f"The hypervisor cannot make guests: {error}.") from error

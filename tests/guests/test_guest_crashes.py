@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process with real guests is killed at some points of some workflows; `make guest-crashes` takes all of them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from support.libvirt_node import LibvirtNode
+
+_TESTS = Path(__file__).parents[1]
+
+
+def test_servers_guests_and_disks_fit_together_whenever_their_process_is_killed(libvirt_node: LibvirtNode) -> None:
+    command = [sys.executable, "-m", "crash.guest_matrix", "--uri", libvirt_node.uri, "--sample", "6", "--seed", "5"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(_TESTS)}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "guests: 6 kills" in done.stdout, done.stdout
