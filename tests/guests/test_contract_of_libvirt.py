@@ -69,6 +69,9 @@ class LibvirtPlace(Place):
         ]
         return there + [str(found) for found in self._folder.rglob(f"{uuid}*")]
 
+    def files_with(self, secret: bytes) -> list[str]:
+        return [str(file) for file in self._folder.rglob("*") if file.is_file() and secret in file.read_bytes()]
+
     def uploaded(self, image: ImageData) -> bytes | None:
         return self._data.get(image.image_id)
 

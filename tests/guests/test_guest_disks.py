@@ -346,11 +346,11 @@ def test_a_resize_adds_and_takes_further_disks(disks_with: MakeDisks, service: R
 def test_a_rescue_disk_is_made_of_another_image(disks_with: MakeDisks, service: RealImages, tmp_path: Path) -> None:
     disks = disks_with()
     own = disks.make(guest(service.make("image-1", "qcow2")))
-    rescue = disks.make_rescue(guest(None), service.make("image-2", "qcow2"))
+    (rescue,) = disks.make_rescue(guest(None), service.make("image-2", "qcow2"))
     assert (rescue.role, rescue.path.name) == (DiskRole.RESCUE, "disk.rescue")
     assert start_of(rescue, tmp_path) == b"image-2"
     assert disks.present("g1") == own
-    assert start_of(disks.make_rescue(guest(None), service.make("image-3", "qcow2")), tmp_path) == b"image-3"
+    assert start_of(disks.make_rescue(guest(None), service.make("image-3", "qcow2"))[0], tmp_path) == b"image-3"
     disks.drop_rescue("g1")
     disks.drop_rescue("g1")
     assert not rescue.path.exists()

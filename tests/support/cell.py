@@ -139,6 +139,7 @@ class Cell:
                 flavor,
                 task_state=TaskState.SCHEDULING,
                 image_ref=image.id,
+                image_properties=image.properties,
                 config_drive="True" if config_drive else "",
                 reservation_id=reservation,
                 launch_index=index,

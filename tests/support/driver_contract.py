@@ -25,6 +25,7 @@ from kilonova.errors import (
     UnsupportedGuest,
 )
 from kilonova.identifiers import new_uuid
+from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.console import ConsoleProtocol
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
@@ -65,6 +66,10 @@ class Place(ABC):
     @abstractmethod
     def left_behind(self, uuid: str) -> list[str]:
         """Name what the host still has of a guest."""
+
+    @abstractmethod
+    def files_with(self, secret: bytes) -> list[str]:
+        """Name the files of the host that contain a secret."""
 
     @abstractmethod
     def uploaded(self, image: ImageData) -> bytes | None:
@@ -293,6 +298,34 @@ class DriverContract:
                 place.driver.start(guest.uuid)
         assert place.state(guest) is RUNNING
         assert place.driver.marked_guests() == {guest.uuid: guest.ordered_at}
+
+    @pytest.mark.parametrize("own", [None, ConfigDrive("web")])
+    @pytest.mark.parametrize("back", ["unrescue", "hard_reboot", "stop and start", "destroy"])
+    def test_the_password_of_a_rescue_is_gone_with_it(self, place: Place, back: str, own: ConfigDrive | None) -> None:
+        guest = place.made(config_drive=own)
+        rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass="heliotrope"))
+        for _ in range(2):
+            place.driver.rescue(rescued, place.stubborn.image_id, place.stubborn, "heliotrope", Patience())
+            assert len(place.files_with(b"heliotrope")) == 1
+        place.agent_dies()
+        assert len(place.files_with(b"heliotrope")) == 1
+        match back:
+            case "hard_reboot":
+                place.driver.hard_reboot(guest.uuid, None)
+            case "stop and start":
+                place.driver.stop(guest.uuid)
+                place.driver.start(guest.uuid)
+            case _:
+                getattr(place.driver, back)(guest.uuid)
+        assert place.files_with(b"heliotrope") == []
+
+    def test_a_rescue_that_cannot_be_leaves_it_as_it_was(self, place: Place) -> None:
+        guest = place.made()
+        rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass="heliotrope"))
+        with pytest.raises(ImageUnusable):
+            place.driver.rescue(rescued, place.damaged.image_id, place.damaged, "heliotrope", Patience())
+        assert place.state(guest) is RUNNING
+        assert place.files_with(b"heliotrope") == []
 
     @pytest.mark.parametrize("power_on", [True, False])
     def test_a_rebuild_makes_it_anew_once(self, place: Place, *, power_on: bool) -> None:

@@ -4,7 +4,9 @@
 ``tests.txt`` names the tests that have to pass, ``sample.txt`` some of them. The run fails for each of them that fails,
 is skipped or does not run, and names it with its reason. ``.venv-tempest`` holds the suite (`make tempest` makes it).
 
-python -m tempest [--sample] [--everything] [REGEX ...]
+With ``--hypervisor libvirt`` one of the hosts has real guests, and those of ``libvirt.txt`` have to pass as well.
+
+python -m tempest [--hypervisor libvirt] [--sample] [--everything] [REGEX ...]
 """
 
 import argparse
@@ -33,6 +35,8 @@ ROOT = HERE.parents[1]
 VENV = ROOT / ".venv-tempest"
 _HOSTS = 2
 _REGION = "RegionOne"
+#: Beside a host of real guests, which gets nearly all servers because it has more memory left.
+_SMALL_HOST = "hosts: [{name: small, vcpus: 8, memory_mib: 5120, disk_gib: 60}]\n"
 _ALL_OF_COMPUTE = r"^tempest\.(api\.compute|serial_tests\.api\.compute)\."
 _PASSED = {"success", "xfail"}
 _SHOWN_LINES = 6
@@ -52,6 +56,7 @@ def main() -> int:
     parser.add_argument("regexes", nargs="*", metavar="REGEX", help="only those of the tests that match one")
     parser.add_argument("--sample", action="store_true", help="the tests of sample.txt")
     parser.add_argument("--everything", action="store_true", help="all of tempest.api.compute, whatever comes of it")
+    parser.add_argument("--hypervisor", choices=["simulated", "libvirt"], default="simulated", help="of the first host")
     parser.add_argument("--workers", type=int, default=2, help="how many tests at a time")
     parser.add_argument("--patience", type=int, default=60, help="seconds until a server has to be ready")
     parser.add_argument("--json", type=Path, help="write what came of each test to this file")
@@ -59,6 +64,8 @@ def main() -> int:
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and stop the cloud on the way out
     wanted = None if chosen.everything else read_names(HERE / ("sample.txt" if chosen.sample else "tests.txt"))
+    if wanted is not None and chosen.hypervisor == "libvirt":
+        wanted += read_names(HERE / "libvirt.txt")
     if wanted is not None and chosen.regexes:
         wanted = [name for name in wanted if any(re.search(regex, name) for regex in chosen.regexes)]
     if wanted == []:
@@ -68,7 +75,7 @@ def main() -> int:
     work.mkdir(parents=True, exist_ok=True)
     try:
         patterns = [f"^{re.escape(name)}(\\[|$)" for name in wanted] if wanted is not None else chosen.regexes
-        found = _run(work, patterns or [_ALL_OF_COMPUTE], chosen.workers, chosen.patience)
+        found = _run(work, patterns or [_ALL_OF_COMPUTE], chosen)
     finally:
         if chosen.keep is None:
             shutil.rmtree(work)
@@ -90,21 +97,26 @@ def read_names(file: Path) -> list[str]:
     return names
 
 
-def _run(work: Path, patterns: Sequence[str], workers: int, patience: int) -> Mapping[str, Outcome]:
+def _run(work: Path, patterns: Sequence[str], chosen: argparse.Namespace) -> Mapping[str, Outcome]:
     """Start a cloud, prepare it, run the tests that match, and return what came of each."""
     for name in ("log", "locks", "etc"):
         (work / name).mkdir(exist_ok=True)
     more = work / "etc" / "cloud.conf"
     more.write_text(f"[DEFAULT]\nweb = {_novnc()}\n")
-    cloud = Supervisor(work / "cloud", arguments=("--hosts", str(_HOSTS), "--config-file", str(more))).start()
+    hosts = ["--hosts", str(_HOSTS)]
+    if chosen.hypervisor == "libvirt":
+        scenario = work / "etc" / "hosts.yaml"
+        scenario.write_text(_SMALL_HOST)
+        hosts = ["--scenario", str(scenario), "--hypervisor", "libvirt", "--guests-on-stop", "stop"]
+    cloud = Supervisor(work / "cloud", arguments=(*hosts, "--config-file", str(more))).start()
     try:
         try:
             cloud.until_ready()
         except AssertionError:
             logs = "\n".join(log.read_text()[-3000:] for log in sorted((work / "cloud" / "log").glob("*.log")))
             sys.exit(f"tempest: the cloud did not start; its logs end in\n{logs}")
-        _configure(work, cloud, workers, patience)
-        return _run_suite(work, patterns, workers)
+        _configure(work, cloud, chosen)
+        return _run_suite(work, patterns, chosen.workers)
     finally:
         cloud.stop()
 
@@ -117,9 +129,9 @@ def _novnc() -> str:
     return found.stdout.strip()
 
 
-def _configure(work: Path, cloud: Supervisor, workers: int, patience: int) -> None:
+def _configure(work: Path, cloud: Supervisor, chosen: argparse.Namespace) -> None:
     """Make users and images, and write the files that Tempest and stestr read."""
-    people = list(people_of(workers))
+    people = list(people_of(chosen.workers))
     with connect(cloud.folder) as connection:
         make_people(connection, people)
         announce_networks(connection, f"http://127.0.0.1:{cloud.ports[0]}/network")
@@ -141,7 +153,8 @@ def _configure(work: Path, cloud: Supervisor, workers: int, patience: int) -> No
             flavor=FLAVORS[0].id,
             flavor_alt=FLAVORS[1].id,
             hosts=_HOSTS,
-            patience=patience,
+            patience=chosen.patience,
+            stable_rescue=str(chosen.hypervisor == "libvirt").lower(),
         )
     )
     (package,) = VENV.glob("lib/python3*/site-packages/tempest")

@@ -69,8 +69,7 @@ def carry_out(
             driver.start(order.instance_uuid)
             return PowerState.RUNNING
         case StopGuest():
-            limit_s = shutdowns.times.stop_s if order.timeout_s is None else order.timeout_s
-            with shutdowns.patience(order.instance_uuid, limit_s) as patience:
+            with shutdowns.patience_of(order) as patience:
                 driver.stop(order.instance_uuid, patience)
             return PowerState.SHUTDOWN
         case RebootGuest():
@@ -88,7 +87,7 @@ def carry_out(
             driver.resume(order.instance_uuid)
             return PowerState.RUNNING
         case RescueGuest():
-            with shutdowns.patience(order.instance_uuid, shutdowns.times.stop_s) as patience:
+            with shutdowns.patience_of(order) as patience:
                 driver.rescue(
                     order.guest, order.image_ref, order.image, order.admin_password, patience, order.image_properties
                 )
@@ -103,7 +102,7 @@ def carry_out(
             driver.crash_dump(order.instance_uuid)
             return _state(driver, order.instance_uuid)
         case MoveAway():
-            with shutdowns.patience(order.instance_uuid, shutdowns.times.stop_s) as patience:
+            with shutdowns.patience_of(order) as patience:
                 driver.move_away(order.instance_uuid, order.destination, patience)
             return PowerState.SHUTDOWN
         case FinishMove():

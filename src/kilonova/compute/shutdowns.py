@@ -3,9 +3,10 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from time import monotonic
+from typing import Protocol
 
 from kilonova.compute.virt.base import AgentStopsError
 
@@ -19,6 +20,16 @@ class ShutdownTimes:
 
     stop_s: float = 60.0
     reboot_s: float = 120.0
+
+
+class ShutdownOrder(Protocol):
+    """An order that begins with a shutdown. ``timeout_s``: how long it may take, None: as long as its host says."""
+
+    @property
+    def instance_uuid(self) -> str: ...
+
+    @property
+    def timeout_s(self) -> float | None: ...
 
 
 class Patience:
@@ -58,6 +69,10 @@ class Shutdowns:
         self._lock = threading.Lock()
         self._waiting: dict[str, Patience] = {}
         self._is_stopping = False
+
+    def patience_of(self, order: ShutdownOrder) -> AbstractContextManager[Patience]:
+        """Return the same for a guest that is not rebooted. Raises: AgentStopsError."""
+        return self.patience(order.instance_uuid, self.times.stop_s if order.timeout_s is None else order.timeout_s)
 
     @contextmanager
     def patience(self, instance_uuid: str, limit_s: float) -> Iterator[Patience]:

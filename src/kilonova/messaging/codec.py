@@ -14,7 +14,8 @@ has learnt it.
  4    the actions about one guest where it is, its moves, rebuilds and images, questions about it (ADR 24)
       and its config drive (ADR 29)
  5    the address of a guest's console, and how a guest is doing (ADR 30)
- 6    the format of an image, the images that a host keeps, and what an image to rescue from says of itself
+ 6    the format of an image, the images that a host keeps, what an image to rescue from says of itself, and how long a
+      guest may take to shut down before a rescue or a move
 ====  ==================================================================
 """
 

@@ -71,6 +71,12 @@ def read_property(properties: Mapping[str, Any], name: str) -> str | None:
     return str(value) if value else None
 
 
+def shutdown_timeout_s(properties: Mapping[str, Any]) -> float | None:
+    """Return how long a guest of an image may take to shut down; what is no number counts as nothing said."""
+    said = str(properties.get("os_shutdown_timeout", ""))
+    return float(said) if said.isascii() and said.isdigit() else None
+
+
 def image_property_names(image: Image | None) -> frozenset[str]:
     """Return every name under which ``image_property`` may find something."""
     if image is None:

@@ -111,11 +111,19 @@ def test_a_guest_that_does_not_obey_is_powered_off_in_the_end(
 
 
 @pytest.mark.parametrize("limit_s", [0.0, 0.3])
-def test_an_order_may_say_how_long_a_guest_may_take(serve: Serve, limit_s: float) -> None:
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda limit_s: StopGuest(new_step(), "a", timeout_s=limit_s),
+        lambda limit_s: MoveAway(new_step(), "a", "node2", timeout_s=limit_s),
+        lambda limit_s: RescueGuest(new_step(), guest("a"), "helper", timeout_s=limit_s),
+    ],
+)
+def test_an_order_may_say_how_long_a_guest_may_take(serve: Serve, order: Any, limit_s: float) -> None:
     served = serve(shutdown_delay_s=_NEVER)
     began = time.monotonic()
-    served.send(StopGuest(new_step(), "a", timeout_s=limit_s))
-    assert served.replies(1)[0].power_state is PowerState.SHUTDOWN
+    served.send(order(limit_s))
+    assert served.replies(1)[0].error is None
     assert limit_s <= time.monotonic() - began < limit_s + 5
 
 

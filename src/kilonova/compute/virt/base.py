@@ -157,6 +157,8 @@ class VirtDriver(Protocol):
         """Start a guest from an image, with its own disk beside it; one that is rescued with it is success.
 
         ``image``: how the host gets it. ``admin_password``: for whoever logs in to it. ``patience``: see :meth:`stop`.
+        The config drive of ``guest`` says the password, too: as long as the rescue lasts the guest has that drive
+        instead of its own, and it is gone with the rescue.
         ``image_properties``: of RESCUE_PROPERTIES, those that the image has. With one, the guest's own disks keep their
         names, and the rescue disk comes behind them.
         A start or a hard reboot takes its own disk again. Raises: DriverError, AgentStopsError; then it is as it was,

@@ -39,6 +39,7 @@ from kilonova.conductor.workflow import (
     complete_or_repeat,
     is_unreachable,
 )
+from kilonova.conductor.workflows.move_steps import move_away
 from kilonova.conductor.workflows.moves import (
     Claiming,
     MoveFacts,
@@ -53,7 +54,7 @@ from kilonova.conductor.workflows.moves import (
 from kilonova.conductor.workflows.outcomes import fail, require_absent, settle
 from kilonova.db import instances, moves, server_migrations
 from kilonova.db.transaction import Transaction
-from kilonova.messaging.messages import DestroyGuest, MoveAway, RebuildGuest, ReturnHome, StepReply
+from kilonova.messaging.messages import DestroyGuest, RebuildGuest, ReturnHome, StepReply
 from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.server_migration import OPEN, MigrationStatus, MoveKind
 from kilonova.model.transitions import TRANSITIONS
@@ -107,11 +108,6 @@ def _give_back(services: Services, run: Run[MoveFacts]) -> Effect:
     if not run.facts.stranded:
         return give_destination_back(services, run)
     return Completed(write=_done(run))
-
-
-def _leave(_services: Services, run: Run[MoveFacts]) -> Effect:
-    facts = run.facts
-    return SendToAgent(facts.source, MoveAway(run.step_id, run.instance_uuid, facts.host))
 
 
 def _left(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
@@ -213,7 +209,7 @@ EVACUATE = Workflow(
             event="rebuild_server",
             blocking=lambda services: services.claimer.calls_foreign_driver,
         ),
-        Step("leave", do=_leave, undo=NOTHING, on_reply=_left),
+        Step("leave", do=move_away, undo=NOTHING, on_reply=_left),
         Step(
             "spawn",
             do=_spawn,

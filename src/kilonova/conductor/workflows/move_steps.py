@@ -16,10 +16,21 @@ from kilonova.conductor.workflow import (
     SendToAgent,
 )
 from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home
-from kilonova.db import moves, server_migrations
+from kilonova.db import instances, moves, server_migrations
 from kilonova.db.transaction import Transaction
-from kilonova.messaging.messages import AbandonMove, ConfirmMove, ReturnHome, StepReply
+from kilonova.messaging.messages import AbandonMove, ConfirmMove, MoveAway, ReturnHome, StepReply
+from kilonova.model.image_properties import shutdown_timeout_s
 from kilonova.model.server_migration import OPEN, MigrationStatus
+
+
+def move_away(services: Services, run: Run[MoveFacts]) -> Effect:
+    """Have the source power the guest off, which gets as long as its image says, and keep it."""
+    with services.database.read() as connection:
+        instance = instances.find(connection, run.instance_uuid)
+    if instance is None:
+        return Gone()
+    timeout_s = shutdown_timeout_s(instance.image_properties)
+    return SendToAgent(run.facts.source, MoveAway(run.step_id, run.instance_uuid, run.facts.host, timeout_s))
 
 
 def switch(_services: Services, run: Run[MoveFacts]) -> Effect:

@@ -6,7 +6,7 @@ A host that fails leaves the guest as it was. Whatever it did, a hard reboot of 
 
 from dataclasses import dataclass, field, replace
 
-from kilonova.conductor.guest_description import guest_of, reserved_for
+from kilonova.conductor.guest_description import config_drive_for, guest_of, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     NOTHING,
@@ -25,6 +25,7 @@ from kilonova.db import instances, request_specs
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import RescueGuest, UnrescueGuest
 from kilonova.model.image import Image
+from kilonova.model.image_properties import shutdown_timeout_s
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
 
@@ -56,12 +57,20 @@ def _rescue(services: Services, run: Run[RescueFacts]) -> Effect:
         return Gone()
     request, facts = found[instance.uuid], run.facts
     reserved = reserved_for(services.database, instance, request)
-    guest = guest_of(instance, request, reserved, run.row.since, image_data=None, config_drive=None)
-    image_data = services.image_data(facts.host, facts.image)
-    password, properties = facts.admin_password, facts.image.properties
-    return SendToAgent(
-        facts.host, RescueGuest(run.step_id, guest, facts.image.id, image_data, password, image_properties=properties)
+    drive = config_drive_for(services, facts.host, instance, request)
+    if drive is not None:
+        drive = replace(drive, admin_pass=facts.admin_password or None)
+    guest = guest_of(instance, request, reserved, run.row.since, image_data=None, config_drive=drive)
+    order = RescueGuest(
+        run.step_id,
+        guest,
+        facts.image.id,
+        services.image_data(facts.host, facts.image),
+        facts.admin_password,
+        facts.image.properties,
+        shutdown_timeout_s(instance.image_properties),
     )
+    return SendToAgent(facts.host, order)
 
 
 def _forget_password(_services: Services, run: Run[RescueFacts]) -> Effect:

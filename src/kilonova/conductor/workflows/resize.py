@@ -22,6 +22,7 @@ from kilonova.conductor.workflow import (
 from kilonova.conductor.workflows.move_steps import (
     abandon,
     advance,
+    move_away,
     return_home,
     status_write,
     switch,
@@ -36,15 +37,10 @@ from kilonova.conductor.workflows.moves import (
 )
 from kilonova.conductor.workflows.outcomes import settle
 from kilonova.db.transaction import Transaction
-from kilonova.messaging.messages import FinishMove, MoveAway
+from kilonova.messaging.messages import FinishMove
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.server_migration import MigrationStatus, MoveKind
 from kilonova.model.transitions import TRANSITIONS
-
-
-def _move_away(_services: Services, run: Run[MoveFacts]) -> Effect:
-    facts = run.facts
-    return SendToAgent(facts.source, MoveAway(run.step_id, run.instance_uuid, facts.host))
 
 
 def _finish(services: Services, run: Run[MoveFacts]) -> Effect:
@@ -83,7 +79,7 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
             ),
             Step(
                 "move-away",
-                do=_move_away,
+                do=move_away,
                 undo=return_home,
                 on_reply=advance(MigrationStatus.POST_MIGRATING, touched=True),
                 shows=TaskState.RESIZE_MIGRATING,

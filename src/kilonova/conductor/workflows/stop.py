@@ -10,11 +10,9 @@ from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import NOTHING, Effect, Interrupt, Run, SendToAgent, Step, Workflow
 from kilonova.conductor.workflows.outcomes import failed, settled
 from kilonova.messaging.messages import StopGuest
+from kilonova.model.image_properties import shutdown_timeout_s
 from kilonova.model.instance import Instance
 from kilonova.model.transitions import TRANSITIONS
-
-#: How long a guest of an image may take to shut down, in seconds.
-_PROPERTY = "os_shutdown_timeout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +24,8 @@ class StopFacts:
 
     @classmethod
     def of(cls, instance: Instance) -> "StopFacts":
-        """Return the facts of a stop in order; what an image says that is no number counts as nothing."""
-        said = str(instance.image_properties.get(_PROPERTY, ""))
-        return cls(instance.host or "", float(said) if said.isascii() and said.isdigit() else None)
+        """Return the facts of a stop in order."""
+        return cls(instance.host or "", shutdown_timeout_s(instance.image_properties))
 
 
 def _ask_host(_services: Services, run: Run[StopFacts]) -> Effect:

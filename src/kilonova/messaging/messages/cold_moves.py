@@ -13,11 +13,15 @@ from kilonova.model.instance import GuestSpec
 
 @dataclass(frozen=True, slots=True)
 class MoveAway:
-    """To the source: power the guest off and keep it, for ``destination`` to copy and for the way back."""
+    """To the source: power the guest off and keep it, for ``destination`` to copy and for the way back.
+
+    ``timeout_s``: how long it may take to shut down, None: as long as its host says.
+    """
 
     step: StepId
     instance_uuid: str
     destination: str
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

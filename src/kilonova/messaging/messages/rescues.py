@@ -14,8 +14,10 @@ class RescueGuest:
     """Start a guest from an image, with its own disk beside it.
 
     ``image``: how the host gets it; None for a cloud without an image service.
-    ``admin_password``: for whoever logs in to it. It is part of nothing that is shown or logged.
+    ``admin_password``: for whoever logs in to it; the config drive of ``guest`` says it, too. It is part of nothing
+    that is shown or logged.
     ``image_properties``: what the image says of itself as one to rescue from, such as hw_rescue_device.
+    ``timeout_s``: how long the guest may take to shut down, None: as long as its host says.
     """
 
     step: StepId
@@ -24,6 +26,7 @@ class RescueGuest:
     image: ImageData | None = None
     admin_password: str = field(default="", repr=False)
     image_properties: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float | None = None
 
     @property
     def instance_uuid(self) -> str:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The config drives of the guests of a simulated hypervisor: FOLDER/config_drives/HOST/INSTANCE.iso."""
+"""The config drives of the guests of a simulated hypervisor: FOLDER/config_drives/HOST/INSTANCE.iso.
+
+…and INSTANCE.rescue.iso as long as a guest is rescued.
+"""
 
 import contextlib
 from collections.abc import Collection
@@ -10,7 +13,7 @@ from kilonova.compute.config_drives import files_of, iso9660_of
 from kilonova.errors import DriverError
 from kilonova.model.instance import GuestSpec
 
-_SUFFIX, _DRAFT = ".iso", ".part"
+_SUFFIX, _RESCUE_SUFFIX, _DRAFT = ".iso", ".rescue.iso", ".part"
 
 
 class Drives:
@@ -22,9 +25,19 @@ class Drives:
 
     def make(self, guest: GuestSpec) -> None:
         """Make the drive of a guest that is to have one, in the place of the one it had. Raises: DriverError."""
+        self._make(guest, self._file(guest.uuid))
+
+    def make_for_rescue(self, guest: GuestSpec) -> None:
+        """Make the drive that a guest has as long as it is rescued. Raises: DriverError."""
+        self._make(guest, self._file(guest.uuid, _RESCUE_SUFFIX))
+
+    def end_rescue(self, uuid: str) -> None:
+        """Remove the drive of a rescue; absent is success."""
+        self._file(uuid, _RESCUE_SUFFIX).unlink(missing_ok=True)
+
+    def _make(self, guest: GuestSpec, drive: Path) -> None:
         if guest.config_drive is None:
             return
-        drive = self._file(guest.uuid)
         draft = drive.with_suffix(_DRAFT)
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -37,15 +50,16 @@ class Drives:
             raise DriverError(f"Host {self._host} cannot make a config drive: {error.strerror}.") from error
 
     def remove(self, uuid: str) -> None:
-        """Remove the drive of a guest; absent is success."""
+        """Remove the drives of a guest; absent is success."""
+        self.end_rescue(uuid)
         self._file(uuid).unlink(missing_ok=True)
 
     def keep_only(self, uuids: Collection[str]) -> None:
         """Remove what is left of guests that are gone."""
         with contextlib.suppress(FileNotFoundError):
             for file in list(self._folder.iterdir()):
-                if file.suffix == _DRAFT or file.stem not in uuids:
+                if file.suffix == _DRAFT or file.name.partition(".")[0] not in uuids:
                     file.unlink(missing_ok=True)
 
-    def _file(self, uuid: str) -> Path:
-        return self._folder / f"{uuid}{_SUFFIX}"
+    def _file(self, uuid: str, suffix: str = _SUFFIX) -> Path:
+        return self._folder / f"{uuid}{suffix}"

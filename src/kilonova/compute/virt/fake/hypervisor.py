@@ -114,6 +114,7 @@ class SimulatedHypervisor:
         elif source not in {None, self._host.name}:
             self._disks.take_from(str(source), guest.uuid)
         made = SimulatedGuest.of(guest, state, origin)
+        self._drives.end_rescue(guest.uuid)
         self._drives.make(guest)
         try:
             self._guests.put(

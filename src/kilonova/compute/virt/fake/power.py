@@ -30,6 +30,8 @@ class Power(SimulatedHypervisor):
             if guest.state is not PowerState.RUNNING:
                 system = None if how != "soft reboot" else guest.rescue_image_ref
                 self._guests.put(uuid, guest=replace(guest, rescue_image_ref=system).booted(how))
+                if system is None:
+                    self._drives.end_rescue(uuid)
 
     def pause(self, uuid: str) -> None:
         self._go_from(PowerState.RUNNING, PowerState.PAUSED, uuid)

@@ -23,7 +23,7 @@ class Rescues(SimulatedHypervisor):
         patience: ShutdownPatience | None = None,
         image_properties: Mapping[str, str] | None = None,
     ) -> None:
-        del admin_password, image_properties  # nobody logs in to a simulated guest, or looks at its disks
+        del admin_password, image_properties  # nobody logs in to a simulated guest
         self._take(self._host.spawn_delay_s)
         if self._images is not None and image is not None:
             self._images.fetch(image)
@@ -35,7 +35,12 @@ class Rescues(SimulatedHypervisor):
             present = self._present(guest.uuid)
             if present.rescue_image_ref != image_ref or present.state is not PowerState.RUNNING:
                 rescued = replace(present, rescue_image_ref=image_ref)
-                self._guests.put(guest.uuid, guest=rescued.booted(f"rescue from image {image_ref}"))
+                self._drives.make_for_rescue(guest)
+                try:
+                    self._guests.put(guest.uuid, guest=rescued.booted(f"rescue from image {image_ref}"))
+                except DriverError:
+                    self._drives.end_rescue(guest.uuid)
+                    raise
 
     def unrescue(self, uuid: str) -> None:
         with self._lock:
@@ -43,6 +48,7 @@ class Rescues(SimulatedHypervisor):
             if present.rescue_image_ref is not None or present.state is not PowerState.RUNNING:
                 own = replace(present, rescue_image_ref=None)
                 self._guests.put(uuid, guest=own.booted("start from its own disk"))
+            self._drives.end_rescue(uuid)
 
     def set_admin_password(self, uuid: str, admin_password: str) -> None:
         del admin_password

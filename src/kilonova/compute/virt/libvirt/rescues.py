@@ -38,7 +38,7 @@ class Rescues(Power):
         patience: ShutdownPatience | None = None,
         image_properties: Mapping[str, str] | None = None,
     ) -> None:
-        del admin_password  # whoever logs in to a rescue system of Debian, for instance, has a key
+        del admin_password  # it is on the config drive
         uuid = guest.uuid
         with self._changes.ordered(uuid, PowerState.RUNNING):
             domain = self._domains.get(uuid)
@@ -50,7 +50,7 @@ class Rescues(Power):
             self._stop(domain, patience)
             mark = replace(self._from_own_disk(domain).mark, rescue_image=image_ref)
             try:
-                disks = (self._disks.make_rescue(guest, image), *self._disks.present(uuid))
+                disks = (*self._disks.make_rescue(guest, image), *self._disks.present(uuid))
                 xml = self._described(guest, disks, mark, rescue=image_properties or {})
                 self._domains.define(xml, mark).power_on()
             except BaseException:

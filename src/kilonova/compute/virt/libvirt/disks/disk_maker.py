@@ -17,7 +17,9 @@ from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
 
 _MIB, _GIB = 1 << 20, 1 << 30
-ROOT, EPHEMERAL, SWAP, CONFIG, RESCUE = "disk", "disk.eph0", "disk.swap", "disk.config", "disk.rescue"
+ROOT, EPHEMERAL, SWAP, CONFIG = "disk", "disk.eph0", "disk.swap", "disk.config"
+RESCUE, RESCUE_CONFIG = "disk.rescue", "disk.config.rescue"
+_DRAFT = ".part"
 
 
 class DiskMaker:
@@ -41,9 +43,10 @@ class DiskMaker:
             return record.having(MadeDisk(DiskRole.ROOT, ROOT, self._format))
         return self._of_image(folder, record, DiskRole.ROOT, ROOT, guest.image, guest.root_gib)
 
-    def rescue(self, folder: Path, record: DiskRecord, image: ImageData, root_gib: int) -> DiskRecord:
-        (folder / RESCUE).unlink(missing_ok=True)
-        return self._of_image(folder, record, DiskRole.RESCUE, RESCUE, image, root_gib)
+    def rescue(self, folder: Path, record: DiskRecord, guest: GuestSpec, image: ImageData) -> DiskRecord:
+        remove_rescue(folder)
+        record = self._of_image(folder, record, DiskRole.RESCUE, RESCUE, image, guest.root_gib)
+        return self._config(folder, record, guest, DiskRole.RESCUE_CONFIG, RESCUE_CONFIG)
 
     def ephemeral(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
         os_type = guest.image_properties.get("os_type", "")
@@ -53,7 +56,7 @@ class DiskMaker:
         return self._made(folder, record, DiskRole.EPHEMERAL, base, base.virtual_bytes)
 
     def swap(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
-        draft = folder / f"{SWAP}.part"
+        draft = folder / f"{SWAP}{_DRAFT}"
         draft.unlink(missing_ok=True)
         disk_tool.make_empty(draft, RAW, guest.swap_mib * _MIB)
         make_swap_space(draft)
@@ -61,15 +64,19 @@ class DiskMaker:
         return record.having(MadeDisk(DiskRole.SWAP, SWAP, RAW))
 
     def config(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
-        """Make the config drive of a guest that is to have one. It holds secrets: nobody else may read it."""
+        """Make the config drive of a guest that is to have one."""
+        return self._config(folder, record, guest, DiskRole.CONFIG, CONFIG)
+
+    def _config(self, folder: Path, record: DiskRecord, guest: GuestSpec, role: DiskRole, file: str) -> DiskRecord:
+        """A config drive holds secrets: nobody else may read it."""
         if guest.config_drive is None:
-            return record
-        draft = folder / f"{CONFIG}.part"
+            return record.without(role) if role is DiskRole.RESCUE_CONFIG else record
+        draft = folder / f"{file}{_DRAFT}"
         draft.unlink(missing_ok=True)
         draft.touch(0o600)
         draft.write_bytes(iso9660_of(files_of(guest, guest.config_drive)))
-        draft.replace(folder / CONFIG)
-        return record.having(MadeDisk(DiskRole.CONFIG, CONFIG, RAW))
+        draft.replace(folder / file)
+        return record.having(MadeDisk(role, file, RAW))
 
     def _of_image(
         self, folder: Path, record: DiskRecord, role: DiskRole, file: str, image: ImageData, root_gib: int
@@ -106,3 +113,9 @@ class DiskMaker:
     def _finish(self, file: Path, size_bytes: int) -> None:
         if self._settings.preallocate_images == "space":
             disk_tool.reserve(file, size_bytes)
+
+
+def remove_rescue(folder: Path) -> None:
+    """Remove the disks of a rescue, first the one that holds a password; absent is success. Raises: OSError."""
+    for name in (f"{RESCUE_CONFIG}{_DRAFT}", RESCUE_CONFIG, RESCUE):
+        (folder / name).unlink(missing_ok=True)

@@ -18,6 +18,8 @@ from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
 from kilonova.errors import DriverError
 
 NAME = "disks.json"
+#: Only a guest that is rescued has these.
+OF_RESCUES = (DiskRole.RESCUE, DiskRole.RESCUE_CONFIG)
 
 
 class MadeDisk(msgspec.Struct, frozen=True):
@@ -57,12 +59,12 @@ class DiskRecord(msgspec.Struct, frozen=True):
         others = tuple(disk for disk in self.disks if disk.role is not made.role)
         return DiskRecord(tuple(sorted((*others, made), key=_place)), self.ordered_at)
 
-    def without(self, role: DiskRole) -> "DiskRecord":
-        return DiskRecord(tuple(disk for disk in self.disks if disk.role is not role), self.ordered_at)
+    def without(self, *roles: DiskRole) -> "DiskRecord":
+        return DiskRecord(tuple(disk for disk in self.disks if disk.role not in roles), self.ordered_at)
 
     def files(self, folder: Path) -> tuple[DiskFile, ...]:
         """Return the disks that a guest has unless it is rescued."""
-        return tuple(disk.in_folder(folder) for disk in self.disks if disk.role is not DiskRole.RESCUE)
+        return tuple(disk.in_folder(folder) for disk in self.disks if disk.role not in OF_RESCUES)
 
 
 def _place(disk: MadeDisk) -> int:

@@ -3,7 +3,8 @@
 
 ::
 
-    INSTANCES/UUID/          of the guest: disk, disk.eph0, disk.swap, disk.config, disk.rescue, console.log
+    INSTANCES/UUID/          of the guest: disk, disk.eph0, disk.swap, disk.config, console.log;
+                             while it is rescued disk.rescue, disk.config.rescue
     INSTANCES/UUID_resize/   of what is kept for a move
     INSTANCES/UUID.part/     being made
     INSTANCES/UUID.gone/     being removed
@@ -22,10 +23,10 @@ from pathlib import Path
 from kilonova.compute.folders import let_through, make_folder
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.libvirt.disks.base_images import BaseImages
-from kilonova.compute.virt.libvirt.disks.disk_maker import RESCUE, DiskMaker
-from kilonova.compute.virt.libvirt.disks.disk_records import DiskRecord, read_record, write_record
+from kilonova.compute.virt.libvirt.disks.disk_maker import DiskMaker, remove_rescue
+from kilonova.compute.virt.libvirt.disks.disk_records import OF_RESCUES, DiskRecord, read_record, write_record
 from kilonova.compute.virt.libvirt.disks.resizes import copied, resized
-from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
+from kilonova.compute.virt.libvirt.domain.description import DiskFile
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import DriverError, GuestMissing
 from kilonova.model.cached_image import CachedImage
@@ -95,25 +96,25 @@ class GuestDisks:
 
     # --- rescues ------------------------------------------------------------------------------------------------------
 
-    def make_rescue(self, guest: GuestSpec, image: ImageData) -> DiskFile:
-        """Make the disk that a guest is rescued with, in the place of the one that it has.
+    def make_rescue(self, guest: GuestSpec, image: ImageData) -> tuple[DiskFile, ...]:
+        """Make the disks that a guest is rescued with, in the place of those that it has, and return them.
 
         Raises: DriverError, leaving the disks of the guest as they are; ImageUnusable.
         """
         folder = self.folder(guest.uuid)
         with self._doing("make", guest.uuid):
-            record = self._maker.rescue(folder, self._record(guest.uuid), image, guest.root_gib)
+            record = self._maker.rescue(folder, self._record(guest.uuid), guest, image)
             write_record(folder, record)
-        return record.get(DiskRole.RESCUE).in_folder(folder)
+        return tuple(disk.in_folder(folder) for disk in record.disks if disk.role in OF_RESCUES)
 
     def drop_rescue(self, uuid: str) -> None:
-        """Remove the disk that a guest was rescued with; absent is success. Raises: DriverError."""
+        """Remove the disks that a guest was rescued with; absent is success. Raises: DriverError."""
         folder = self.folder(uuid)
         with self._doing("remove", uuid):
+            remove_rescue(folder)
             record = read_record(folder)
-            if record is not None and record.find(DiskRole.RESCUE) is not None:
-                (folder / RESCUE).unlink(missing_ok=True)
-                write_record(folder, record.without(DiskRole.RESCUE))
+            if record is not None and any(disk.role in OF_RESCUES for disk in record.disks):
+                write_record(folder, record.without(*OF_RESCUES))
 
     # --- moves --------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import msgspec
 
 from kilonova.compute.virt.libvirt.disks import disk_tool
 from kilonova.compute.virt.libvirt.disks.disk_maker import DiskMaker
-from kilonova.compute.virt.libvirt.disks.disk_records import DiskRecord, MadeDisk, write_record
+from kilonova.compute.virt.libvirt.disks.disk_records import OF_RESCUES, DiskRecord, MadeDisk, write_record
 from kilonova.compute.virt.libvirt.domain.description import DiskRole
 from kilonova.errors import UnsupportedGuest
 from kilonova.model.instance import GuestSpec
@@ -39,7 +39,7 @@ def resized(folder: Path, record: DiskRecord, guest: GuestSpec, maker: DiskMaker
 
 def copied(source: Path, target: Path, record: DiskRecord, ordered_at: datetime | None) -> DiskRecord:
     """Copy the disks in a folder, swap space excepted, and return their record. Raises: DriverError, OSError."""
-    wanted = tuple(disk for disk in record.disks if disk.role not in {DiskRole.SWAP, DiskRole.RESCUE})
+    wanted = tuple(disk for disk in record.disks if disk.role not in {DiskRole.SWAP, *OF_RESCUES})
     made = msgspec.structs.replace(record, disks=wanted, ordered_at=ordered_at)
     write_record(target, made, is_draft=True)  # first, so that nobody removes what the copies need
     for disk in wanted:

@@ -21,13 +21,14 @@ class VirtType(StrEnum):
 
 
 class DiskRole(StrEnum):
-    """What a disk is for. A guest has one of each at most, but for ``EPHEMERAL``."""
+    """What a disk is for. A guest has one of each at most, but for ``EPHEMERAL``; the last two only in a rescue."""
 
     ROOT = "root"
     EPHEMERAL = "ephemeral"
     SWAP = "swap"
     CONFIG = "config"
     RESCUE = "rescue"
+    RESCUE_CONFIG = "rescue-config"
 
 
 @dataclass(frozen=True, slots=True)

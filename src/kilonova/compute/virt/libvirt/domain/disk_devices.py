@@ -42,11 +42,12 @@ def describe_disks(
 
     ``rescue``: properties of the image that a guest is rescued with. If they name a device or a bus for it, all of
     the guest's disks keep their names and the rescue disk comes behind them. Otherwise it takes the place of the root
-    disk, which comes behind it, and ephemeral disks and swap are left out.
+    disk, which comes behind it, and ephemeral disks and swap are left out. The config drive of the rescue is in the
+    place of the guest's own.
     """
     files = {role: [disk for disk in disks if disk.role is role] for role in DiskRole}
     own = [*files[DiskRole.ROOT], *files[DiskRole.EPHEMERAL], *files[DiskRole.SWAP]]
-    config, rescuing = files[DiskRole.CONFIG], files[DiskRole.RESCUE]
+    config, rescuing = files[DiskRole.RESCUE_CONFIG] or files[DiskRole.CONFIG], files[DiskRole.RESCUE]
     disk_kind = ("disk", disk_bus(options, board))
     cdrom_kind = ("cdrom", cdrom_bus(options, board))
     placed: list[tuple[DiskFile, tuple[str, str]]] = []
@@ -54,7 +55,7 @@ def describe_disks(
         own = [*rescuing, *files[DiskRole.ROOT]]
         rescuing = []
     for disk in [*own, *config]:
-        is_cdrom = disk.is_cdrom or disk.role is DiskRole.CONFIG
+        is_cdrom = disk.is_cdrom or disk in config
         placed.append((disk, cdrom_kind if is_cdrom else disk_kind))
     placed += [(disk, _rescue_kind(rescue or {}, options, board)) for disk in rescuing]
     boots_from = DiskRole.RESCUE if files[DiskRole.RESCUE] else DiskRole.ROOT

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.compute.virt.libvirt.domain.description import Domain
+from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole, Domain
 from kilonova.compute.virt.libvirt.domain.device_description import HostDevice, Rng, Tpm, Watchdog
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
@@ -29,6 +29,16 @@ def test_a_rescue_disk_takes_the_place_of_the_root_disk() -> None:
         ("disk", "vdb", "disk", None),
         ("disk.config", "hda", "cdrom", None),
     ]
+
+
+@pytest.mark.parametrize("properties", [{}, {"hw_rescue_bus": "usb"}])
+def test_the_config_drive_of_a_rescue_takes_the_place_of_the_guests_own(properties: dict[str, str]) -> None:
+    own = [(disk.bus, disk.target) for disk in described(guest_of(), ROOT, CONFIG).devices.disks]
+    of_rescue = DiskFile(DiskRole.RESCUE_CONFIG, Path("/instances/u/disk.config.rescue"), "raw")
+    disks = described(guest_of(), *ALL, of_rescue, rescue=properties).devices.disks
+    (found,) = (disk for disk in disks if "config" in disk.path.name)
+    assert (found.path.name, found.device, found.read_only) == ("disk.config.rescue", "cdrom", True)
+    assert (found.bus, found.target) == own[1]
 
 
 @pytest.mark.parametrize(
