@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny guests that really run, built through the API, beside as many that a script starts with QEMU by hand.
+"""Tiny guests that really run, built through the API, beside as many that scripts start.
 
-Both are timed until each guest has written its line to the serial port. The script makes an overlay of the image for
-each guest and starts the same emulator with the same devices, ten at a time as a host does (`max_concurrent_builds`).
-The cloud is `kilonova up --hypervisor libvirt`, with the host in an agent process of its own, whose memory is shown.
+Three make the same guests, ten at a time as a host does (`max_concurrent_builds`), each of them an overlay of the
+image, and are timed until each guest has written its line to the serial port:
+
+- a script that starts QEMU, with the devices that libvirt gives it for such a guest;
+- a script that has libvirt define and start the XML that the cloud made, on the libvirtd of the cloud;
+- the cloud: `kilonova up --hypervisor libvirt`, with the host in an agent process of its own, whose memory is shown.
+
+Processor time is that of all guests until they are up, and for the cloud that of libvirtd, of the agent, and of all its
+other processes, with what they ran.
 
     python -m benchmarks guests [-- GUESTS [ROUNDS]]
 
@@ -11,20 +17,25 @@ Needs what `tools/hypervisor.sh` installs.
 """
 
 import json
+import re
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import libvirt
 import psutil
 from tests.support.supervisor import Supervisor
 
 from kilonova.cli.tiny_image import tiny_image
+from kilonova.companions.libvirtd import Libvirtd
 
 GUESTS, ROUNDS = 40, 3
 MEMORY_MIB = 32
@@ -32,6 +43,15 @@ GOAL, GOAL_MIB = 1.5, 120.0
 _AT_ONCE = 10
 _UP = b"boot 1"
 _MIB = 2**20
+_EMULATOR = "qemu-system-x86_64"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """``up_s``: until all guests were up. ``emulators_s``: processor time of the guests until then."""
+
+    up_s: float
+    emulators_s: float
 
 
 def wait_until_up(logs: Callable[[], list[Path]], guests: int) -> None:
@@ -46,21 +66,59 @@ def _read(log: Path) -> bytes:
     return b""
 
 
-# --- by hand ----------------------------------------------------------------------------------------------------------
+def processor_s(processes: Iterable[psutil.Process]) -> float:
+    """Return the processor time of processes, and of their children that have ended."""
+    total = 0.0
+    for process in processes:
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
-def by_hand(folder: Path, guests: int) -> float:
-    """Return how long a script takes until all guests are up."""
+def emulators_in(folder: Path) -> list[psutil.Process]:
+    """Return the guests whose files are in a folder."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            words = process.cmdline()
+            if words and _EMULATOR in words[0] and any(str(folder) in word for word in words):
+                found.append(process)
+    return found
+
+
+def make_overlay(base: Path, disk: Path) -> None:
+    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base), str(disk), "1G"]
+    subprocess.run(command, check=True)
+
+
+def of_all(work: Callable[[int], Any], guests: int) -> list[Any]:
+    """Do something for each guest, ten at a time."""
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return list(threads.map(work, range(guests)))
+
+
+def prepared(folder: Path) -> Path:
+    """Make a folder, and return the base image in it."""
     folder.mkdir()
     base = folder / "base.raw"
     base.write_bytes(tiny_image())
+    return base
+
+
+# --- QEMU by a script -------------------------------------------------------------------------------------------------
+
+
+def by_qemu(folder: Path, guests: int, cpu: str) -> Spent:
+    """Start QEMU for each guest. ``cpu``: as libvirt tells QEMU of it."""
+    base = prepared(folder)
     processes: list[subprocess.Popen[bytes]] = []
     began = time.perf_counter()
     try:
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            processes += threads.map(lambda number: _start(folder, base, number), range(guests))
+        processes += of_all(lambda number: _start(folder, base, number, cpu), guests)
         wait_until_up(lambda: list(folder.glob("*.log")), guests)
-        return time.perf_counter() - began
+        up = time.perf_counter() - began
+        return Spent(up, processor_s(psutil.Process(each.pid) for each in processes))
     finally:
         for process in processes:
             process.kill()
@@ -68,19 +126,86 @@ def by_hand(folder: Path, guests: int) -> float:
             process.wait()
 
 
-def _start(folder: Path, base: Path, number: int) -> "subprocess.Popen[bytes]":
+def _start(folder: Path, base: Path, number: int, cpu: str) -> "subprocess.Popen[bytes]":
     disk = folder / f"{number}.qcow2"
-    make = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base), str(disk), "1G"]
-    subprocess.run(make, check=True)
-    words = ["qemu-system-x86_64", "-accel", "tcg,tb-size=32", "-m", str(MEMORY_MIB), "-nodefaults", "-no-user-config"]
-    words += ["-machine", "pc", "-display", "none", "-vnc", "none", "-device", "VGA"]
+    make_overlay(base, disk)
+    words = [
+        _EMULATOR,
+        "-accel",
+        "tcg,tb-size=32",
+        "-cpu",
+        cpu,
+        "-m",
+        str(MEMORY_MIB),
+        "-nodefaults",
+        "-no-user-config",
+    ]
+    words += ["-machine", "pc,usb=off", "-display", "none", "-vnc", f"unix:{folder}/{number}.vnc", "-boot", "strict=on"]
+    words += ["-device", "piix3-usb-uhci,id=usb", "-device", "usb-tablet,bus=usb.0", "-device", "virtio-vga"]
     words += ["-blockdev", f"driver=qcow2,node-name=disk,file.driver=file,file.filename={disk}"]
     words += ["-device", "virtio-blk-pci,drive=disk,bootindex=1", "-device", "virtio-balloon-pci"]
-    words += ["-chardev", f"file,id=serial,path={folder}/{number}.log", "-device", "isa-serial,chardev=serial"]
+    words += ["-object", "rng-random,id=random,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=random"]
+    words += ["-chardev", f"pty,id=serial,logfile={folder}/{number}.log", "-device", "isa-serial,chardev=serial"]
+    words += ["-device", "vmcoreinfo", "-sandbox", "on"]
     return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+# --- libvirt by a script ----------------------------------------------------------------------------------------------
+
+
+def by_libvirt(folder: Path, guests: int, made: "MadeGuest", uri: str) -> Spent:
+    """Have libvirt define and start each guest, as the cloud made one of its own."""
+    base = prepared(folder)
+    connection = libvirt.open(uri)
+    domains: list[Any] = []
+    began = time.perf_counter()
+    try:
+        domains += of_all(lambda number: _defined(connection, folder / str(number), base, made), guests)
+        wait_until_up(lambda: list(folder.glob("*/console.log")), guests)
+        up = time.perf_counter() - began
+        return Spent(up, processor_s(emulators_in(folder)))
+    finally:
+        of_all(lambda number: _remove(domains[number]), len(domains))
+        connection.close()
+
+
+def _defined(connection: Any, folder: Path, base: Path, made: "MadeGuest") -> Any:
+    folder.mkdir()
+    make_overlay(base, folder / "disk")
+    xml = re.sub("<metadata>.*</metadata>", "", made.xml, flags=re.DOTALL)  # the agent leaves others' guests alone
+    xml = re.sub("<name>.*</name>", f"<name>script-{folder.name}</name>", xml)
+    domain = connection.defineXML(
+        xml.replace(str(made.folder), str(folder)).replace(made.folder.name, str(uuid.uuid4()))
+    )
+    domain.create()
+    return domain
+
+
+def _remove(domain: Any) -> None:
+    domain.destroy()
+    domain.undefine()
+
+
 # --- by the cloud -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MadeGuest:
+    """How the cloud made a guest. ``xml``: as libvirt was told of it; ``cpu``: as libvirt told QEMU of its CPU."""
+
+    folder: Path
+    xml: str
+    cpu: str
+
+
+@dataclass(frozen=True, slots=True)
+class Built(Spent):
+    """``active_s``: until all servers were ACTIVE. The others: processor time of the cloud until then."""
+
+    active_s: float
+    agent_s: float
+    libvirtd_s: float
+    others_s: float
 
 
 class RealCloud:
@@ -90,11 +215,14 @@ class RealCloud:
         settings = folder / "more.conf"
         settings.write_text(
             "[DEFAULT]\nreserved_host_memory_mb = 0\nram_allocation_ratio = 4.0\ncpu_allocation_ratio = 200.0\n"
+            "[libvirt]\nvirt_type = qemu\n"
         )
-        options = ("--hypervisor", "libvirt", "--agents", "1", "--config-file", str(settings))
+        options: tuple[str, ...] = ("--hypervisor", "libvirt", "--agents", "1", "--config-file", str(settings))
         options += ("--guests-on-stop", "stop")
         self._supervisor = Supervisor(folder / "cloud", arguments=options).start()
         self._supervisor.until_ready()
+        self._instances = self._supervisor.folder / "instances"
+        self.libvirt_uri = Libvirtd(self._supervisor.folder / "libvirt").uri
         self._session = self._supervisor.session()
         self._session.headers["OpenStack-API-Version"] = "compute 2.100"
         self._url = f"http://127.0.0.1:{self._supervisor.ports[0]}/compute/v2.1"
@@ -110,17 +238,26 @@ class RealCloud:
         found: list[dict[str, Any]] = self._session.get(f"{self._url}/servers/detail").json()["servers"]
         return found
 
-    def build(self, guests: int) -> tuple[float, float]:
-        """Return how long it takes until all guests are up, and until all servers are ACTIVE."""
-        instances = self._supervisor.folder / "instances"
+    def build(self, guests: int) -> Built:
+        """Build guests by one request."""
         server = {"name": "vm", "imageRef": self._image, "flavorRef": "nano", "networks": "none", "min_count": guests}
+        before = self._spent()
         began = time.perf_counter()
         self._post("/servers", {"server": server})
-        wait_until_up(lambda: list(instances.glob("*/console.log")), guests)
+        wait_until_up(lambda: list(self._instances.glob("*/console.log")), guests)
         up = time.perf_counter() - began
+        emulators = processor_s(emulators_in(self._instances))
         while {each["status"] for each in self._servers()} != {"ACTIVE"}:
             time.sleep(0.05)
-        return up, time.perf_counter() - began
+        active, after = time.perf_counter() - began, self._spent()
+        agent, libvirtd, others = (after[who] - before[who] for who in ("agent", "libvirtd", "others"))
+        return Built(up, emulators, active, agent, libvirtd, others)
+
+    def made_guest(self) -> MadeGuest:
+        """Return how the first guest was made."""
+        (folder,) = (file.parent for file in self._instances.glob("*/domain.xml"))
+        words = emulators_in(folder)[0].cmdline()
+        return MadeGuest(folder, (folder / "domain.xml").read_text(), words[words.index("-cpu") + 1])
 
     def delete_all(self) -> float:
         began = time.perf_counter()
@@ -132,40 +269,90 @@ class RealCloud:
 
     def memory_of_agent(self) -> tuple[float, float]:
         """Return RSS and PSS of the agent process, in MiB."""
+        used = self._processes()["agent"][0].memory_full_info()
+        return used.rss / _MIB, used.pss / _MIB
+
+    def _spent(self) -> dict[str, float]:
+        return {who: processor_s(processes) for who, processes in self._processes().items()}
+
+    def _processes(self) -> dict[str, list[psutil.Process]]:
+        """Return the processes of the cloud but for the guests, by what they are."""
+        found: dict[str, list[psutil.Process]] = {"agent": [], "libvirtd": [], "others": []}
         for pid in self._supervisor.descendants():
-            process = psutil.Process(pid)
-            if {"compute", "kilonova"} <= set(process.cmdline()):
-                used = process.memory_full_info()
-                return used.rss / _MIB, used.pss / _MIB
-        raise SystemExit("there is no agent process")
+            with suppress(psutil.Error):
+                process = psutil.Process(pid)
+                words = process.cmdline()
+                if {"compute", "kilonova"} <= set(words):
+                    found["agent"].append(process)
+                elif any(word.endswith("libvirtd") for word in words):
+                    found["libvirtd"].append(process)
+                elif words and _EMULATOR not in words[0]:
+                    found["others"].append(process)
+        return found
 
     def stop(self) -> None:
         self._supervisor.stop()
 
 
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
 def main(arguments: list[str]) -> None:
     guests, rounds = (int(arguments[at]) if len(arguments) > at else usual for at, usual in ((0, GUESTS), (1, ROUNDS)))
-    ratios: list[float] = []
-    with TemporaryDirectory(prefix="kilonova-bench-") as folder:
-        cloud = RealCloud(Path(folder))
+    to_qemu: list[float] = []
+    to_libvirt: list[float] = []
+    with TemporaryDirectory(prefix="kilonova-bench-") as name:
+        folder = Path(name)
+        cloud = RealCloud(folder)
         try:
             cloud.build(1)
+            made = cloud.made_guest()
             cloud.delete_all()
             for number in range(rounds):
-                script = by_hand(Path(folder) / f"hand{number}", guests)
-                up, active = cloud.build(guests)
-                rss, pss = cloud.memory_of_agent()
-                deleted = cloud.delete_all()
-                ratios.append(up / script)
+                qemu, script, built, said = _round(cloud, folder, number, guests, made)
+                to_qemu.append(built.up_s / qemu.up_s)
+                to_libvirt.append(built.up_s / script.up_s)
                 print(
-                    f"{guests} guests: by hand up after {script:.1f} s, by the cloud after {up:.1f} s "
-                    f"({up / script:.2f} x), all ACTIVE after {active:.1f} s, all deleted after {deleted:.1f} s; "
-                    f"agent RSS {rss:.0f} MiB, PSS {pss:.0f} MiB",
+                    f"{guests} guests up: by QEMU {qemu.up_s:.1f} s, by libvirt {script.up_s:.1f} s, "
+                    f"by the cloud {built.up_s:.1f} s ({to_qemu[-1]:.2f} x and {to_libvirt[-1]:.2f} x); {said}\n"
+                    f"    processor time: guests {qemu.emulators_s:.1f}, {script.emulators_s:.1f} and "
+                    f"{built.emulators_s:.1f} s; for the cloud libvirtd {built.libvirtd_s:.1f}, "
+                    f"agent {built.agent_s:.1f}, others {built.others_s:.1f} s",
                     flush=True,
                 )
         finally:
             cloud.stop()
-    print(f"median {statistics.median(ratios):.2f} x; goal {GOAL} x, and {GOAL_MIB:.0f} MiB for the agent")
+    print(
+        f"median {statistics.median(to_qemu):.2f} x QEMU by a script, {statistics.median(to_libvirt):.2f} x libvirt by "
+        f"a script; goal {GOAL} x, and {GOAL_MIB:.0f} MiB for the agent"
+    )
+
+
+def _round(
+    cloud: RealCloud, folder: Path, number: int, guests: int, made: MadeGuest
+) -> tuple[Spent, Spent, Built, str]:
+    """Have each of the three make the guests, another one first in each round; return what they took."""
+    found: dict[str, Any] = {}
+
+    def by_cloud() -> None:
+        found["built"] = cloud.build(guests)
+        rss, pss = cloud.memory_of_agent()
+        deleted = cloud.delete_all()
+        found["said"] = (
+            f"all ACTIVE after {found['built'].active_s:.1f} s, all deleted after {deleted:.1f} s; "
+            f"agent RSS {rss:.0f} MiB, PSS {pss:.0f} MiB"
+        )
+
+    def by_script() -> None:
+        found["script"] = by_libvirt(folder / f"libvirt{number}", guests, made, cloud.libvirt_uri)
+
+    def by_hand() -> None:
+        found["qemu"] = by_qemu(folder / f"qemu{number}", guests, made.cpu)
+
+    ways = (by_hand, by_script, by_cloud)
+    for at in range(len(ways)):
+        ways[(at + number) % len(ways)]()
+    return found["qemu"], found["script"], found["built"], found["said"]
 
 
 if __name__ == "__main__":

@@ -27,7 +27,9 @@ def main() -> None:
         if version != f"{sys.version_info.major}.{sys.version_info.minor}":
             print(f"lock: {len(wheels)} packages for Python {version}", flush=True)
             add_hashes(found, wheels, "--only-binary=:all:", f"--python-version={version}", "--target=unused")
-    text = ["# Written by `make lock` from requirements.lock and requirements-libvirt.lock; tools/ checks with it what it installs."]
+    text = [
+        "# Written by `make lock` from requirements.lock and requirements-libvirt.lock; tools/ checks with it what it installs."
+    ]
     for line in lines:
         text.append(" \\\n    ".join([line, *(f"--hash=sha256:{each}" for each in sorted(found[normal_line(line)]))]))
     HASHES.write_text("\n".join(text) + "\n", encoding="utf-8")

@@ -53,6 +53,16 @@ def xml_of(mark: str, uuid: str, name: str = "instance-1") -> str:
     )
 
 
+def test_what_libvirt_does_not_know_is_refused_beside_guests_that_it_knows(watched: Watched) -> None:
+    marks = [GuestMark(new_uuid(), AT) for _ in range(3)]
+    for number, mark in enumerate(marks[:2]):
+        watched.domains.define(xml_of(mark.xml(), mark.uuid, f"instance-{number}").replace("'", '"'), mark)
+    wrong = xml_of(marks[2].xml(), marks[2].uuid).replace("'", '"').replace("<devices>", "<devices><teapot/>")
+    with pytest.raises(DriverError):
+        watched.domains.define(wrong, marks[2])
+    assert watched.domains.states().keys() == {mark.uuid for mark in marks[:2]}
+
+
 def test_a_guest_is_found_by_its_mark_alone(watched: Watched) -> None:
     mark, stranger, copied = GuestMark(new_uuid(), AT), new_uuid(), new_uuid()
     handles = [

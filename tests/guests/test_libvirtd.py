@@ -300,3 +300,12 @@ def _names(process: "os.DirEntry[str]", folder: str) -> bool:
     with contextlib.suppress(OSError):
         return folder.encode() in Path(process.path, "cmdline").read_bytes()
     return False
+
+
+def test_an_emulated_guest_starts_after_few_questions(tmp_path: Path) -> None:
+    with started(Libvirtd(tmp_path / "libvirt", emulates=True, guests_end_with_parent=True)) as node:
+        name, _ = guest_of(node)
+        asked = ["virsh", "-c", node.uri, "qemu-monitor-command", name, '{"execute": "query-name"}']
+        told = json.loads(subprocess.run(asked, check=True, capture_output=True).stdout)
+        remove(node, name)
+        assert int(told["id"].removeprefix("libvirt-")) < 100

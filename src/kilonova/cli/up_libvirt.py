@@ -69,7 +69,8 @@ class LibvirtSide:
         self.name = name
         self._instances = folder / "instances"
         self._uri = _given_uri(operator)
-        self.libvirtd = None if self._uri else Libvirtd(folder / "libvirt", self.name)
+        emulates = operator.get(LibvirtSettings.GROUP, {}).get("virt_type") == "qemu"
+        self.libvirtd = None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates)
 
     def start(self) -> None:
         """Start libvirtd, unless one was given, and wait until it takes connections. From the main thread.

@@ -71,6 +71,10 @@ _SCREENS = """\
 remote_display_port_min = {first}
 remote_display_port_max = {last}
 """
+#: Has libvirt ask an emulator that starts about its CPU by two questions, not by some 400, which take as long as such a
+#: guest needs to start. Not with KVM: there CPUs have features of which the two say nothing.
+_FEW_QUESTIONS = 'capability_filters = ["cpu-unavailable-features"]\n'
+_KVM = Path("/dev/kvm")
 _FIRST_PORT, _PORTS, _PORT_RANGES = 5900, 200, 130
 
 
@@ -83,17 +87,21 @@ class Libvirtd:
     """One libvirtd. Start it from the main thread: it ends with the thread that started it.
 
     ``host``: the name it takes this machine for; as root only.
+    ``emulates``: it is not asked for guests by KVM.
     ``guests_end_with_parent``: kill the guests, too, when the process that started it ends.
     Raises: ConfigurationError.
     """
 
     name = "libvirtd"
 
-    def __init__(self, folder: Path, host: str | None = None, *, guests_end_with_parent: bool = False) -> None:
+    def __init__(
+        self, folder: Path, host: str | None = None, *, emulates: bool = False, guests_end_with_parent: bool = False
+    ) -> None:
         if missing := missing_programs():
             raise ConfigurationError(f"this machine lacks {', '.join(missing)}")
         self.folder = folder.absolute()
         self._host = host or socket.gethostname()
+        self._emulates = emulates or not _KVM.exists()
         self._guests_end = guests_end_with_parent
         self._private = os.geteuid() == 0
         self._base = short_way(self.folder, len(os.fsencode("/run/libvirt-sock" if self._private else _LONGEST)))
@@ -285,13 +293,14 @@ class Libvirtd:
             write_private(identity, f"{uuid.uuid4()}\n")
         log = "/var/log/libvirt/libvirtd.log" if self._private else f"{self._base}/log/libvirtd.log"
         conf = _LIBVIRTD_CONF.format(uuid=identity.read_text(encoding="utf-8").strip(), log=log)
+        more = self._screens() + (_FEW_QUESTIONS if self._emulates else "")
         if self._private:
             write_private(self.folder / "etc" / "libvirtd.conf", f'{conf}unix_sock_group = "root"\n')
-            write_private(self.folder / "etc" / "qemu.conf", _QEMU_CONF + self._screens())
+            write_private(self.folder / "etc" / "qemu.conf", _QEMU_CONF + more)
             write_private(self.folder / "etc" / "libvirt.conf", "")
         else:
             write_private(self.folder / "libvirtd.conf", conf)
-            write_private(self.folder / "libvirt" / "qemu.conf", 'stdio_handler = "file"\n' + self._screens())
+            write_private(self.folder / "libvirt" / "qemu.conf", 'stdio_handler = "file"\n' + more)
 
     def _screens(self) -> str:
         number = int(hashlib.sha256(os.fsencode(self.folder)).hexdigest(), 16) % _PORT_RANGES

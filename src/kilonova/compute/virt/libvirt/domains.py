@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 import libvirt
 
 from kilonova.compute.virt.libvirt.connection import Connection, explained
+from kilonova.compute.virt.libvirt.domain.domain_shapes import CheckedShapes
 from kilonova.compute.virt.libvirt.domain.marks import NAMESPACE, PREFIX, GuestMark, read_mark
 from kilonova.errors import DriverError, GuestMissing
 from kilonova.model.instance import PowerState
@@ -106,6 +107,7 @@ class Domains:
         self._lock = threading.Lock()
         #: What domains bear, as long as libvirt does not say that they were defined anew.
         self._marks: dict[str, GuestMark | None] = {}
+        self._shapes = CheckedShapes()
 
     def forget(self, uuid: str) -> None:
         """What is known of a domain may not be true any more."""
@@ -113,6 +115,7 @@ class Domains:
             self._marks.pop(uuid, None)
 
     def forget_all(self) -> None:
+        self._shapes.forget()
         with self._lock:
             self._marks.clear()
 
@@ -142,13 +145,15 @@ class Domains:
         if self.find(mark.uuid) is None and self._is_taken(connection, mark.uuid):
             raise DriverError(f"There is a guest {mark.uuid} on this host already, and it is not Kilonova's.")
         with explained(f"define guest {mark.uuid}"):
+            is_checked = self._shapes.has(xml)
             try:
-                handle = connection.defineXMLFlags(xml, libvirt.VIR_DOMAIN_DEFINE_VALIDATE)
+                handle = connection.defineXMLFlags(xml, 0 if is_checked else libvirt.VIR_DOMAIN_DEFINE_VALIDATE)
             except libvirt.libvirtError as error:
                 name = ET.fromstring(xml).findtext("name", "")  # noqa: S314 - our own
                 if _has_name(connection, name, besides=mark.uuid):
                     raise DriverError(f"There is another guest with the name {name} on this host already.") from error
                 raise
+            self._shapes.add(xml)
         self.forget(mark.uuid)
         return OwnDomain(handle, mark)
 
