@@ -19,7 +19,6 @@ which libvirt would register the guests with the system. Nobody else is affected
 import contextlib
 import ctypes
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -111,7 +110,7 @@ def _enter_namespaces(folder: Path, host: str) -> None:
         _mount(str(folder / "nothing"), _HIDDEN, _MS_BIND)
     for place, line in _ACCOUNT_LINES.items():
         known = Path(place).read_text(encoding="utf-8", errors="surrogateescape")
-        if not re.search(rf"^{_ACCOUNT}:", known, re.MULTILINE):
+        if not any(known_line.startswith(f"{_ACCOUNT}:") for known_line in known.splitlines()):
             file = folder / "accounts" / Path(place).name
             file.parent.mkdir(mode=0o700, exist_ok=True)
             file.write_text(f"{known.rstrip()}\n{line}", encoding="utf-8", errors="surrogateescape")

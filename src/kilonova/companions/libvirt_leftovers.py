@@ -2,7 +2,6 @@
 """What a libvirtd leaves in its folder, cleared away before the next one starts there."""
 
 import glob
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +16,8 @@ def forget_ended(notes: Path, sockets: Path, is_alive: Callable[[int], bool]) ->
     of such a process by now. ``is_alive``: whether a process belongs to a guest.
     """
     for note in notes.glob("*.xml"):
-        found = re.search(rb"<domstatus [^>]*\bpid='([0-9]+)'", note.read_bytes())
-        if found is not None and is_alive(int(found[1])):
+        pid = _process_in(note.read_text(encoding="utf-8", errors="replace"))
+        if pid is not None and is_alive(pid):
             continue
         note.unlink()
         note.with_suffix(".pid").unlink(missing_ok=True)
@@ -33,3 +32,10 @@ def tidy_logs(log: Path, of_guests: Path, definitions: Path) -> None:
     for each in of_guests.glob("*.log"):
         if not (definitions / f"{each.stem}.xml").exists():
             each.unlink()
+
+
+def _process_in(note: str) -> int | None:
+    """Return the process of a guest that libvirtd has noted, None where it has noted none."""
+    status = note.partition("<domstatus ")[2].partition(">")[0]
+    digits = status.partition(" pid='")[2].partition("'")[0]
+    return int(digits) if digits.isascii() and digits.isdigit() else None

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import re2  # type: ignore[import-untyped]
+
 from kilonova.errors import ConfigurationError
 from kilonova.model.pci import PF, STANDARD, VF, PciPool
 
@@ -44,7 +46,7 @@ class DeviceSpec:
 
     vendor_id: str = "*"
     product_id: str = "*"
-    address: tuple[re.Pattern[str], ...] = ()
+    address: tuple[Any, ...] = ()
     is_exact: bool = False
     tags: tuple[tuple[str, str], ...] = ()
 
@@ -56,7 +58,7 @@ class DeviceSpec:
         return self.is_exact and device.physical is not None and self._is_at(device.physical)
 
     def _is_at(self, address: str) -> bool:
-        parts = re.split("[:.]", address)
+        parts = address.replace(".", ":").split(":")
         return all(pattern.fullmatch(part) for pattern, part in zip(self.address, parts, strict=True))
 
 
@@ -139,7 +141,7 @@ def _spec(text: str, given: Mapping[str, Any]) -> DeviceSpec:
     return DeviceSpec(short["vendor_id"], short["product_id"], address, is_exact, tuple(sorted(tags.items())))
 
 
-def _address_of(text: str, given: Any) -> tuple[tuple[re.Pattern[str], ...], bool]:
+def _address_of(text: str, given: Any) -> tuple[tuple[Any, ...], bool]:
     """Return expressions for the parts of an address, and whether it is one single address."""
     if given is None:
         return (), False
@@ -147,8 +149,8 @@ def _address_of(text: str, given: Any) -> tuple[tuple[re.Pattern[str], ...], boo
         if not given.keys() <= _PARTS.keys():
             raise _wrong(text, f"an address has {', '.join(_PARTS)}")
         try:
-            return tuple(re.compile(str(given.get(part, ".*")), re.IGNORECASE) for part in _PARTS), False
-        except re.error as error:
+            return tuple(re2.compile(f"(?i){given.get(part, '.*')}") for part in _PARTS), False
+        except re2.error as error:
             raise _wrong(text, f"the address is no regular expression: {error}") from None
     first, _, function = str(given).partition(".")
     fields = [*first.split(":"), function]
@@ -159,7 +161,7 @@ def _address_of(text: str, given: Any) -> tuple[tuple[re.Pattern[str], ...], boo
         ".*" if field in {"", "*"} else f"{int(field, 16):0{width}x}"
         for field, width in zip(fields, _PARTS.values(), strict=True)
     ]
-    return tuple(re.compile(pattern) for pattern in patterns), ".*" not in patterns
+    return tuple(re2.compile(pattern) for pattern in patterns), ".*" not in patterns
 
 
 def _wrong(text: str, why: str) -> ConfigurationError:
