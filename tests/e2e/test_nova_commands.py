@@ -122,7 +122,7 @@ class TestActionsOfServers:
         _until_gone(stock, uuid)
 
     def test_the_console_the_password_and_the_state_of_a_guest(self, stock: StockCloud, tmp_path: Path) -> None:
-        """By VNC through the address that the user gets, as far as the proxy that there is not."""
+        """By VNC at the address that stands behind the one that the user gets."""
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
         private = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
@@ -141,8 +141,9 @@ class TestActionsOfServers:
             assert console["instance_uuid"] == uuid
             with socket.create_connection((console["host"], console["port"]), timeout=10) as viewer:
                 assert viewer.recv(12) == b"RFB 003.008\n"
-        refused = stock.run_nova("get-serial-console", uuid, cloud=DEMO)
-        assert (refused.returncode, "Unavailable console type serial" in refused.stderr) == (1, True)
+        assert _column(stock.nova("get-serial-console", uuid, cloud=DEMO), "Url")[0].startswith("ws://127.0.0.1:")
+        refused = stock.run_nova("get-spice-console", uuid, "spice-html5", cloud=DEMO)
+        assert (refused.returncode, "Unavailable console type spice-html5" in refused.stderr) == (1, True)
         assert stock.show("server", "show", "--diagnostics", uuid)["state"] == "running"
         assert "running" in stock.nova("diagnostics", uuid)
         assert "nodes" in stock.nova("server-topology", uuid, cloud=DEMO)
@@ -153,6 +154,7 @@ class TestActionsOfServers:
         stock.nova("clear-password", uuid, cloud=DEMO)
         assert "correct horse" not in stock.nova("get-password", uuid, str(tmp_path / "key"), cloud=DEMO)
         stock.nova("delete", uuid, cloud=DEMO)
+        stock.nova("keypair-delete", "rsa", cloud=DEMO)
 
     def test_images_of_a_server_and_what_moves_it(self, stock: StockCloud) -> None:
         nova, api = stock.nova, DirectApi(stock.supervisor, "kilonova")
