@@ -157,6 +157,7 @@ def _check_disks(folder: Path, row: Any, *, is_rescued: bool) -> None:
     wanted = {"disk", "disks.json", "domain.xml"}
     wanted |= {"disk.config"} if row.config_drive else set()
     wanted |= {"disk.rescue"} if is_rescued else set()
+    wanted |= {"disk.config.rescue"} if is_rescued and row.config_drive else set()
     assert names - {"console.log"} == wanted, names
     for name in names & {"disk", "disk.rescue"}:
         command = ["qemu-img", "check", "-U", "-q", "-f", "qcow2", str(folder / name)]
