@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from kilonova.compute import reboots
 from kilonova.compute.absences import ABSENCE_S, Absences
+from kilonova.compute.homecomings import bring_home
 from kilonova.compute.image_reports import with_images
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
@@ -41,6 +42,7 @@ from kilonova.messaging.messages import (
     GuestAnswer,
     GuestQuestion,
     GuestsFound,
+    Homecoming,
     Interrupt,
     LiveMigrate,
     Order,
@@ -191,6 +193,15 @@ class Agent:
                 self._remover.remove(removal)
             except DriverError as error:
                 LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
+
+    def bring_home(self, due: Iterable[Homecoming]) -> tuple[StepReply, ...]:
+        """Have guests be what they were before moves that were undone meanwhile; return what to tell of them."""
+        return tuple(bring_home(self.host, self.driver, each) for each in due)
+
+    def tell_home(self, replies: Iterable[StepReply]) -> None:
+        """Tell what came of guests that were to be taken back."""
+        for reply in replies:
+            self._tell(reply)
 
     def tell_removed(self, removals: Iterable[Removal]) -> None:
         """Tell which of the guests that had to go are still there."""

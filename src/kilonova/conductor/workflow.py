@@ -284,6 +284,7 @@ class Step(Generic[F]):
     ``shows``: the task state from this step on; None: as before. ``event``: the name under which users see it.
     ``interrupts``: what is sent when the step waits for its agent and is to end sooner; its reply says who won. A step
     without walks back at once: the undo follows its message to the agent.
+    ``passed_over``: what is written where a host that is taken for dead does not undo it; None: nothing.
     ``together``: does the step for the first time for all servers of one request. ``blocking``: it may take seconds.
     """
 
@@ -297,6 +298,7 @@ class Step(Generic[F]):
     interrupts: Mapping[Interrupt, Do[F]] = field(default_factory=dict)
     together: Callable[[Services, Sequence[Run[F]]], Sequence[Effect]] | None = None
     blocking: Callable[[Services], bool] = lambda _services: False
+    passed_over: Callable[[Services, Run[F], StepReply], Write | None] = lambda _services, _run, _reply: None
 
 
 @dataclass(frozen=True, slots=True)

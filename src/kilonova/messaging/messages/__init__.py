@@ -5,6 +5,7 @@ from kilonova.messaging.messages.cold_moves import (
     AbandonMove,
     ConfirmMove,
     FinishMove,
+    Homecoming,
     MoveAway,
     ReturnHome,
 )
@@ -105,6 +106,7 @@ __all__ = [
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
+    "Homecoming",
     "HostsRegistered",
     "HostsStarted",
     "Interrupt",
