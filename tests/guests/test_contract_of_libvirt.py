@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kilonova.model.image_data import ImageData
 from support.driver_contract import DriverContract
-from support.driver_places import Place
+from support.driver_places import Monitor, Place
 from support.libvirt_node import LibvirtNode
 from support.libvirt_place import LibvirtPlace
 
@@ -21,3 +22,20 @@ def place(libvirt_node: LibvirtNode, tmp_path: Path) -> Iterator[Place]:
 
 class TestLibvirtDriver(DriverContract):
     """Every test of the contract."""
+
+
+@pytest.mark.parametrize("before", ["stop", "pause"])
+def test_copies_for_images_are_where_operators_want_them(
+    libvirt_node: LibvirtNode, tmp_path: Path, before: str
+) -> None:
+    copies = tmp_path / "large" / "copies"
+    place = LibvirtPlace(libvirt_node, tmp_path, snapshots_directory=copies)
+    guest = place.made()
+    getattr(place.driver, before)(guest.uuid)
+    place.driver.snapshot(guest.uuid, "new", place.image, Monitor())
+    assert [file.name for file in copies.iterdir()] == [f"{guest.uuid}.new.qcow2"]
+    assert not (tmp_path / "snapshots").exists()
+    place.driver.upload_snapshot(guest.uuid, ImageData("new", url="http://control"), Monitor())
+    place.driver.destroy(guest.uuid)
+    assert not list(copies.iterdir())
+    place.clear()

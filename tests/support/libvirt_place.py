@@ -21,12 +21,12 @@ from support.libvirt_node import LibvirtNode
 
 
 class LibvirtPlace(Place):
-    """A host on the libvirtd of the session, with a folder of its own."""
+    """A host on a libvirtd, with a folder of its own. ``settings``: further ones of ``[libvirt]``."""
 
     host = "node1"
 
-    def __init__(self, node: LibvirtNode, folder: Path) -> None:
-        self._node, self._folder = node, folder
+    def __init__(self, node: LibvirtNode, folder: Path, **settings: Any) -> None:
+        self._node, self._folder, self._settings = node, folder, settings
         self._data: dict[str, bytes] = {}
         self.image = self._image("obeys", tiny_image())
         self.stubborn = self._image("ignores", tiny_image(obeys_acpi=False))
@@ -43,7 +43,7 @@ class LibvirtPlace(Place):
         )
 
     def _new_driver(self) -> LibvirtDriver:
-        settings = LibvirtSettings(connection_uri=self._node.uri, virt_type="qemu")
+        settings = LibvirtSettings(connection_uri=self._node.uri, virt_type="qemu", **self._settings)
         return LibvirtDriver(HostSetup(self.host, self._folder, self._images), settings)
 
     def agent_dies(self) -> None:
