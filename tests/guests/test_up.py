@@ -103,7 +103,7 @@ def test_a_guest_outlives_its_cloud_however_that_ends(cloud: RealCloud) -> None:
     wait_until(lambda: status(stock, "first") == "SHUTOFF", "the cloud knows", at_most_s=30, every_s=0.2)
     stock.do("server", "start", "first")
     wait_for_boots(stock, "first", 3)
-    (folder,) = (path for path in (cloud.folder / "instances").iterdir() if path.name != "_base")
+    (folder,) = (path for path in (cloud.folder / "instances").iterdir() if path.is_dir() and path.name != "_base")
     stock.do("server", "delete", "--wait", "first")
     wait_until(lambda: not folder.exists(), "its disks are gone")
     assert not cloud.libvirtd.guests()

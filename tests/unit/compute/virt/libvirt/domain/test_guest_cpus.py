@@ -188,3 +188,20 @@ def test_time_on_cpus_is_limited_as_the_flavor_says() -> None:
         "period": "2000",
         "quota": "-1",
     }
+
+
+@pytest.mark.parametrize(
+    ("architecture", "modes", "expected"),
+    [
+        ("x86_64", {"host-passthrough", "host-model", "maximum", "custom"}, "host-model"),
+        ("aarch64", {"host-passthrough", "maximum", "custom"}, "host-passthrough"),
+        ("aarch64", {"maximum", "custom"}, "maximum"),
+        ("riscv64", {"host-passthrough", "custom"}, "host-passthrough"),
+        ("s390x", {"custom"}, None),
+    ],
+)
+def test_what_guests_see_as_their_cpu_where_operators_do_not_say(
+    architecture: str, modes: set[str], expected: str | None
+) -> None:
+    host = replace(HOST, architecture=architecture, cpu_modes=frozenset(modes), machines={}, default_machine="virt")
+    assert described(guest_of(), host=host).cpu.mode == expected
