@@ -62,7 +62,13 @@ _OF_VERSION_4 = _OF_VERSION_2 | {
 _OF_VERSION_5 = _OF_VERSION_4 | {"AskConsoleAddress", "AskDiagnostics", "ConsoleAddress", "Diagnostics"}
 _OF_VERSION_6 = _OF_VERSION_5 | {"AskCachedImages", "CachedImages"}
 #: Earlier version → the messages that it knows. Those that are in none of them came with ``VERSION``.
-KNOWN: Mapping[int, frozenset[str]] = {2: _OF_VERSION_2, 3: _OF_VERSION_2, 4: _OF_VERSION_4, 5: _OF_VERSION_5, 6: _OF_VERSION_6}
+KNOWN: Mapping[int, frozenset[str]] = {
+    2: _OF_VERSION_2,
+    3: _OF_VERSION_2,
+    4: _OF_VERSION_4,
+    5: _OF_VERSION_5,
+    6: _OF_VERSION_6,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ class SlowRoute(ManualBus):
             super().cast(host, message)
 
     def deliver(self) -> None:
-        for host, message in self.late:
-            super().cast(host, message)
+        for where, message in self.late:
+            super().cast(where, message)
 
 
 def power(kind: str) -> Act:
