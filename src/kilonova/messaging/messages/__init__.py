@@ -66,6 +66,7 @@ from kilonova.messaging.messages.snapshots import (
 )
 from kilonova.messaging.messages.steps import (
     AskStep,
+    CallOff,
     FaultOf,
     StepId,
     StepReply,
@@ -89,6 +90,7 @@ __all__ = [
     "AskStep",
     "CacheImages",
     "CachedImages",
+    "CallOff",
     "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
@@ -175,6 +177,7 @@ Order = (
     | UploadSnapshot
     | DiscardSnapshot
     | CacheImages
+    | CallOff
 )
 #: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
 GuestQuestion = AskConsoleOutput | AskConsoleAddress | AskDiagnostics | AskCachedImages
