@@ -230,6 +230,8 @@ def run(options: UpOptions) -> None:
         _say(_announcement(cloud, options, time.monotonic() - started).text())
         if options.consoles is not None and options.consoles.lacks_novnc(operator):
             _say("Browsers show consoles once noVNC is installed, on Debian and Ubuntu: apt-get install novnc")
+        if real is not None and real.why_emulated is not None:
+            _say(f"Guests are emulated, which is slow: KVM does not work here: {real.why_emulated}")
         raise Unavailable(wait_for_an_end(watched).obituary())
     except KeyboardInterrupt:
         _say("\nstopping")

@@ -8,7 +8,7 @@ from kilonova.compute.reboots import reboot
 from kilonova.compute.removals import GuestRemover
 from kilonova.compute.shutdowns import Shutdowns
 from kilonova.compute.snapshots import Snapshots
-from kilonova.compute.virt.base import VirtDriver
+from kilonova.compute.virt.base import Rescue, VirtDriver
 from kilonova.messaging.messages import (
     AbandonMove,
     ActivateMigrated,
@@ -88,9 +88,8 @@ def carry_out(
             return PowerState.RUNNING
         case RescueGuest():
             with shutdowns.patience_of(order) as patience:
-                driver.rescue(
-                    order.guest, order.image_ref, order.image, order.admin_password, patience, order.image_properties
-                )
+                rescue = Rescue(order.image_ref, order.image, order.image_properties, order.admin_password)
+                driver.rescue(order.guest, rescue, patience)
             return PowerState.RUNNING
         case UnrescueGuest():
             driver.unrescue(order.instance_uuid)
