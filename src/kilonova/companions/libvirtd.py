@@ -269,7 +269,7 @@ class Libvirtd:
         """Tell a process by the folder that it sees at libvirt's place, or by a folder that it is told of."""
         with contextlib.suppress(OSError):
             if self._private:
-                return Path(f"/proc/{pid}/root/run/libvirt").samefile(self.folder / "run")
+                return Path("/proc", str(pid), "root", "run", "libvirt").samefile(self.folder / "run")
             told = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
             return any(f"{folder}/".encode() in told for folder in {self._base, str(self.folder)})
         return False

@@ -13,6 +13,7 @@ from kilonova.messaging.messages import (
     AbandonMove,
     ActivateMigrated,
     CacheImages,
+    CallOff,
     ConfirmMove,
     DestroyGuest,
     DiscardSnapshot,
@@ -135,6 +136,8 @@ def carry_out(
                 driver.upload_snapshot(order.instance_uuid, order.image, monitor)
         case CacheImages():
             return PowerState.NOSTATE  # what it is about has none
+        case CallOff():
+            pass  # that it came is what matters
         case DiscardSnapshot():
             driver.discard_snapshot(order.instance_uuid)
     return _state(driver, order.instance_uuid)
