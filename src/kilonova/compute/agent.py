@@ -33,6 +33,7 @@ from kilonova.messaging.messages import (
     AskPowerStates,
     AskStep,
     CacheImages,
+    CallOff,
     CancelSnapshot,
     ConductorMessage,
     DestroyGuest,
@@ -220,6 +221,7 @@ class Agent:
         """
         order, uuid = waiting.order, waiting.order.instance_uuid
         is_allowed = self._is_allowed(order, waiting.session)
+        wanted = wanted and not self._steps.is_superseded(order.step)
         reply = (self._carry_out(order) if wanted else self._refuse(order)) if is_allowed else None
         self._steps.end(order.step, reply)
         if reply is not None:
@@ -358,7 +360,7 @@ class Agent:
 
 def _ends_waiting(order: Order) -> bool:
     """Tell whether an order ends what waits for a guest to shut down, since nothing depends on that any more."""
-    return isinstance(order, DestroyGuest) or (isinstance(order, RebootGuest) and order.hard)
+    return isinstance(order, DestroyGuest | CallOff) or (isinstance(order, RebootGuest) and order.hard)
 
 
 def guests_of(agents: Sequence[Agent], asked: tuple[str, ...] | None = None) -> GuestsFound:

@@ -65,6 +65,7 @@ from kilonova.messaging.messages.snapshots import (
 )
 from kilonova.messaging.messages.steps import (
     AskStep,
+    CallOff,
     FaultOf,
     StepId,
     StepReply,
@@ -88,6 +89,7 @@ __all__ = [
     "AskStep",
     "CacheImages",
     "CachedImages",
+    "CallOff",
     "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
@@ -173,6 +175,7 @@ Order = (
     | UploadSnapshot
     | DiscardSnapshot
     | CacheImages
+    | CallOff
 )
 #: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
 GuestQuestion = AskConsoleOutput | AskConsoleAddress | AskDiagnostics | AskCachedImages
