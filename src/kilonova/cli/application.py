@@ -3,8 +3,8 @@
 
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -53,10 +53,10 @@ _USAGE_ERRORS = tuple(
 )
 
 
-def run(app: typer.Typer, argv: Sequence[str]) -> int:
-    """Run the command that the application was built for. Returns its exit code, as `main` does."""
+def run(command: Callable[..., Any], argv: Sequence[str]) -> int:
+    """Run the command that `build` returned. Returns its exit code, as `main` does."""
     try:
-        result = app(args=argv, prog_name="kilonova", standalone_mode=False)
+        result = command(args=argv, prog_name="kilonova", standalone_mode=False)
     except _USAGE_ERRORS as error:
         return _complain(error.format_message(), 2)  # type: ignore[attr-defined]
     except (ConfigurationError, InvalidRequest) as error:
@@ -69,7 +69,7 @@ def run(app: typer.Typer, argv: Sequence[str]) -> int:
         if error.errno not in NO_ROOM:
             raise
         return _complain(full_disk(error).what, 1)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
     return result if isinstance(result, int) else 0
 
@@ -79,7 +79,7 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
-def build(wanted: str) -> typer.Typer:
+def build(wanted: str) -> Callable[..., Any]:
     """Build the application with the one command that is wanted, or with all of them for help and for mistakes."""
     app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
 
@@ -103,7 +103,7 @@ def build(wanted: str) -> typer.Typer:
                 app.add_typer(command, name=name, rich_help_panel=heading)
             else:
                 app.command(name, rich_help_panel=heading)(command)
-    return app
+    return typer.main.get_command(app)
 
 
 def _show_version(wanted: bool) -> None:

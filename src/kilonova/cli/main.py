@@ -14,8 +14,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with _ended_by_ctrl_c():
         from kilonova.cli import application  # noqa: PLC0415 - it and the command take half a second to import
 
-        app = application.build(argv[0])
-    return application.run(app, argv)
+        command = application.build(argv[0])
+    return application.run(command, argv)
 
 
 @contextmanager
